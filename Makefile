@@ -1,0 +1,97 @@
+# make                builds ./train
+# make test           builds and runs every test
+# make SANITIZER=address,undefined [test]     the same with run-time checks
+# make install PREFIX=/usr/local DESTDIR=     make clean
+# CC=clang works as well; each compiler and each set of checks has its own folder below build/.
+
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+PREFIX ?= /usr/local
+PKG_CONFIG ?= pkg-config
+
+# Debian ranks the pthread build of OpenBLAS above the OpenMP one; ask for the latter by its own folder.
+OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig))
+pkg = $(shell PKG_CONFIG_PATH=$(OPENBLAS_OPENMP):$$PKG_CONFIG_PATH $(PKG_CONFIG) $(1) 2>/dev/null)
+LIBRARIES := openblas inih jansson
+FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf \
+	/usr/share/fonts/TTF/DejaVuSans.ttf /Library/Fonts/DejaVuSans.ttf $(HOME)/Library/Fonts/DejaVuSans.ttf))
+STB := $(if $(call pkg,--cflags stb),$(call pkg,--cflags-only-I stb),-I$(firstword $(wildcard /usr/include/stb /usr/local/include/stb /opt/homebrew/include/stb)))
+
+ifneq ($(MAKECMDGOALS),clean)
+ifeq ($(shell command -v $(PKG_CONFIG)),)
+$(error pkg-config is missing: run ./setup.sh, which installs what the build needs)
+endif
+MISSING := $(foreach l,$(LIBRARIES),$(if $(call pkg,--modversion $(l)),,$(l))) $(if $(FONT),,DejaVuSans.ttf)
+ifneq ($(strip $(MISSING)),)
+$(error missing: $(strip $(MISSING)); run ./setup.sh, which installs what the build needs (a font elsewhere: make FONT=/path/to/DejaVuSans.ttf))
+endif
+endif
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion
+OPTIMISE := -O3 -fno-math-errno -fno-trapping-math
+CFLAGS ?= -g
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fopenmp $(WARNINGS) $(OPTIMISE) $(CFLAGS) -Isrc -MMD -MP \
+	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(call pkg,--cflags-only-I $(LIBRARIES)))
+ALL_LDFLAGS = -fopenmp $(LDFLAGS)
+LDLIBS = $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
+ifdef SANITIZER
+ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
+ALL_LDFLAGS += -fsanitize=$(SANITIZER)
+OPTIMISE := -O1
+endif
+
+comma := ,
+BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))
+SOURCES := $(wildcard src/*/*.c)
+EMBEDDED := $(wildcard src/*/*.S)
+FLOAT := $(SOURCES:%.c=$(BUILD)/float/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
+DOUBLE := $(SOURCES:%.c=$(BUILD)/double/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
+
+# Gradients are compared with differences in double precision; everything else is tested as it runs.
+TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
+FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
+TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%)
+
+.PHONY: all test install clean FORCE
+all: train
+
+# A link, made again when another compiler or sanitizer is asked for.
+train: $(BUILD)/train FORCE
+	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+
+$(BUILD)/train: $(BUILD)/float/train.o $(FLOAT)
+	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(BUILD)/float/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/double/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
+
+# The font and the built-in corpus become part of the program.
+$(BUILD)/embedded/%.o: %.S Makefile data/sallow_reach.txt
+	@mkdir -p $(@D)
+	$(CC) -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+
+$(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
+	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+$(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
+	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+
+test: train $(TEST_PROGRAMS)
+	@BUILD=$(BUILD) tests/run.sh $(TEST_PROGRAMS)
+
+install: train
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
+	install -m 755 $(BUILD)/train $(DESTDIR)$(PREFIX)/bin/sqrtdk
+	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
+
+clean:
+	rm -rf build train
+
+FORCE:
+.SECONDARY:
+
+-include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(BUILD)/float/train.d

@@ -1,0 +1,85 @@
+#!/bin/sh
+# From a fresh machine to ./train: installs the packages that are missing, then runs make. On Debian and Ubuntu it
+# installs by apt-get, as root or by sudo, and says what before it does; with nothing missing it needs neither root
+# nor network. Elsewhere it names the packages and leaves installing them to you. Run it as yourself, not by sudo,
+# so that what is built is yours.
+set -eu
+
+usage="usage: ./setup.sh [--print | --help]
+Installs what sqrtdk needs and is not there yet (Debian, Ubuntu), then builds it with make.
+  --print   only list the packages, one a line"
+say() { printf 'setup.sh: %s\n' "$*"; }
+fail() { say "$@" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+case $#${1-} in
+  0 | 1--print) ;;
+  1-h | 1--help) echo "$usage"; exit 0 ;;
+  *) echo "$usage" >&2; exit 2 ;;
+esac
+called_from=$PWD
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+cd -- "$here"
+
+# Compiler and tools, OpenBLAS, settings, JSON, pictures and the letters on them, the tests' library. On Debian make
+# prefers the OpenMP build of OpenBLAS even where another one is the default.
+if has apt-get && has dpkg-query; then
+  install="apt-get install -y --no-install-recommends"
+  packages="gcc libc6-dev make pkg-config libopenblas-openmp-dev libinih-dev libjansson-dev libstb-dev
+    fonts-dejavu-core libcmocka-dev"
+elif has dnf; then
+  install="sudo dnf install"
+  packages="gcc make pkgconf-pkg-config openblas-devel inih-devel jansson-devel stb_image_write-devel
+    stb_truetype-devel dejavu-sans-fonts libcmocka-devel"
+elif has pacman; then
+  install="sudo pacman -S --needed"
+  packages="gcc make pkgconf openblas libinih jansson stb ttf-dejavu cmocka"
+elif has brew; then # it has no stb, and keeps openblas where pkg-config does not look by itself
+  install="brew install"
+  packages="gcc make pkgconf openblas inih jansson font-dejavu cmocka"
+  PKG_CONFIG_PATH=$(brew --prefix)/opt/openblas/lib/pkgconfig:${PKG_CONFIG_PATH-}
+  export PKG_CONFIG_PATH
+else
+  fail "found none of apt-get, dnf, pacman, brew; install gcc, make, pkg-config, OpenBLAS, inih, jansson, stb, DejaVu" \
+    "fonts and cmocka your way, then run make"
+fi
+# shellcheck disable=SC2086 # a list of words, here and below
+[ "${1-}" != --print ] || { printf '%s\n' $packages; exit 0; }
+
+missing=
+if [ "${install%% *}" = apt-get ]; then
+  for package in $packages; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+  done
+  if [ -z "$missing" ]; then
+    say "every package is there; nothing to install"
+  else
+    say "will install by apt-get:$missing"
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    [ -z "$as_root" ] || has sudo ||
+      fail "no root and no sudo here; let an administrator run: apt-get update && $install$missing"
+    run() { $as_root env DEBIAN_FRONTEND=noninteractive "$@" </dev/null; }
+    run apt-get update -qq || say "apt-get update failed; going on with the package lists that are there"
+    # shellcheck disable=SC2086
+    run $install -qq -o Dpkg::Use-Pty=0 $missing || fail "could not install$missing; the lines above say why"
+  fi
+else
+  # shellcheck disable=SC2086
+  say "needs these packages, installed by: $install" $packages
+  for tool in cc make pkg-config; do has $tool || missing="$missing $tool"; done
+  for library in openblas inih jansson cmocka; do
+    pkg-config --exists $library 2>/dev/null || missing="$missing $library"
+  done
+  stb=/include/stb/stb_truetype.h # few systems have a stb.pc, so make looks into these folders too
+  pkg-config --exists stb 2>/dev/null || [ -f /usr$stb ] || [ -f /usr/local$stb ] || [ -f /opt/homebrew$stb ] ||
+    missing="$missing stb (github.com/nothings/stb)"
+  [ -z "$missing" ] || fail "not found:$missing; install what is missing, then run setup.sh again"
+fi
+
+jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc 2>/dev/null || echo 1)
+say "make -j $jobs"
+make -j "$jobs" || fail "make failed; the first error above says why"
+
+[ "$called_from" = "$here" ] && go='' || go="cd '$here' && "
+say "ready. Type next: $go./train configs/dk64_scaled.ini"

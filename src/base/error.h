@@ -1,0 +1,29 @@
+/* Errors are values. A function that can fail returns bool and takes `Error *` last; on false it has filled it in.
+   Only train.c prints an Error and turns its status into the exit status. */
+#ifndef SQRTDK_BASE_ERROR_H
+#define SQRTDK_BASE_ERROR_H
+
+#include <stdbool.h>
+
+/* Also the exit statuses of the program. */
+typedef enum {
+    STATUS_OK = 0,
+    STATUS_FAILED = 1,   /* while running: I/O, memory */
+    STATUS_USAGE = 2,    /* wrong arguments, config, corpus or run directory */
+    STATUS_DIVERGED = 3, /* a loss or gradient became NaN or infinite */
+} Status;
+
+typedef struct {
+    Status status;
+    char message[1024]; /* one line: what, where, what to do */
+} Error;
+
+/* Fills in *err (printf-style; control characters become '?', so that the message stays one line) and returns
+   false: `return error_set(err, STATUS_FAILED, ...)`. */
+bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* So that static analysers see that the result is always false. */
+#ifdef __clang_analyzer__
+#define error_set(...) (error_set(__VA_ARGS__), false)
+#endif
+
+#endif

@@ -1,0 +1,148 @@
+#include "base/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
+    /* Not blocking: a pipe nobody writes to would keep us here before its type is known. */
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
+    struct stat info;
+    bool ok = true;
+    char *bytes = NULL;
+    if (!file || fstat(fd, &info) != 0) {
+        ok = error_set(err, status, "cannot read %s %s: %s", what, path, strerror(errno));
+        if (fd >= 0 && !file) close(fd);
+    } else if (S_ISDIR(info.st_mode))
+        ok = error_set(err, status, "cannot read %s %s: it is a directory; name a file", what, path);
+    else if (!S_ISREG(info.st_mode))
+        ok = error_set(err, status, "cannot read %s %s: it is not a regular file", what, path);
+    else if ((unsigned long long)info.st_size > limit)
+        ok = error_set(err, status, "%s %s has %lld bytes; at most %zu are accepted", what, path,
+                       (long long)info.st_size, limit);
+    if (ok) {
+        *size = (size_t)info.st_size;
+        bytes = malloc(*size + 1);
+        if (!bytes)
+            ok = error_set(err, STATUS_FAILED, "no memory for the %zu bytes of %s", *size, path);
+        else if (fread(bytes, 1, *size, file) != *size)
+            ok = error_set(err, status, "cannot read %s %s: %s", what, path,
+                           ferror(file) ? strerror(errno) : "it became shorter while it was read");
+    }
+    if (file) fclose(file);
+    if (!ok) {
+        free(bytes);
+        return false;
+    }
+    bytes[*size] = 0;
+    *data = bytes;
+    return true;
+}
+
+bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
+    if (strlen(path) >= sizeof writer->path)
+        return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", path);
+    snprintf(writer->path, sizeof writer->path, "%s", path);
+    snprintf(writer->temporary, sizeof writer->temporary, "%s.new", path);
+    writer->stream = fopen(writer->temporary, "wb");
+    if (!writer->stream) return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->temporary, strerror(errno));
+    return true;
+}
+
+void file_writer_abandon(FileWriter *writer) {
+    if (writer->stream) fclose(writer->stream);
+    writer->stream = NULL;
+    unlink(writer->temporary);
+}
+
+/* A rename is on disk only once its directory is. */
+static void directory_sync(const char *path) {
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return;
+    (void)fsync(fd); /* some file systems cannot; the file itself is safe by then */
+    close(fd);
+}
+
+bool file_writer_commit(FileWriter *writer, Error *err) {
+    FILE *stream = writer->stream;
+    writer->stream = NULL;
+    bool failed_before = ferror(stream) != 0;
+    errno = 0;
+    bool ok = fflush(stream) == 0 && fsync(fileno(stream)) == 0 && !failed_before;
+    int reason = errno ? errno : EIO;
+    if (fclose(stream) != 0 && ok) {
+        ok = false;
+        reason = errno;
+    }
+    if (ok && rename(writer->temporary, writer->path) != 0) {
+        ok = false;
+        reason = errno;
+    }
+    if (!ok) {
+        unlink(writer->temporary);
+        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
+    }
+    directory_sync(writer->path);
+    return true;
+}
+
+bool file_write(const char *path, const void *data, size_t size, Error *err) {
+    FileWriter writer;
+    if (!file_writer_open(&writer, path, err)) return false;
+    if (size) fwrite(data, 1, size, writer.stream);
+    return file_writer_commit(&writer, err);
+}
+
+bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err) {
+    int length = snprintf(out, capacity, "%s/%s", directory, name);
+    if (length < 0 || (size_t)length >= capacity)
+        return error_set(err, STATUS_FAILED, "the path is too long: %.200s/...", directory);
+    return true;
+}
+
+bool path_exists(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+bool directory_make(const char *path, bool must_be_new, Error *err) {
+    char part[4096];
+    if (strlen(path) >= sizeof part || !*path)
+        return error_set(err, STATUS_USAGE, "the directory's path is %s", *path ? "too long" : "empty");
+    snprintf(part, sizeof part, "%s", path);
+    for (size_t n = strlen(part); n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
+    for (char *c = part + 1;; c++) {
+        if (*c && *c != '/') continue;
+        char end = *c;
+        *c = 0;
+        bool last = end == 0;
+        if (mkdir(part, 0777) != 0) {
+            int reason = errno;
+            struct stat info;
+            bool there = reason == EEXIST && stat(part, &info) == 0 && S_ISDIR(info.st_mode);
+            if (!there || (last && must_be_new))
+                return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(reason));
+        }
+        if (last) return true;
+        *c = '/';
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {
+    (void)info, (void)type, (void)walk;
+    return remove(path);
+}
+
+bool directory_remove(const char *path, Error *err) {
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return error_set(err, STATUS_FAILED, "cannot remove %s: %s", path, strerror(errno));
+    return true;
+}

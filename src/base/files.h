@@ -1,0 +1,33 @@
+/* Files: read whole, written so that a reader sees the old content or the new and never a half. */
+#ifndef SQRTDK_BASE_FILES_H
+#define SQRTDK_BASE_FILES_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* The whole file, with a zero byte behind it, in memory the caller frees. Missing, unreadable, not a regular file or
+   larger than `limit` bytes: an error of `status` that names `what` and the path. */
+bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
+
+/* Writes to a new name in the same directory, fsyncs, renames: on failure what stood at `path` is untouched. */
+typedef struct {
+    FILE *stream;
+    char path[4096], temporary[4096 + 16];
+} FileWriter;
+bool file_writer_open(FileWriter *writer, const char *path, Error *err);
+bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
+void file_writer_abandon(FileWriter *writer);
+bool file_write(const char *path, const void *data, size_t size, Error *err); /* the three in one */
+
+/* "directory/name" into `out`; an error when it is longer than `capacity`. */
+bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err);
+
+bool path_exists(const char *path);
+/* Makes the directory and the ones above it. One that is there is an error when `must_be_new`. */
+bool directory_make(const char *path, bool must_be_new, Error *err);
+/* Removes a directory and what is in it; symbolic links are removed, not followed. */
+bool directory_remove(const char *path, Error *err);
+
+#endif

@@ -1,0 +1,61 @@
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+
+/* jansson answers an allocation failure with NULL, and setting a NULL fails too: a null in its place would be a lie, so
+   the failure is remembered until the text is asked for. */
+static bool memory_ran_out = false;
+
+static Json *made(Json *value) {
+    if (!value) memory_ran_out = true;
+    return value;
+}
+
+Json *js_object(void) { return made(json_object()); }
+Json *js_array(void) { return made(json_array()); }
+Json *js_text(const char *utf8) { return made(json_string(utf8)); }
+Json *js_integer(int64_t value) { return made(json_integer(value)); }
+Json *js_number(double value) { return made(isfinite(value) ? json_real(value) : json_null()); }
+
+void js_set(Json *object, const char *key, Json *value) {
+    if (json_object_set_new(object, key, value) != 0) memory_ran_out = true;
+}
+void js_append(Json *array, Json *value) {
+    if (json_array_append_new(array, value) != 0) memory_ran_out = true;
+}
+void js_free(Json *value) { json_decref(value); }
+
+bool js_dump(const Json *value, bool indented, char **text, Error *err) {
+    *text = memory_ran_out ? NULL : json_dumps(value, indented ? JSON_INDENT(2) : JSON_COMPACT);
+    if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
+    return true;
+}
+
+bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
+    json_error_t error;
+    *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!*value)
+        return error_set(err, STATUS_USAGE, "%s is not valid JSON: line %d, column %d: %s", what, error.line,
+                         error.column, error.text);
+    return true;
+}
+
+const Json *js_get(const Json *object, const char *key) { return json_object_get(object, key); }
+const Json *js_at(const Json *array, size_t i) { return json_array_get(array, i); }
+size_t js_array_size(const Json *array) { return json_array_size(array); }
+size_t js_object_size(const Json *object) { return json_object_size(object); }
+
+const char *js_object_key(const Json *object, size_t i) {
+    void *entry = json_object_iter((Json *)object);
+    while (entry && i-- > 0) entry = json_object_iter_next((Json *)object, entry);
+    return entry ? json_object_iter_key(entry) : NULL;
+}
+
+bool js_is_object(const Json *value) { return json_is_object(value); }
+const char *js_as_text(const Json *value) { return json_string_value(value); }
+bool js_as_integer(const Json *value, int64_t *out) {
+    if (!json_is_integer(value)) return false;
+    *out = json_integer_value(value);
+    return true;
+}

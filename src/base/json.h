@@ -1,0 +1,38 @@
+/* JSON, over jansson: the one file that includes it is json.c. Builders take ownership of what they are given. */
+#ifndef SQRTDK_BASE_JSON_H
+#define SQRTDK_BASE_JSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef struct json_t Json;
+
+Json *js_object(void);
+Json *js_array(void);
+Json *js_text(const char *utf8);
+Json *js_integer(int64_t value);
+Json *js_number(double value); /* null when it is not finite, as JSON has no such numbers */
+void js_set(Json *object, const char *key, Json *value);
+void js_append(Json *array, Json *value);
+void js_free(Json *value);
+
+/* Text of a value, indented or on one line, which the caller frees. Fails when memory ran out somewhere on the way. */
+bool js_dump(const Json *value, bool indented, char **text, Error *err);
+
+/* Parses text that must be one JSON value without repeated keys. The error starts with `what` and says where. */
+bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);
+
+/* NULL, or false, when there is no such entry or it is of another type. */
+const Json *js_get(const Json *object, const char *key);
+const Json *js_at(const Json *array, size_t i);
+size_t js_array_size(const Json *array); /* 0 for what is no array */
+size_t js_object_size(const Json *object);
+const char *js_object_key(const Json *object, size_t i);
+bool js_is_object(const Json *value);
+const char *js_as_text(const Json *value);
+bool js_as_integer(const Json *value, int64_t *out);
+
+#endif

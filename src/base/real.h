@@ -1,0 +1,21 @@
+/* `real` is the type of every number the model computes with: float, or double with -DREAL_DOUBLE (the build in
+   which gradients are compared with differences). The same sources compile both ways. */
+#ifndef SQRTDK_BASE_REAL_H
+#define SQRTDK_BASE_REAL_H
+
+#ifdef REAL_DOUBLE
+typedef double real;
+#else
+typedef float real;
+#endif
+
+/* Marks a function with a loop over many numbers: compiled once for each instruction set, chosen at load time by
+   CPUID, so that one binary is fast on AVX-512 and AVX2 and still runs on any x86-64. The sanitizers' runtimes are not
+   up yet when such a choice is made, so their builds go without. */
+#if defined(__x86_64__) && defined(__ELF__) && !defined(SANITIZED)
+#define HOT __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#else
+#define HOT
+#endif
+
+#endif

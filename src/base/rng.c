@@ -1,0 +1,36 @@
+#include "base/rng.h"
+
+#include <math.h>
+
+Rng rng_make(uint64_t seed, RngPurpose purpose, uint32_t stream) {
+    return (Rng){.key = {(uint32_t)seed, (uint32_t)(seed >> 32)}, .purpose = (uint32_t)purpose, .stream = stream};
+}
+
+void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]) {
+    out[0] = (uint32_t)index;
+    out[1] = (uint32_t)(index >> 32);
+    out[2] = rng->stream;
+    out[3] = rng->purpose;
+    philox4x32(out, rng->key[0], rng->key[1]);
+}
+
+double rng_uniform(const Rng *rng, uint64_t index) {
+    uint32_t word[4];
+    rng_block(rng, index / 4, word);
+    return word[index % 4] * 0x1p-32;
+}
+
+double rng_normal(const Rng *rng, uint64_t index) {
+    uint32_t word[4];
+    rng_block(rng, index / 4, word);
+    unsigned pair = (unsigned)(index % 4) & 2u;
+    double radius = sqrt(-2 * log(((double)word[pair] + 1) * 0x1p-32)), angle = 2 * M_PI * 0x1p-32 * word[pair + 1];
+    return radius * (index % 2 ? sin(angle) : cos(angle));
+}
+
+uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n) {
+    uint32_t word[4];
+    rng_block(rng, index, word);
+    uint64_t random = (uint64_t)word[1] << 32 | word[0];
+    return (uint64_t)(((unsigned __int128)random * n) >> 64);
+}

@@ -1,0 +1,49 @@
+/* Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3,
+   SC'11). The number drawn depends on seed, purpose and index alone, never on the thread or on how many draws went
+   before, so two arms of an experiment share their initialisation and their batches to the bit. */
+#ifndef SQRTDK_BASE_RNG_H
+#define SQRTDK_BASE_RNG_H
+
+#include <stdint.h>
+
+/* What a stream of numbers is for. The values are part of every result: append, never renumber. */
+typedef enum {
+    RNG_INIT = 1,
+    RNG_BATCH = 2,
+    RNG_SAMPLE = 3,
+    RNG_DROPOUT = 4,
+} RngPurpose;
+
+/* One stream: all numbers of one purpose, told apart further by `stream` (a tensor, a step, a layer). */
+typedef struct {
+    uint32_t key[2];
+    uint32_t purpose, stream;
+} Rng;
+
+Rng rng_make(uint64_t seed, RngPurpose purpose, uint32_t stream);
+
+/* Four independent words for a 64-bit index. */
+void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]);
+
+/* Uniform on [0, 1), 32 bits; `index` counts single numbers. */
+double rng_uniform(const Rng *rng, uint64_t index);
+/* Standard normal by Box and Muller (1958); `index` counts single numbers. */
+double rng_normal(const Rng *rng, uint64_t index);
+/* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
+uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
+
+/* One Philox4x32-10 block, here so that loops over many blocks can be vectorised. */
+static inline void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
+        c[1] = (uint32_t)p1;
+        c[3] = (uint32_t)p0;
+        c[0] = n0;
+        c[2] = n2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+#endif

@@ -1,0 +1,108 @@
+#include "data/corpus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/rng.h"
+
+extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
+
+static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
+
+/* Line of a byte, counted from 1. */
+static size_t line_of(const char *text, size_t at) {
+    size_t line = 1;
+    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
+    return line;
+}
+
+/* Code points of a text, as ids to be (the type's width is the same), *count of them. */
+static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
+    *count = 0;
+    for (size_t at = 0; at < size;) {
+        size_t length = utf8_decode(text + at, size - at, &characters[*count]);
+        if (length == 0 || characters[*count] == 0)
+            return error_set(err, STATUS_USAGE, "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
+                             path, at + 1, line_of(text, at), (unsigned char)text[at]);
+        at += length;
+        if (*count > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is no text */
+    }
+    return true;
+}
+
+static bool encode(Corpus *corpus, const char *path, uint32_t *characters, const Vocabulary *vocabulary, Error *err) {
+    if (!vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : characters,
+                         vocabulary ? vocabulary->count : corpus->count, err))
+        return false;
+    corpus->ids = (int32_t *)characters;
+    for (size_t i = 0; i < corpus->count; i++) {
+        int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
+        if (id < 0)
+            return error_set(err, STATUS_USAGE, "the corpus %s has the character U+%04X, which the run's vocab.json lacks: it has changed since the run",
+                             path, (unsigned)characters[i]);
+        corpus->ids[i] = id;
+    }
+    return true;
+}
+
+static bool split(Corpus *corpus, const char *path, double val_fraction, size_t window, Error *err) {
+    size_t validation = (size_t)((double)corpus->count * val_fraction + 0.5);
+    corpus->train = corpus->count - validation;
+    if (corpus->train > window && validation > window) return true;
+    size_t part = corpus->train > window ? validation : corpus->train;
+    return error_set(err, STATUS_USAGE, "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
+                     path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
+}
+
+bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
+                 Error *err) {
+    char *file = NULL;
+    const char *text = sqrtdk_corpus;
+    size_t size = (size_t)(sqrtdk_corpus_end - sqrtdk_corpus);
+    *corpus = (Corpus){0};
+    if (*path) {
+        if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) return false;
+        text = file;
+    } else {
+        path = "(built in)";
+    }
+    uint32_t *characters = malloc((size + 1) * sizeof *characters);
+    bool ok = true;
+    if (!characters)
+        ok = error_set(err, STATUS_FAILED, "no memory for the corpus %s", path);
+    else if (size == 0)
+        ok = error_set(err, STATUS_USAGE, "the corpus %s is empty", path);
+    ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
+         encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
+    free(file);
+    if (ok) return true;
+    if (!corpus->ids) free(characters);
+    corpus_free(corpus);
+    return false;
+}
+
+void corpus_free(Corpus *corpus) {
+    vocabulary_free(&corpus->vocabulary);
+    free(corpus->ids);
+    *corpus = (Corpus){0};
+}
+
+void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
+                           int32_t *tokens, int32_t *targets) {
+    Rng rng = rng_make(seed, RNG_BATCH, 0);
+    for (size_t b = 0; b < B; b++) {
+        size_t at = (size_t)rng_below(&rng, micro_step * B + b, corpus->train - T);
+        memcpy(tokens + b * T, corpus->ids + at, T * sizeof *tokens);
+        memcpy(targets + b * T, corpus->ids + at + 1, T * sizeof *targets);
+    }
+}
+
+size_t corpus_windows(const Corpus *corpus, size_t T) { return (corpus->count - corpus->train - 1 + T - 1) / T; }
+
+size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens, int32_t *targets) {
+    size_t at = corpus->train + i * T, left = corpus->count - 1 - at, length = left < T ? left : T;
+    memcpy(tokens, corpus->ids + at, length * sizeof *tokens);
+    memcpy(targets, corpus->ids + at + 1, length * sizeof *targets);
+    return length;
+}

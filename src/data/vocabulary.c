@@ -1,0 +1,135 @@
+#include "data/vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+
+enum { CHARACTERS = 0x110000 };
+
+size_t utf8_decode(const char *text, size_t size, uint32_t *character) {
+    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *bytes = (const unsigned char *)text;
+    if (size == 0) return 0;
+    size_t length = bytes[0] < 0x80 ? 1 : bytes[0] >> 5 == 6 ? 2 : bytes[0] >> 4 == 14 ? 3 : bytes[0] >> 3 == 30 ? 4 : 0;
+    if (length == 0 || length > size) return 0;
+    uint32_t c = length == 1 ? bytes[0] : bytes[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (bytes[i] >> 6 != 2) return 0;
+        c = c << 6 | (bytes[i] & 0x3Fu);
+    }
+    if (c < smallest[length] || c >= CHARACTERS || (c >= 0xD800 && c <= 0xDFFF)) return 0;
+    *character = c;
+    return length;
+}
+
+size_t utf8_encode(uint32_t c, char out[5]) {
+    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned first[5] = {0, 0, 0xC0, 0xE0, 0xF0};
+    for (size_t i = length - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 0x3F));
+    out[0] = (char)(first[length] | c);
+    out[length] = 0;
+    return length;
+}
+
+bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err) {
+    unsigned char *seen = calloc(CHARACTERS, 1);
+    size_t distinct = 0;
+    *vocabulary = (Vocabulary){0};
+    if (!seen) return error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+    for (size_t i = 0; i < count; i++) {
+        distinct += !seen[characters[i]];
+        seen[characters[i]] = 1;
+    }
+    vocabulary->characters = malloc((distinct + 1) * sizeof *vocabulary->characters);
+    if (vocabulary->characters)
+        for (uint32_t c = 0; c < CHARACTERS; c++)
+            if (seen[c]) vocabulary->characters[vocabulary->count++] = c;
+    free(seen);
+    return vocabulary->characters ? true : error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+}
+
+void vocabulary_free(Vocabulary *vocabulary) {
+    free(vocabulary->characters);
+    *vocabulary = (Vocabulary){0};
+}
+
+int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character) {
+    size_t low = 0, high = vocabulary->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (vocabulary->characters[middle] < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < vocabulary->count && vocabulary->characters[low] == character ? (int32_t)low : -1;
+}
+
+bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
+                       size_t capacity, size_t *count, Error *err) {
+    *count = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t c;
+        size_t length = utf8_decode(text + at, size - at, &c);
+        if (length == 0) return error_set(err, STATUS_USAGE, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1, (unsigned char)text[at]);
+        int32_t id = vocabulary_id(vocabulary, c);
+        if (id < 0)
+            return error_set(err, STATUS_USAGE, "%s has the character '%.*s' (U+%04X), which the corpus does not: leave it out", what,
+                             (int)length, text + at, (unsigned)c);
+        if (*count == capacity) return error_set(err, STATUS_USAGE, "%s is longer than the %zu characters that fit", what, capacity);
+        ids[(*count)++] = id;
+        at += length;
+    }
+    return true;
+}
+
+bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err) {
+    Json *array = js_array();
+    for (size_t i = 0; i < vocabulary->count; i++) {
+        char text[5];
+        utf8_encode(vocabulary->characters[i], text);
+        js_append(array, js_text(text));
+    }
+    char *text = NULL;
+    bool ok = js_dump(array, false, &text, err) && file_write(path, text, strlen(text), err);
+    free(text);
+    js_free(array);
+    return ok;
+}
+
+static bool read_characters(const Json *array, const char *path, uint32_t *characters, Error *err) {
+    for (size_t i = 0; i < js_array_size(array); i++) {
+        const char *text = js_as_text(js_at(array, i));
+        size_t size = text ? strlen(text) : 0;
+        if (size == 0 || utf8_decode(text, size, &characters[i]) != size)
+            return error_set(err, STATUS_USAGE, "%s: entry %zu is not a string of one character", path, i);
+        if (i > 0 && characters[i] <= characters[i - 1])
+            return error_set(err, STATUS_USAGE, "%s: entry %zu is out of order", path, i);
+    }
+    return true;
+}
+
+bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err) {
+    char *text = NULL;
+    size_t size;
+    Json *array = NULL;
+    *vocabulary = (Vocabulary){0};
+    bool ok = file_read(path, "the vocabulary", (size_t)64 << 20, STATUS_USAGE, &text, &size, err) &&
+              js_parse(text, size, path, &array, err);
+    free(text);
+    if (!ok) return false;
+    size_t count = js_array_size(array);
+    vocabulary->characters = malloc((count + 1) * sizeof *vocabulary->characters);
+    if (count == 0)
+        ok = error_set(err, STATUS_USAGE, "%s holds no list of characters", path);
+    else if (!vocabulary->characters)
+        ok = error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+    else
+        ok = read_characters(array, path, vocabulary->characters, err);
+    js_free(array);
+    vocabulary->count = count;
+    if (!ok) vocabulary_free(vocabulary);
+    return ok;
+}

@@ -1,0 +1,38 @@
+/* Text and token ids. A character is a Unicode code point; the vocabulary is the code points of the corpus in
+   ascending order, and a token id is a place in it. */
+#ifndef SQRTDK_DATA_VOCABULARY_H
+#define SQRTDK_DATA_VOCABULARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct {
+    uint32_t *characters; /* (count), ascending */
+    size_t count;
+} Vocabulary;
+
+/* Decodes one code point from `size` bytes at `text`; returns its length in bytes, 0 when they are not UTF-8 (overlong
+   forms, surrogates and code points above U+10FFFF are not; Unicode 15, table 3-7). */
+size_t utf8_decode(const char *text, size_t size, uint32_t *character);
+/* Writes a code point as UTF-8 with a zero behind it; returns its length in bytes. */
+size_t utf8_encode(uint32_t character, char out[5]);
+
+/* From `count` code points in any order. The caller frees with vocabulary_free. */
+bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err);
+void vocabulary_free(Vocabulary *vocabulary);
+
+/* The id of a character, or -1. */
+int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character);
+
+/* Ids of a UTF-8 text, at most `capacity`; *count is how many. A character that is not in the vocabulary is an error
+   of status STATUS_USAGE that names it; `what` names the text. */
+bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
+                       size_t capacity, size_t *count, Error *err);
+
+/* vocab.json: an array of one-character strings in the order of their ids. */
+bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err);
+bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err);
+
+#endif

@@ -1,0 +1,83 @@
+#include "model/probe.h"
+
+#include <math.h>
+#include <omp.h>
+
+#include "ops/attention.h"
+#include "ops/softmax.h"
+
+/* Sums over the visible entries and rows of one head. */
+typedef struct {
+    double entries, sum, squares, maximum;
+    double rows, entropy, max_weight;
+} Tally;
+
+/* Adds one row of scores. With e_j = exp(s_j - max) and p_j = e_j / sum, H = ln(sum) - sum_j p_j (s_j - max). */
+static void tally_row(Tally *tally, const real *scores, size_t visible) {
+    real maximum = row_maximum(scores, visible);
+    for (size_t j = 0; j < visible; j++) {
+        double s = (double)scores[j];
+        tally->sum += s;
+        tally->squares += s * s;
+    }
+    tally->entries += (double)visible;
+    if ((double)maximum > tally->maximum) tally->maximum = (double)maximum;
+    if (visible < 2) return;
+    double sum = 0, mean_log = 0;
+    for (size_t j = 0; j < visible; j++) {
+        double shifted = (double)scores[j] - (double)maximum, e = exp(shifted);
+        sum += e;
+        mean_log += e * shifted;
+    }
+    tally->rows++;
+    tally->entropy += (log(sum) - mean_log / sum) / log((double)visible);
+    tally->max_weight += 1 / sum;
+}
+
+static AttentionShape head_shape(const ModelShape *s, size_t T) {
+    return (AttentionShape){.T = T, .D = s->D, .stride = 3 * s->H * s->D, .multiplier = s->multiplier};
+}
+
+static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
+    const ModelShape *s = &m->shape;
+    AttentionShape shape = head_shape(s, T);
+    Tally tally = {.maximum = -INFINITY};
+    for (size_t b = 0; b < B; b++) {
+        const real *q = m->blocks[layer].qkv + b * T * shape.stride + head * s->D;
+        for (size_t first = 0; first < T; first += ATTENTION_BLOCK) {
+            size_t count = T - first < ATTENTION_BLOCK ? T - first : ATTENTION_BLOCK;
+            attention_scores(panel, q, q + s->H * s->D, &shape, first, count);
+            for (size_t r = 0; r < count; r++) tally_row(&tally, panel + r * (first + count), first + r + 1);
+        }
+    }
+    double mean = tally.sum / tally.entries, variance = tally.squares / tally.entries - mean * mean;
+    return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance), .score_max = tally.maximum,
+                            .entropy = tally.entropy / tally.rows, .max_weight = tally.max_weight / tally.rows};
+}
+
+void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
+    const long pairs = (long)(m->shape.L * m->shape.H), H = (long)m->shape.H;
+#pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
+    for (long pair = 0; pair < pairs; pair++) {
+        real *panel = m->scratch + (size_t)omp_get_thread_num() * attention_scratch(m->shape.T);
+        statistics[pair] = head_statistics(m, (size_t)(pair / H), (size_t)(pair % H), B, T, panel);
+    }
+}
+
+void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights) {
+    const ModelShape *s = &m->shape;
+    AttentionShape shape = head_shape(s, T);
+    const real *q = m->blocks[layer].qkv + head * s->D;
+    real *row = m->scratch;
+    for (size_t i = 0; i < T; i++) {
+        attention_scores(row, q, q + s->H * s->D, &shape, i, 1);
+        real sum = row_exponentials(row, row, i + 1, row_maximum(row, i + 1));
+        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= i ? (float)(row[j] / sum) : 0;
+    }
+}
+
+double probe_predicted_std(const ModelShape *s, Init init) {
+    double weight, bias, mean_square = s->pre_norm ? 1 : 2 * 0.02 * 0.02;
+    tensors_query_variance(s, init, &weight, &bias);
+    return (double)s->multiplier * sqrt((double)s->D) * (mean_square * (double)s->C * weight + bias);
+}

@@ -1,0 +1,29 @@
+/* What the attention of a model does, in numbers and as matrices. Both are computed again from the queries and keys
+   that the last forward pass left behind; training never stores scores or weights. */
+#ifndef SQRTDK_MODEL_PROBE_H
+#define SQRTDK_MODEL_PROBE_H
+
+#include "model/transformer.h"
+
+/* One head over a batch. "Visible" are the entries with key <= query; scores are those after the multiplier, before
+   softmax. Rows counted for entropy and max_weight are those with at least two visible keys. */
+typedef struct {
+    double score_std;  /* standard deviation of the visible scores */
+    double score_max;  /* the largest of them */
+    double entropy;    /* mean over rows of H(row) / ln(visible keys): 1 is uniform, 0 one-hot; NaN when T is 1 */
+    double max_weight; /* mean over rows of the largest weight; NaN when T is 1 */
+} HeadStatistics;
+
+/* Every head, (L, H), after model_forward on a batch of (B, T). */
+void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statistics);
+
+/* The weights (T, T) of one head, entry (query, key), zero where masked, after model_forward on a batch of one
+   sequence of T. */
+void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
+
+/* The standard deviation of the first block's scores that theory predicts at initialisation: a score is a sum of d_k
+   products of independent numbers of variance m C var(w) + var(b) each, m the mean square of the attention's input (1
+   behind a LayerNorm; two embeddings of variance 0.02^2 in a post-norm model). See docs/model.md. */
+double probe_predicted_std(const ModelShape *shape, Init init);
+
+#endif

@@ -1,0 +1,54 @@
+#include "model/scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const NAMES[] = {"sqrt_dk", "none", "dk", "2sqrt_dk"};
+
+double scale_value(ScaleDivisor divisor, size_t d_k) {
+    switch (divisor.mode) {
+    case SCALE_SQRT_DK: return sqrt((double)d_k);
+    case SCALE_NONE: return 1;
+    case SCALE_DK: return (double)d_k;
+    case SCALE_2SQRT_DK: return 2 * sqrt((double)d_k);
+    case SCALE_NUMBER: return divisor.number;
+    }
+    return NAN;
+}
+
+double scale_multiplier(ScaleDivisor divisor, size_t d_k) { return 1 / scale_value(divisor, d_k); }
+
+bool scale_parse(const char *text, ScaleDivisor *divisor) {
+    for (int mode = SCALE_SQRT_DK; mode < SCALE_NUMBER; mode++) {
+        if (strcmp(text, NAMES[mode]) == 0) {
+            *divisor = (ScaleDivisor){.mode = (ScaleMode)mode};
+            return true;
+        }
+    }
+    char *end;
+    double number = strtod(text, &end);
+    /* The bounds keep the multiplier, and scores times it, inside a float. */
+    if (end == text || *end || !(number >= 1e-6) || !(number <= 1e6)) return false;
+    *divisor = (ScaleDivisor){.mode = SCALE_NUMBER, .number = number};
+    return true;
+}
+
+void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
+    if (divisor.mode == SCALE_NUMBER)
+        snprintf(out, capacity, "%.17g", divisor.number);
+    else
+        snprintf(out, capacity, "%s", NAMES[divisor.mode]);
+}
+
+void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
+    double value = scale_value(divisor, d_k);
+    switch (divisor.mode) {
+    case SCALE_SQRT_DK: snprintf(out, capacity, "√d_k = %.4g", value); break;
+    case SCALE_NONE: snprintf(out, capacity, "none (1)"); break;
+    case SCALE_DK: snprintf(out, capacity, "d_k = %.4g", value); break;
+    case SCALE_2SQRT_DK: snprintf(out, capacity, "2√d_k = %.4g", value); break;
+    case SCALE_NUMBER: snprintf(out, capacity, "%.4g", value); break;
+    }
+}

@@ -1,0 +1,78 @@
+/* The decoder: token and position embeddings, L blocks of attention and feed-forward with residual connections, output
+   embedding, cross-entropy. Forward and backward by hand; derivations in docs/backward.md.
+
+   Threads: one parallel region a pass. Each thread carries its own sequences through every layer with single-threaded
+   products; weight gradients are split by output columns after a barrier, so no sum depends on who came first. With
+   fewer sequences than threads, rows are split instead. ops/ knows nothing of threads. */
+#ifndef SQRTDK_MODEL_TRANSFORMER_H
+#define SQRTDK_MODEL_TRANSFORMER_H
+
+#include "base/memory.h"
+#include "model/tensors.h"
+
+/* What a block keeps for the way back. Pre-norm: ln_1 = LN(x), res_1 = x + attention(ln_1), ln_2 = LN(res_1),
+   res_2 = res_1 + mlp(ln_2) is the output. Post-norm: res_1 = x + attention(x), ln_1 = LN(res_1),
+   res_2 = ln_1 + mlp(ln_1), ln_2 = LN(res_2) is the output. */
+typedef struct {
+    real *ln_1, *ln_2, *res_1, *res_2;        /* (B,T,C) */
+    real *mean_1, *rstd_1, *mean_2, *rstd_2;  /* (B,T) */
+    real *qkv;                                /* (B,T,3HD): q, k, v, each head by head */
+    real *row_max, *row_sum;                  /* (B,H,T) */
+    real *att;                                /* (B,T,HD) */
+    real *fc, *act;                           /* (B,T,F): before and after the activation */
+} BlockActivations;
+
+/* Gradients on their way through one block; shared by all blocks. */
+typedef struct {
+    real *x[2];                 /* (B,T,C): of a block's output and input, in turns */
+    real *ln_1, *ln_2;          /* (B,T,C) */
+    real *res_1, *res_2;        /* (B,T,C) */
+    real *proj, *mlp;           /* (B,T,C): behind the dropout of a residual branch; NULL without dropout */
+    real *att, *qkv, *fc;       /* (B,T,HD), (B,T,3HD), (B,T,F) */
+} Gradients;
+
+typedef struct {
+    ModelShape shape;
+    TensorTable tensors;
+    size_t threads, max_batch;        /* max_batch: sequences of T that fit */
+    real *parameters, *gradients;     /* flat, as the table says */
+    Arena parameter_arena, activation_arena;
+
+    real *x;                          /* (B,T,C): embeddings, input of block 0 */
+    BlockActivations *blocks;         /* (L) */
+    real *ln_f, *mean_f, *rstd_f;     /* (B,T,C), (B,T), (B,T); pre-norm only */
+    real *logits;                     /* (B,T,V) */
+    real *losses, *sums;              /* (B,T) */
+    Gradients d;                      /* NULL pointers in a model made without gradients */
+    real *scratch;                    /* (threads, attention_scratch(T)) */
+} Model;
+
+/* Bytes of the arenas a model of these sizes takes. */
+typedef struct {
+    size_t parameters;  /* weights, and gradients if `training` */
+    size_t activations; /* and the gradients of activations if `training` */
+} ModelMemory;
+bool model_measure(const ModelShape *shape, size_t max_batch, size_t threads, bool training, ModelMemory *memory,
+                   Error *err);
+
+/* Allocates; parameters are zero until initialised or loaded. Free with model_free, also after a failure. */
+bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
+void model_free(Model *model);
+
+/* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. targets may be NULL: then
+   only the logits are computed. */
+typedef struct {
+    const int32_t *tokens, *targets;
+    size_t B, T;
+} Batch;
+
+/* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
+   With targets, the logits are overwritten on the way (see cross_entropy_forward). */
+double model_forward(Model *model, const Batch *batch);
+
+/* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
+   weight * (mean loss of the batch), or starts them at zero first when `fresh`. Returns the sum of the losses. */
+double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double weight,
+                              bool fresh);
+
+#endif

@@ -1,0 +1,27 @@
+/* Token and position embeddings on the way in, the output embedding (logits) on the way out. */
+#ifndef SQRTDK_OPS_EMBEDDING_H
+#define SQRTDK_OPS_EMBEDDING_H
+
+#include <stdint.h>
+
+#include "base/range.h"
+#include "base/real.h"
+
+/* x[r] = wte[token[r]] + wpe[r mod T] for rows in `rows` of (B*T, C); wte (V, C), wpe (T or more, C). Overwrites. */
+void embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T, size_t C,
+                       Range rows);
+
+/* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. All rows, for `columns` of
+   C only. Adds to dwte (V, C) and dwpe (T, C). */
+void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T, size_t C,
+                        Range columns);
+
+/* logits (rows, V) = x (rows, C) W^T, W (V, C): wte when tied, lm_head when not. Overwrites. */
+void unembedding_forward(real *logits, const real *x, const real *w, size_t rows, size_t C, size_t V);
+/* dL/dx = dL/dlogits W. Overwrites dx (rows, C). */
+void unembedding_backward_input(real *dx, const real *dlogits, const real *w, size_t rows, size_t C, size_t V);
+/* dL/dW = dL/dlogits^T x, for `columns` of C only. Adds to dw (V, C). */
+void unembedding_backward_weight(real *dw, const real *dlogits, const real *x, size_t rows, size_t C, size_t V,
+                                 Range columns);
+
+#endif

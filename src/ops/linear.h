@@ -1,0 +1,19 @@
+/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). */
+#ifndef SQRTDK_OPS_LINEAR_H
+#define SQRTDK_OPS_LINEAR_H
+
+#include "base/range.h"
+#include "base/real.h"
+
+/* y (rows, out) = x (rows, in) w (in, out) + b (out); b may be NULL. Overwrites y. */
+void linear_forward(real *y, const real *x, const real *w, const real *b, size_t rows, size_t in, size_t out);
+
+/* dL/dx = dL/dy W^T. Overwrites dx (rows, in). */
+void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out);
+
+/* dL/dW = x^T dL/dy and dL/db = column sums of dL/dy, for the output columns in `columns` only: threads share this by
+   columns, so that each entry is one sum over all rows in one order. Adds to dw (in, out) and db (out, may be NULL). */
+void linear_backward_weight(real *dw, real *db, const real *x, const real *dy, size_t rows, size_t in, size_t out,
+                            Range columns);
+
+#endif

@@ -1,0 +1,24 @@
+#include "ops/matmul.h"
+
+#include <cblas.h>
+
+static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
+
+void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
+            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+    if (m == 0 || n == 0) return;
+    const real beta = accumulate ? 1 : 0;
+#ifdef REAL_DOUBLE
+    cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb,
+                beta, c, (int)ldc);
+#else
+    cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb,
+                beta, c, (int)ldc);
+#endif
+}
+
+void matmul_setup(void) { openblas_set_num_threads(1); }
+
+const char *matmul_core(void) { return openblas_get_corename(); }
+
+bool matmul_is_openmp_build(void) { return openblas_get_parallel() == OPENBLAS_OPENMP; }

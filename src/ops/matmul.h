@@ -1,0 +1,26 @@
+/* The one matrix product everything else is made of, over cblas_sgemm (cblas_dgemm when real is double), and what the
+   program needs to know about the OpenBLAS it runs with. No other file includes cblas.h. */
+#ifndef SQRTDK_OPS_MATMUL_H
+#define SQRTDK_OPS_MATMUL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/real.h"
+
+typedef enum { PLAIN, TRANSPOSED } Orientation;
+
+/* c (m,n) = alpha * op(a) (m,k) op(b) (k,n), added to c when `accumulate`. Row-major; ld* is the distance between
+   rows as stored: a is (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise. Runs on the calling thread alone.
+   All sizes must fit an int (the model checks that once). c overlaps neither a nor b. */
+void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
+            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+
+/* Keeps OpenBLAS on one thread a call, whichever build it is: the threads are the model's. Call it once, first. */
+void matmul_setup(void);
+
+/* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
+const char *matmul_core(void);
+bool matmul_is_openmp_build(void);
+
+#endif

@@ -1,0 +1,279 @@
+/* Pixels, text and PNG. The only file that includes stb_truetype.h and stb_image_write.h. All drawing blends linearly
+   in sRGB values, which suits dark ink on white. No state is kept between calls, so threads may draw at once. */
+#include "show/canvas.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#define STB_TRUETYPE_IMPLEMENTATION
+#define STBTT_STATIC
+#include <stb_truetype.h>
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#include <stb_image_write.h>
+
+/* stb_image_write counts bytes in int; at this size (192 MiB) its buffers, which double, still fit. */
+enum { MAX_SIDE = 8192 };
+
+/* Beyond this a coordinate is nonsense, and conversion to int is at risk. */
+#define FAR 1e6
+
+extern const unsigned char sqrtdk_font[]; /* font.S */
+
+bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
+    stbtt_fontinfo font;
+    *canvas = (Canvas){0};
+    if (width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE)
+        return error_set(err, STATUS_FAILED, "a picture of %d x %d pixels: each side must be 1 to %d", width, height,
+                         MAX_SIDE);
+    if (!stbtt_InitFont(&font, sqrtdk_font, 0))
+        return error_set(err, STATUS_FAILED, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+    size_t bytes = size_mul(size_mul((size_t)width, (size_t)height), 3);
+    unsigned char *rgb = malloc(bytes);
+    if (!rgb) return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
+    memset(rgb, 255, bytes);
+    *canvas = (Canvas){.width = width, .height = height, .rgb = rgb};
+    return true;
+}
+
+void canvas_free(Canvas *canvas) {
+    free(canvas->rgb);
+    *canvas = (Canvas){0};
+}
+
+static size_t pixel_index(const Canvas *canvas, int x, int y) { return (size_t)y * (size_t)canvas->width + (size_t)x; }
+
+static unsigned char mix(unsigned char below, unsigned char above, int cover /* 0 to 255 */) {
+    return (unsigned char)((below * (255 - cover) + above * cover + 127) / 255);
+}
+
+static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
+    if (x < 0 || y < 0 || x >= canvas->width || y >= canvas->height) return;
+    unsigned char *pixel = canvas->rgb + 3 * pixel_index(canvas, x, y);
+    pixel[0] = mix(pixel[0], color.r, cover);
+    pixel[1] = mix(pixel[1], color.g, cover);
+    pixel[2] = mix(pixel[2], color.b, cover);
+}
+
+/* The part of [start, start + length) inside [0, limit). */
+static void clip(int start, int length, int limit, int *from, int *to) {
+    long long end = (long long)start + length;
+    *from = start < 0 ? 0 : start;
+    *to = end < limit ? (int)end : limit;
+}
+
+void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color) {
+    if (width <= 0 || height <= 0 || x >= canvas->width || y >= canvas->height) return;
+    int x0, x1, y0, y1;
+    clip(x, width < FAR ? width : (int)FAR, canvas->width, &x0, &x1);
+    clip(y, height < FAR ? height : (int)FAR, canvas->height, &y0, &y1);
+    for (int row = y0; row < y1; row++)
+        for (int column = x0; column < x1; column++) blend(canvas, column, row, 255, color);
+}
+
+void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color) {
+    canvas_rectangle(canvas, x, y, width, 1, color);
+    canvas_rectangle(canvas, x, y + height - 1, width, 1, color);
+    canvas_rectangle(canvas, x, y, 1, height, color);
+    canvas_rectangle(canvas, x + width - 1, y, 1, height, color);
+}
+
+typedef struct {
+    double x0, y0, x1, y1;
+} Segment;
+
+static double distance(const Segment *s, double x, double y) {
+    double dx = s->x1 - s->x0, dy = s->y1 - s->y0, square = dx * dx + dy * dy;
+    double along = square > 0 ? ((x - s->x0) * dx + (y - s->y0) * dy) / square : 0;
+    along = fmax(0, fmin(1, along));
+    return hypot(x - s->x0 - along * dx, y - s->y0 - along * dy);
+}
+
+/* First pixel and one past the last that [low, high] can touch. */
+static void pixel_span(double low, double high, int limit, int *from, int *to) {
+    *from = (int)fmax(0, fmin(limit, floor(low)));
+    *to = (int)fmax(0, fmin(limit, ceil(high)));
+}
+
+/* Coverage of a pixel is taken from its centre's distance to the segment. With a mask (height, width) the coverage is
+   joined to it by maximum, and without one blended at once. */
+static void stroke(Canvas *canvas, unsigned char *mask, Segment s, double thickness, Color color) {
+    if (!(fabs(s.x0) < FAR && fabs(s.y0) < FAR && fabs(s.x1) < FAR && fabs(s.y1) < FAR)) return;
+    double reach = thickness / 2 + .5;
+    int left, right, top, bottom;
+    pixel_span(fmin(s.x0, s.x1) - reach, fmax(s.x0, s.x1) + reach, canvas->width, &left, &right);
+    pixel_span(fmin(s.y0, s.y1) - reach, fmax(s.y0, s.y1) + reach, canvas->height, &top, &bottom);
+    for (int y = top; y < bottom; y++)
+        for (int x = left; x < right; x++) {
+            double share = fmin(fmin(1, thickness), reach - distance(&s, x + .5, y + .5));
+            if (share <= 0) continue;
+            int cover = (int)(share * 255 + .5);
+            if (!mask)
+                blend(canvas, x, y, cover, color);
+            else if (mask[pixel_index(canvas, x, y)] < cover)
+                mask[pixel_index(canvas, x, y)] = (unsigned char)cover;
+        }
+}
+
+void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color) {
+    stroke(canvas, NULL, (Segment){x0, y0, x1, y1}, thickness, color);
+}
+
+/* `travelled` is the length of the curve before this segment: dashes go on round corners. */
+static void stroke_dashes(Canvas *canvas, unsigned char *mask, Segment s, double thickness, double dash,
+                          double travelled) {
+    double length = hypot(s.x1 - s.x0, s.y1 - s.y0);
+    if (!(length > 0 && length < FAR)) return;
+    double dx = (s.x1 - s.x0) / length, dy = (s.y1 - s.y0) / length;
+    for (double from = -fmod(travelled, 2 * dash); from < length; from += 2 * dash) {
+        double a = fmax(0, from), b = fmin(length, from + dash);
+        if (a >= b) continue;
+        Segment piece = {s.x0 + a * dx, s.y0 + a * dy, s.x0 + b * dx, s.y0 + b * dy};
+        stroke(canvas, mask, piece, thickness, (Color){0});
+    }
+}
+
+void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count, double thickness, double dash,
+                  Color color) {
+    unsigned char *mask = calloc((size_t)canvas->width, (size_t)canvas->height);
+    if (!mask) {
+        canvas->failed = true;
+        return;
+    }
+    double travelled = 0, low = INFINITY, high = -INFINITY;
+    for (size_t i = 1; i < count; i++) {
+        Segment s = {x[i - 1], y[i - 1], x[i], y[i]};
+        if (dash >= 1)
+            stroke_dashes(canvas, mask, s, thickness, dash, travelled);
+        else
+            stroke(canvas, mask, s, thickness, color);
+        travelled += hypot(s.x1 - s.x0, s.y1 - s.y0);
+        low = fmin(low, fmin(s.y0, s.y1));
+        high = fmax(high, fmax(s.y0, s.y1));
+    }
+    int top, bottom; /* rows that can have been touched; none for a single point */
+    pixel_span(low - thickness / 2 - 1, high + thickness / 2 + 1, canvas->height, &top, &bottom);
+    for (int row = top; row < bottom; row++)
+        for (int column = 0; column < canvas->width; column++) {
+            int cover = mask[pixel_index(canvas, column, row)];
+            if (cover) blend(canvas, column, row, cover, color);
+        }
+    free(mask);
+}
+
+/* One code point off the front; a byte that starts no valid sequence is U+FFFD by itself. */
+static int utf8_next(const char **text) {
+    static const int least[] = {0, 0x80, 0x800, 0x10000}; /* shorter forms exist below: not valid */
+    const unsigned char *c = (const unsigned char *)*text;
+    int more = c[0] < 0x80 ? 0 : (c[0] & 0xe0) == 0xc0 ? 1 : (c[0] & 0xf0) == 0xe0 ? 2 : (c[0] & 0xf8) == 0xf0 ? 3 : -1;
+    ++*text;
+    if (more <= 0) return more == 0 ? c[0] : 0xfffd;
+    int code = c[0] & (0x3f >> more);
+    for (int i = 1; i <= more; i++) {
+        if ((c[i] & 0xc0) != 0x80) return 0xfffd; /* also ends at the string's end */
+        code = code << 6 | (c[i] & 0x3f);
+    }
+    if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0xfffd;
+    *text += more;
+    return code;
+}
+
+/* A walk over the glyphs of a text. */
+typedef struct {
+    stbtt_fontinfo font;
+    float scale;
+    const char *rest;
+    int glyph;         /* -1 before the first */
+    double pen, after; /* pixels from the text's start: where the glyph stands, and where it ends */
+} TextRun;
+
+static TextRun text_run(double size, const char *text) {
+    TextRun run = {.rest = text, .glyph = -1};
+    stbtt_InitFont(&run.font, sqrtdk_font, 0); /* a look at the font's table of contents; canvas_make has checked it */
+    run.scale = stbtt_ScaleForPixelHeight(&run.font, (float)size);
+    return run;
+}
+
+static bool text_next(TextRun *run) {
+    int advance, bearing;
+    if (!*run->rest) return false;
+    int glyph = stbtt_FindGlyphIndex(&run->font, utf8_next(&run->rest));
+    int kern = run->glyph < 0 ? 0 : stbtt_GetGlyphKernAdvance(&run->font, run->glyph, glyph);
+    stbtt_GetGlyphHMetrics(&run->font, glyph, &advance, &bearing);
+    run->glyph = glyph;
+    run->pen = run->after + (double)run->scale * kern;
+    run->after = run->pen + (double)run->scale * advance;
+    return true;
+}
+
+double canvas_text_width(double size, const char *text) {
+    TextRun run = text_run(size, text);
+    while (text_next(&run)) continue;
+    return run.after;
+}
+
+double canvas_text_fit(double size, double limit, const char *text) {
+    double width = canvas_text_width(size, text);
+    return width > limit && limit > 0 ? size * limit / width : size;
+}
+
+/* `along` counts in the direction of reading (x, or -y upwards), `across` is the baseline. Glyphs stand at fractions
+   of a pixel along the line, which keeps small text evenly spaced, and on whole ones across, which keeps it sharp. */
+static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int across, bool upwards, Color color) {
+    int x0, y0, x1, y1, start = (int)floor(along);
+    float shift = (float)(along - start);
+    stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
+    int width = x1 - x0, height = y1 - y0;
+    if (width <= 0 || height <= 0) return; /* a blank */
+    unsigned char *cover = calloc((size_t)width, (size_t)height);
+    if (!cover) {
+        canvas->failed = true;
+        return;
+    }
+    stbtt_MakeGlyphBitmapSubpixel(&run->font, cover, width, height, width, run->scale, run->scale, shift, 0,
+                                  run->glyph);
+    for (int j = 0; j < height; j++)
+        for (int i = 0; i < width; i++) {
+            int u = start + x0 + i, v = across + y0 + j, share = cover[(size_t)j * (size_t)width + (size_t)i];
+            blend(canvas, upwards ? v : u, upwards ? -u - 1 : v, share, color);
+        }
+    free(cover);
+}
+
+static void draw_text(Canvas *canvas, double along, double across, double size, Align align, bool upwards, Color color,
+                      const char *text) {
+    if (!(fabs(along) < FAR && fabs(across) < FAR && size > 0 && size < MAX_SIDE)) return;
+    TextRun run = text_run(size, text);
+    if (align != ALIGN_LEFT) along -= canvas_text_width(size, text) * (align == ALIGN_CENTER ? .5 : 1);
+    while (text_next(&run) && fabs(along + run.pen) < FAR)
+        draw_glyph(canvas, &run, along + run.pen, (int)lround(across), upwards, color);
+}
+
+void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text) {
+    draw_text(canvas, x, y, size, align, false, color, text);
+}
+
+void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text) {
+    draw_text(canvas, -y, x, size, align, true, color, text);
+}
+
+/* What a full disk does not take is known to the stream: file_writer_commit finds it there. */
+static void write_bytes(void *context, void *bytes, int size) {
+    FILE *stream = context;
+    if (size > 0 && !ferror(stream)) fwrite(bytes, 1, (size_t)size, stream);
+}
+
+bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
+    FileWriter writer;
+    if (canvas->failed) return error_set(err, STATUS_FAILED, "no memory to draw %s", path);
+    if (!file_writer_open(&writer, path, err)) return false;
+    if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
+        file_writer_abandon(&writer);
+        return error_set(err, STATUS_FAILED, "no memory to compress %s", path);
+    }
+    return file_writer_commit(&writer, err);
+}

@@ -1,0 +1,49 @@
+/* An RGB picture: rectangles, lines, text, PNG. Text through stb_truetype with DejaVu Sans, embedded at build time
+   (font.S); PNG through stb_image_write. Coordinates are pixels from the top left; the pixel (0, 0) covers 0 to 1. */
+#ifndef SQRTDK_SHOW_CANVAS_H
+#define SQRTDK_SHOW_CANVAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct {
+    unsigned char r, g, b;
+} Color;
+
+typedef struct {
+    int width, height;
+    unsigned char *rgb; /* (height, width, 3) */
+    bool failed;        /* a drawing call had no memory: canvas_save then says so instead of saving */
+} Canvas;
+
+typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
+
+/* White, each side 1 to 8192. The caller frees it with canvas_free; after a failure there is nothing to free. */
+bool canvas_make(Canvas *canvas, int width, int height, Error *err);
+void canvas_free(Canvas *canvas);
+
+void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color); /* filled, clipped */
+/* The rectangle's edge, one pixel wide, inside it. */
+void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
+/* Anti-aliased with round ends, `thickness` in pixels, clipped. A line without length is a dot. */
+void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color);
+/* Lines through all points, blended as one shape, so that joints are no darker than the rest. `dash` is the length of
+   the dashes and of the gaps, 0 for none. */
+void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count, double thickness, double dash,
+                  Color color);
+
+/* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks shows as the
+   font's own missing-character box, a byte that is not UTF-8 as U+FFFD. */
+void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
+/* The same, turned a quarter to the left (reads upwards). */
+void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
+double canvas_text_width(double size, const char *text);
+/* `size`, or the smaller one at which `text` is no wider than `limit`. */
+double canvas_text_fit(double size, double limit, const char *text);
+
+/* Through a new name and a rename: what stood at `path` stays when this fails. */
+bool canvas_save(const Canvas *canvas, const char *path, Error *err);
+
+#endif

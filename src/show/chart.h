@@ -1,0 +1,31 @@
+/* Line charts: curves over steps with axes, ticks, labels, a legend and a title. */
+#ifndef SQRTDK_SHOW_CHART_H
+#define SQRTDK_SHOW_CHART_H
+
+#include <stddef.h>
+
+#include "show/canvas.h"
+
+typedef struct {
+    const char *label;   /* UTF-8, for the legend; NULL keeps the series out of it */
+    const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
+    size_t count;
+    Color color;
+    double thickness; /* pixels */
+    bool dashed, markers;
+} Series;
+
+typedef struct {
+    const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
+    const char *x_label, *y_label;
+    const Series *series;
+    size_t count;
+} Chart;
+
+/* A palette that people with colour-blindness can tell apart (Okabe and Ito 2008), repeating. */
+Color chart_color(size_t index);
+
+/* 1000 x 620 pixels. Works with no finite point at all (axes 0..1 and a line that says so) and with one. */
+bool chart_save(const Chart *chart, const char *path, Error *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* Attention weights as pictures: a grid of panels, one matrix each, queries down, keys across. */
+#ifndef SQRTDK_SHOW_HEATMAP_H
+#define SQRTDK_SHOW_HEATMAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "show/canvas.h"
+
+typedef struct {
+    const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
+    const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
+    size_t length;                /* T, 1 to 48 */
+    size_t rows, columns;         /* of panels, 1 to 64 each */
+    const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
+                                     Keys after the query are masked, whatever the array holds there */
+    const char *const *row_labels, *const *column_labels; /* (rows), (columns); either, or an entry, may be NULL */
+    const char *const *panel_labels;                      /* (rows, columns), above each panel; the same */
+} AttentionFigure;
+
+/* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the
+   weight's square root. Why the root: uniform attention over 48 keys is 0.02 each, which a linear scale paints like 0
+   (shade 5 of 255); the root gives it shade 37, plainly lighter, and leaves 1 the only bright yellow, so that one-hot
+   rows still look one-hot. The colour bar carries the ticks. `weight` is clamped to [0, 1]; NaN is red. */
+Color heatmap_color(double weight);
+/* Where a weight stands along the colour bar, 0 to 1, and back. */
+double heatmap_position(double weight);
+double heatmap_weight(double position);
+
+extern const Color heatmap_masked;       /* light grey, which is not in viridis: apart from zero, its darkest shade */
+extern const Color heatmap_not_a_number; /* red */
+
+/* An error when a size is out of its range or the picture would be more than 8192 pixels wide or high. */
+bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
+
+/* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */
+void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t column, size_t query, size_t key, int *x,
+                           int *y);
+
+#endif

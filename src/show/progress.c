@@ -1,0 +1,58 @@
+#include "show/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COLUMNS = 80 };
+
+Progress progress_make(FILE *stream, bool quiet) {
+    return (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
+}
+
+void progress_clear(Progress *p) {
+    if (p->shown) fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
+    p->shown = 0;
+    fflush(p->stream);
+}
+
+void progress_message(Progress *p, const char *format, ...) {
+    if (p->quiet) return;
+    progress_clear(p);
+    va_list args;
+    va_start(args, format);
+    vfprintf(p->stream, format, args);
+    va_end(args);
+    fputc('\n', p->stream);
+    fflush(p->stream);
+}
+
+void progress_duration(double seconds, char *out, size_t capacity) {
+    if (!(seconds >= 0) || seconds > 1e8) {
+        snprintf(out, capacity, "?");
+        return;
+    }
+    unsigned long s = (unsigned long)(seconds + 0.5);
+    if (s < 3600)
+        snprintf(out, capacity, "%lu:%02lu", s / 60, s % 60);
+    else
+        snprintf(out, capacity, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+}
+
+void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
+                     double tokens_per_second, double seconds_left) {
+    if (p->quiet || !p->terminal || now - p->last < 0.1) return;
+    p->last = now;
+    char line[256], train[24] = "", val[24] = "", left[32];
+    if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
+    if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
+    progress_duration(seconds_left, left, sizeof left);
+    snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk characters/s  %s left", step, steps, train, val,
+             tokens_per_second / 1e3, left);
+    line[COLUMNS - 1] = 0; /* a line that wraps could not be written over */
+    size_t length = strlen(line);
+    fprintf(p->stream, "\r%s%*s", line, (int)(p->shown > length ? p->shown - length : 0), "");
+    fflush(p->stream);
+    p->shown = length;
+}

@@ -1,0 +1,30 @@
+/* What a person watching a run sees on stderr: messages, and on a terminal a line that is written over and over. */
+#ifndef SQRTDK_SHOW_PROGRESS_H
+#define SQRTDK_SHOW_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct {
+    FILE *stream;
+    bool quiet, terminal; /* quiet: nothing is written */
+    size_t shown;         /* columns of the line that stands there now */
+    double last;          /* when it was written, in seconds */
+} Progress;
+
+Progress progress_make(FILE *stream, bool quiet);
+
+/* A whole line, in place of the progress line. */
+void progress_message(Progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "step 120/1000  train 2.31  val 2.40  35.1k characters/s  0:42 left", at most ten times a second and only on a
+   terminal. NaN leaves a loss out. `now` is a time in seconds. */
+void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
+                     double tokens_per_second, double seconds_left);
+void progress_clear(Progress *progress);
+
+/* 75 -> "1:15", 3675 -> "1:01:15". */
+void progress_duration(double seconds, char *out, size_t capacity);
+
+#endif

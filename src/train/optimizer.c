@@ -1,0 +1,130 @@
+#include "train/optimizer.h"
+
+#include <math.h>
+#include <omp.h>
+
+#include "base/range.h"
+
+enum { CHUNK = 4096 }; /* numbers to a partial sum of the norm */
+
+static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
+
+static void lay_out(Optimizer *o, size_t flat) {
+    o->first = arena_take(&o->arena, flat, sizeof(real));
+    o->second = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, flat, sizeof(real)) : NULL;
+    o->partial_sums = arena_take(&o->arena, chunks(flat), sizeof(double));
+}
+
+size_t optimizer_measure(const Config *config, size_t flat) {
+    Optimizer o = {.kind = (OptimizerKind)config->train.optimizer};
+    lay_out(&o, flat);
+    return o.arena.used;
+}
+
+bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t threads, Error *err) {
+    *o = (Optimizer){.kind = (OptimizerKind)config->train.optimizer,
+                     .beta1 = config->train.beta1, .beta2 = config->train.beta2, .eps = config->train.eps,
+                     .momentum = config->train.momentum, .weight_decay = config->train.weight_decay,
+                     .grad_clip = config->train.grad_clip, .threads = threads, .flat = flat};
+    lay_out(o, flat);
+    if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
+    lay_out(o, flat);
+    return true;
+}
+
+void optimizer_free(Optimizer *o) { arena_free(&o->arena); }
+
+double learning_rate(const Config *config, size_t step) {
+    double lr = config->train.lr, min_lr = config->train.min_lr;
+    double t = (double)step, warmup = (double)config->train.warmup, steps = (double)config->train.steps;
+    if (t < warmup) return lr * (t + 1) / (warmup + 1);
+    if (t >= steps) return min_lr;
+    return min_lr + 0.5 * (1 + cos(M_PI * (t - warmup) / (steps - warmup))) * (lr - min_lr);
+}
+
+HOT static double sum_of_squares(const real *x, size_t n) {
+    enum { LANES = 8 };
+    double lane[LANES] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i < n; i++) sum += (double)x[i] * (double)x[i];
+    for (size_t l = 0; l < LANES; l++) sum += lane[l];
+    return sum;
+}
+
+double gradient_norm(Optimizer *o, const real *gradients) {
+    const size_t count = chunks(o->flat);
+#pragma omp parallel for num_threads((int)o->threads) schedule(static)
+    for (size_t c = 0; c < count; c++) {
+        size_t first = c * CHUNK, n = o->flat - first < CHUNK ? o->flat - first : CHUNK;
+        o->partial_sums[c] = sum_of_squares(gradients + first, n);
+    }
+    double sum = 0;
+    for (size_t c = 0; c < count; c++) sum += o->partial_sums[c];
+    return sqrt(sum);
+}
+
+/* What every number of one update shares. */
+typedef struct {
+    real clip, lr, decay;                      /* decay: 1 - lr * weight_decay, 1 where nothing decays */
+    real beta1, beta2, eps, correct1, correct2; /* correct: 1 / (1 - beta^t), the second under a root */
+    real momentum;
+} Update;
+
+HOT static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v, const real *restrict g,
+                      size_t n) {
+    const Update k = *u;
+    for (size_t i = 0; i < n; i++) {
+        real gradient = g[i] * k.clip;
+        m[i] = k.beta1 * m[i] + (1 - k.beta1) * gradient;
+        v[i] = k.beta2 * v[i] + (1 - k.beta2) * gradient * gradient;
+#ifdef REAL_DOUBLE
+        real root = sqrt(v[i]) * k.correct2;
+#else
+        real root = sqrtf(v[i]) * k.correct2;
+#endif
+        p[i] = p[i] * k.decay - k.lr * (m[i] * k.correct1) / (root + k.eps);
+    }
+}
+
+/* Velocity b = momentum b + g, p = p - lr b; the decay is decoupled here as well. */
+HOT static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
+    const Update k = *u;
+    for (size_t i = 0; i < n; i++) {
+        b[i] = k.momentum * b[i] + g[i] * k.clip;
+        p[i] = p[i] * k.decay - k.lr * b[i];
+    }
+}
+
+/* The numbers of `range` of the flat arrays, tensor by tensor. */
+static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
+                         const real *gradients, double lr, Range range) {
+    for (size_t i = 0; i < tensors->count; i++) {
+        const Tensor *t = &tensors->items[i];
+        size_t begin = t->offset > range.begin ? t->offset : range.begin;
+        size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
+        if (begin >= end) continue;
+        u.decay = t->decays ? (real)(1 - lr * o->weight_decay) : 1;
+        if (o->kind == OPTIMIZER_ADAMW)
+            adamw(&u, parameters + begin, o->first + begin, o->second + begin, gradients + begin, end - begin);
+        else
+            sgd(&u, parameters + begin, o->first + begin, gradients + begin, end - begin);
+    }
+}
+
+void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, const real *gradients, double norm,
+                    double lr, size_t step) {
+    double t = (double)step + 1, clip = o->grad_clip > 0 ? o->grad_clip / (norm + 1e-6) : 1;
+    const Update update = {
+        .clip = (real)(clip < 1 ? clip : 1), .lr = (real)lr,
+        .beta1 = (real)o->beta1, .beta2 = (real)o->beta2, .eps = (real)o->eps,
+        .correct1 = (real)(1 / (1 - pow(o->beta1, t))), .correct2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
+        .momentum = (real)o->momentum,
+    };
+#pragma omp parallel num_threads((int)o->threads)
+    {
+        Range range = range_split(o->flat, CHUNK, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+        update_range(o, tensors, update, parameters, gradients, lr, range);
+    }
+}

@@ -1,0 +1,28 @@
+/* What a config asks for before anything is made: sizes, memory, arithmetic, machine; and how it is announced. */
+#ifndef SQRTDK_TRAIN_PLAN_H
+#define SQRTDK_TRAIN_PLAN_H
+
+#include "data/corpus.h"
+#include "model/transformer.h"
+
+typedef struct {
+    ModelShape shape;
+    size_t parameters;                       /* numbers */
+    size_t weight_bytes, optimizer_bytes, activation_bytes; /* weights with gradients; moments; activations */
+    double flops_per_step;
+} Plan;
+
+/* Fails when a size does not fit, or the machine has less memory than is needed. */
+bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threads, Error *err);
+
+/* The announcement: corpus, model, divisor and multiplier, training, memory, machine; a block of lines without the
+   last line end. `measured_std` NaN leaves the line about the scores' measured spread out. The caller frees. */
+bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus, size_t threads, double measured_std,
+                   char **text, Error *err);
+
+/* 1234567 -> "1,234,567" */
+void format_count(size_t n, char *out, size_t capacity);
+/* Bytes as "830 kB", "12.3 MB" or "1.87 GB" (decimal units). */
+void format_bytes(size_t bytes, char *out, size_t capacity);
+
+#endif

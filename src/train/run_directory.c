@@ -1,0 +1,85 @@
+#include "train/run_directory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/files.h"
+#include "base/version.h"
+#include "ops/matmul.h"
+
+static bool is_our_run(const char *directory) {
+    char path[4096], *text = NULL;
+    size_t size;
+    Json *json = NULL;
+    Error ignored;
+    bool ours = path_join(path, sizeof path, directory, "run.json", &ignored) &&
+                file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, &ignored) &&
+                js_parse(text, size, path, &json, &ignored);
+    const char *program = ours ? js_as_text(js_get(json, "program")) : NULL;
+    ours = program && strcmp(program, "sqrtdk") == 0;
+    js_free(json);
+    free(text);
+    return ours;
+}
+
+bool run_directory_check(const char *wanted, bool named, bool force, Error *err) {
+    if (!named || !path_exists(wanted)) return true;
+    if (!force) return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", wanted);
+    if (!is_our_run(wanted))
+        return error_set(err, STATUS_USAGE, "%s is not a run of this program (it holds no run.json of ours), so --force does not replace it: name another --out", wanted);
+    return true;
+}
+
+bool run_directory_make(char *out, size_t capacity, const char *wanted, bool named, bool force, Error *err) {
+    if (!run_directory_check(wanted, named, force, err)) return false;
+    if (named && path_exists(wanted) && !directory_remove(wanted, err)) return false;
+    for (unsigned number = 1; number < 1000000; number++) {
+        int length = number == 1 ? snprintf(out, capacity, "%s", wanted) : snprintf(out, capacity, "%s-%u", wanted, number);
+        if (length < 0 || (size_t)length >= capacity)
+            return error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
+        if (!named && path_exists(out)) continue;
+        return directory_make(out, true, err);
+    }
+    return error_set(err, STATUS_FAILED, "%s and every numbered name behind it are taken: name another --out", wanted);
+}
+
+Json *time_now(void) {
+    char text[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return js_text(text);
+}
+
+Json *run_description(const char *command_line, size_t threads) {
+    Json *run = js_object(), *machine = js_object();
+    struct utsname system;
+    char cpu[64];
+    cpu_name(cpu, sizeof cpu);
+    js_set(machine, "processor", js_text(cpu));
+    js_set(machine, "instructions", js_text(cpu_level_name(cpu_level())));
+    js_set(machine, "processors", js_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    js_set(machine, "system", js_text(uname(&system) == 0 ? system.sysname : "unknown"));
+    js_set(machine, "architecture", js_text(uname(&system) == 0 ? system.machine : "unknown"));
+    js_set(run, "program", js_text("sqrtdk"));
+    js_set(run, "version", js_text(SQRTDK_VERSION));
+    js_set(run, "command", js_text(command_line));
+    js_set(run, "machine", machine);
+    js_set(run, "blas_core", js_text(matmul_core()));
+    js_set(run, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
+    js_set(run, "threads", js_integer((int64_t)threads));
+    js_set(run, "start", time_now());
+    return run;
+}
+
+bool run_description_save(const Json *description, const char *directory, Error *err) {
+    char path[4096], *text = NULL;
+    bool ok = path_join(path, sizeof path, directory, "run.json", err) && js_dump(description, true, &text, err) &&
+              file_write(path, text, strlen(text), err);
+    free(text);
+    return ok;
+}

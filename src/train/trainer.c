@@ -1,0 +1,370 @@
+#include "train/trainer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "data/corpus.h"
+#include "train/evaluate.h"
+#include "train/interrupt.h"
+#include "train/optimizer.h"
+#include "train/pictures.h"
+#include "train/plan.h"
+#include "train/run_directory.h"
+#include "train/safetensors.h"
+#include "train/sample.h"
+
+/* Everything one run holds. Arrays are made before the first step; the loop allocates nothing but for pictures. */
+typedef struct {
+    const Config *config;
+    const TrainOptions *options;
+    RunRecord *record;
+    Corpus corpus;
+    Model model;
+    Optimizer optimizer;
+    Sampler sampler;
+    int32_t *tokens, *targets;         /* (batch, T): of training, or of the evaluation in progress */
+    int32_t *look_tokens;              /* (look_batch, T): the fixed validation batch */
+    size_t look_batch;
+    int32_t text[PICTURE_TEXT_MAX];    /* ids of the fixed text */
+    FILE *metrics, *attention, *samples;
+    Json *description;
+    double start, predicted, last_train_loss, last_val_loss;
+} Trainer;
+
+static bool join(const Trainer *t, char path[4096], const char *name, Error *err) {
+    return path_join(path, 4096, t->record->directory, name, err);
+}
+
+static size_t batch_size(const Trainer *t) { return (size_t)t->config->train.batch; }
+
+/* The fixed text of the pictures: log.attention_text, or the beginning of the validation split. */
+static bool prepare_text(Trainer *t, Error *err) {
+    const char *text = t->config->log.attention_text;
+    size_t T = t->model.shape.T, longest = T < PICTURE_TEXT_MAX ? T : PICTURE_TEXT_MAX;
+    if (*text) {
+        if (!vocabulary_encode(&t->corpus.vocabulary, "log.attention_text", text, strlen(text), t->text, longest,
+                               &t->record->text_length, err))
+            return false;
+    } else {
+        t->record->text_length = longest;
+        memcpy(t->text, t->corpus.ids + t->corpus.train, longest * sizeof *t->text);
+    }
+    for (size_t i = 0; i < t->record->text_length; i++)
+        t->record->text[i] = t->corpus.vocabulary.characters[t->text[i]];
+    return true;
+}
+
+static bool prepare_batches(Trainer *t, Error *err) {
+    size_t B = batch_size(t), T = t->model.shape.T;
+    t->tokens = calloc(B * T, sizeof *t->tokens);
+    t->targets = calloc(B * T, sizeof *t->targets);
+    t->look_tokens = calloc(B * T, sizeof *t->look_tokens);
+    if (!t->tokens || !t->targets || !t->look_tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    t->look_batch = validation_batch(&t->corpus, B, T, t->look_tokens, t->targets);
+    return true;
+}
+
+/* Everything that can be refused, before anything is written. */
+static bool prepare(Trainer *t, Error *err) {
+    const Config *c = t->config;
+    Plan plan;
+    const char *wanted = t->options->out ? t->options->out : c->log.out;
+    if (!run_directory_check(wanted, t->options->out != NULL, t->options->force, err) ||
+        !corpus_load(&t->corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err) ||
+        !plan_make(&plan, c, t->corpus.vocabulary.count, t->options->threads, err) ||
+        !model_make(&t->model, &plan.shape, batch_size(t), t->options->threads, true, err) ||
+        !optimizer_make(&t->optimizer, c, t->model.tensors.flat, t->options->threads, err) ||
+        !sampler_make(&t->sampler, &plan.shape, err) || !record_make(t->record, c, &plan.shape, err) ||
+        !prepare_batches(t, err) || !prepare_text(t, err))
+        return false;
+    tensors_initialise(&t->model.tensors, &plan.shape, (Init)c->model.init, (uint64_t)c->train.seed,
+                       t->model.parameters);
+    return true;
+}
+
+static bool open_log(const Trainer *t, const char *name, const char *header, FILE **file, Error *err) {
+    char path[4096];
+    if (!join(t, path, name, err)) return false;
+    *file = fopen(path, "wb");
+    if (!*file) return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
+    fputs(header, *file);
+    return true;
+}
+
+/* A row is on its way to the disk before the next step starts; a full disk ends the run here and not at the end. */
+static bool flush_log(const Trainer *t, FILE *file, const char *name, Error *err) {
+    if (fflush(file) == 0 && !ferror(file)) return true;
+    return error_set(err, STATUS_FAILED, "cannot write %s/%s: %s", t->record->directory, name, strerror(errno));
+}
+
+static bool write_config(const Trainer *t, Error *err) {
+    char path[4096];
+    FileWriter writer;
+    if (!join(t, path, "config.ini", err) || !file_writer_open(&writer, path, err)) return false;
+    config_write(t->config, writer.stream);
+    return file_writer_commit(&writer, err);
+}
+
+static void describe_run(Trainer *t) {
+    const ModelShape *s = &t->model.shape;
+    char divisor[64];
+    scale_text(t->config->attention.scale_divisor, divisor, sizeof divisor);
+    t->description = run_description(t->options->command_line, t->options->threads);
+    js_set(t->description, "parameters", js_integer((int64_t)t->model.tensors.parameters));
+    js_set(t->description, "vocabulary", js_integer((int64_t)s->V));
+    js_set(t->description, "scale_divisor", js_text(divisor));
+    js_set(t->description, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->D)));
+    js_set(t->description, "multiplier", js_number((double)s->multiplier));
+    js_set(t->description, "result", js_text("running"));
+}
+
+static bool open_directory(Trainer *t, Error *err) {
+    char path[4096];
+    const char *out = t->options->out;
+    RunRecord *r = t->record;
+    if (!run_directory_make(r->directory, sizeof r->directory, out ? out : t->config->log.out, out != NULL,
+                            t->options->force, err))
+        return false;
+    describe_run(t);
+    return run_description_save(t->description, r->directory, err) && write_config(t, err) &&
+           join(t, path, "vocab.json", err) && vocabulary_save(&t->corpus.vocabulary, path, err) &&
+           join(t, path, "attention", err) && directory_make(path, true, err) && join(t, path, "checkpoint", err) &&
+           directory_make(path, true, err) &&
+           open_log(t, "metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n", &t->metrics, err) &&
+           open_log(t, "attention.csv", "step,layer,head,score_std,score_max,entropy,max_weight\n", &t->attention, err) &&
+           open_log(t, "samples.txt", "", &t->samples, err);
+}
+
+/* The spread of the first block's scores on the first batch, mean over its heads. */
+static double measure_scores(Trainer *t) {
+    size_t B = batch_size(t), T = t->model.shape.T, H = t->model.shape.H;
+    double sum = 0;
+    corpus_training_batch(&t->corpus, (uint64_t)t->config->train.seed, 0, B, T, t->tokens, t->targets);
+    model_forward(&t->model, &(Batch){t->tokens, NULL, B, T});
+    probe_statistics(&t->model, B, T, t->record->first.heads);
+    for (size_t h = 0; h < H; h++) sum += t->record->first.heads[h].score_std;
+    return sum / (double)H;
+}
+
+static bool announce(Trainer *t, Error *err) {
+    Plan plan;
+    char *text;
+    if (!plan_make(&plan, t->config, t->corpus.vocabulary.count, t->options->threads, err) ||
+        !plan_announce(&plan, t->config, &t->corpus, t->options->threads, measure_scores(t), &text, err))
+        return false;
+    progress_message(t->options->progress, "training %s into %s\n%s", t->config->name, t->record->directory, text);
+    free(text);
+    return true;
+}
+
+static bool save(const Trainer *t, const char *name, Error *err) {
+    char path[4096];
+    return join(t, path, name, err) &&
+           safetensors_save(path, &t->model.tensors, t->model.parameters, err);
+}
+
+/* Statistics on the fixed batch, weights on the fixed text, pictures of both. */
+static bool look_at_attention(Trainer *t, size_t step, Error *err) {
+    Model *m = &t->model;
+    RunRecord *r = t->record;
+    Look *look = record_next_look(r);
+    look->step = step;
+    model_forward(m, &(Batch){t->look_tokens, NULL, t->look_batch, m->shape.T});
+    probe_statistics(m, t->look_batch, m->shape.T, look->heads);
+    model_forward(m, &(Batch){t->text, NULL, 1, r->text_length});
+    for (size_t layer = 0; layer < r->L; layer++) {
+        for (size_t head = 0; head < r->H; head++) {
+            const HeadStatistics *s = &look->heads[layer * r->H + head];
+            probe_weights(m, layer, head, r->text_length, look_weights(r, look, layer, head));
+            fprintf(t->attention, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g\n", step, layer, head, s->score_std, s->score_max,
+                    s->entropy, s->max_weight);
+        }
+    }
+    bool ok = flush_log(t, t->attention, "attention.csv", err) && picture_attention(r, t->config, look, err);
+    record_looked(r);
+    return ok;
+}
+
+static bool write_sample(Trainer *t, size_t step, Error *err) {
+    const int32_t start = sample_start(&t->corpus.vocabulary);
+    const SampleOptions options = {.tokens = (size_t)t->config->log.sample_tokens, .temperature = 1,
+                                   .seed = (uint64_t)t->config->train.seed};
+    if (options.tokens == 0) return true;
+    fprintf(t->samples, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
+    sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, t->samples);
+    fputs("\n\n", t->samples);
+    return flush_log(t, t->samples, "samples.txt", err);
+}
+
+/* The validation loss at `step`; *complete is false when a signal cut it short. Keeps the best parameters. */
+static bool validate(Trainer *t, size_t step, bool *complete, Error *err) {
+    double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens,
+                           t->targets, complete);
+    if (!*complete) return true;
+    t->last_val_loss = loss;
+    if (!isfinite(loss))
+        return error_set(err, STATUS_DIVERGED, "diverged: the validation loss at step %zu is %f; try a smaller train.lr",
+                         step, loss);
+    bool best = loss < t->record->best_val_loss;
+    record_val_loss(t->record, step, loss);
+    return (!best || save(t, "checkpoint/best.safetensors", err)) && write_sample(t, step, err);
+}
+
+/* Loss and gradients of step `step`, over all of its micro-batches. */
+static double compute_gradients(Trainer *t, size_t step) {
+    const Config *c = t->config;
+    size_t B = batch_size(t), T = t->model.shape.T, micro_steps = (size_t)c->train.accumulate;
+    double sum = 0;
+    for (size_t micro = 0; micro < micro_steps; micro++) {
+        uint64_t number = (uint64_t)step * micro_steps + micro;
+        corpus_training_batch(&t->corpus, (uint64_t)c->train.seed, number, B, T, t->tokens, t->targets);
+        sum += model_forward_backward(&t->model, &(Batch){t->tokens, t->targets, B, T}, (uint64_t)c->train.seed,
+                                      number, 1 / (double)micro_steps, micro == 0);
+    }
+    return sum / ((double)B * (double)T * (double)micro_steps);
+}
+
+/* The first tensor with a NaN or an infinity in it, or NULL. */
+static const char *find_not_finite(const TensorTable *table, const real *flat) {
+    for (size_t i = 0; i < table->count; i++)
+        for (size_t j = 0; j < table->items[i].count; j++)
+            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
+    return NULL;
+}
+
+static bool check_finite(const Trainer *t, size_t step, double loss, double norm, Error *err) {
+    if (isfinite(loss) && isfinite(norm)) return true;
+    const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
+    const char *gradient = find_not_finite(&t->model.tensors, t->model.gradients);
+    const char *which = weight ? "the parameter" : gradient ? "the gradient of" : "the sum of squares over", *name = weight ? weight : gradient ? gradient : "all gradients";
+    return error_set(err, STATUS_DIVERGED, "diverged at step %zu: loss %f, and %s %s is not finite; try a smaller train.lr or a larger divisor",
+                     step, loss, which, name);
+}
+
+static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
+
+static bool write_metrics(Trainer *t, size_t step, double lr, double loss, bool validated, double norm, Error *err) {
+    size_t tokens = step * (size_t)(t->config->train.accumulate * t->config->train.batch) * t->model.shape.T;
+    fprintf(t->metrics, "%zu,%zu,%.3f,%.8g,%.7g,", step, tokens, omp_get_wtime() - t->start, lr, loss);
+    if (validated) fprintf(t->metrics, "%.7g", t->last_val_loss);
+    fprintf(t->metrics, ",%.6g\n", norm);
+    record_train_loss(t->record, step, loss);
+    return flush_log(t, t->metrics, "metrics.csv", err);
+}
+
+static void show_progress(const Trainer *t, size_t step) {
+    double now = omp_get_wtime(), seconds = now - t->start, each = step ? seconds / (double)step : 0;
+    size_t steps = (size_t)t->config->train.steps;
+    double tokens = (double)t->config->train.batch * (double)t->config->train.accumulate * (double)t->model.shape.T;
+    progress_update(t->options->progress, now, step, steps, t->last_train_loss, t->last_val_loss,
+                    each > 0 ? tokens / each : 0, each * (double)(steps - step));
+}
+
+/* One pass of the loop: what is measured at `step`, then the update to step + 1 (none at the last). */
+static bool take_step(Trainer *t, size_t step, Error *err) {
+    const Config *c = t->config;
+    bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
+    bool looks = due(step, c->log.attention_every) || last || step == 0, complete = true;
+    if (validated && !validate(t, step, &complete, err)) return false;
+    if (!complete) return true;
+    if (looks && !look_at_attention(t, step, err)) return false;
+
+    double lr = learning_rate(c, step), loss = compute_gradients(t, step);
+    double norm = gradient_norm(&t->optimizer, t->model.gradients);
+    if (!check_finite(t, step, loss, norm, err)) return false;
+    t->last_train_loss = loss;
+    if ((due(step, c->log.every) || validated) && !write_metrics(t, step, lr, loss, validated, norm, err)) return false;
+    if (validated)
+        progress_message(t->options->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step,
+                         loss, t->last_val_loss, norm);
+    show_progress(t, step);
+    if (last) return true;
+    optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
+    t->record->steps_done = step + 1;
+    return !due(step + 1, c->train.steps > (int64_t)step + 1 ? c->log.checkpoint_every : 0) ||
+           save(t, "checkpoint/model.safetensors", err);
+}
+
+static bool loop(Trainer *t, Error *err) {
+    size_t steps = (size_t)t->config->train.steps;
+    for (size_t step = 0; step <= steps; step++) {
+        if (!take_step(t, step, err)) return false;
+        t->record->signal = interrupt_signal();
+        if (t->record->signal && step < steps) break;
+        t->record->signal = 0;
+    }
+    progress_clear(t->options->progress);
+    return save(t, "checkpoint/model.safetensors", err);
+}
+
+/* Pictures and run.json are brought to their last state however the run ended. */
+static bool finish(Trainer *t, bool ok, Error *err) {
+    RunRecord *r = t->record;
+    Error second;
+    char result[256];
+    r->seconds = omp_get_wtime() - t->start;
+    progress_clear(t->options->progress);
+    if (!ok)
+        snprintf(result, sizeof result, "%s", err->status == STATUS_DIVERGED ? "diverged" : "failed");
+    else
+        snprintf(result, sizeof result, "%s", r->signal ? "interrupted" : "finished");
+    js_set(t->description, "result", js_text(result));
+    if (!ok) js_set(t->description, "error", js_text(err->message));
+    js_set(t->description, "steps", js_integer((int64_t)r->steps_done));
+    js_set(t->description, "train_loss", js_number(t->last_train_loss));
+    js_set(t->description, "val_loss", js_number(t->last_val_loss));
+    js_set(t->description, "best_val_loss", js_number(r->best_val_loss));
+    js_set(t->description, "best_step", js_integer((int64_t)r->best_step));
+    js_set(t->description, "seconds", js_number(r->seconds));
+    js_set(t->description, "end", time_now());
+    bool saved = picture_loss(r, t->config, ok ? err : &second);
+    return run_description_save(t->description, r->directory, ok && saved ? err : &second) && saved && ok;
+}
+
+static void trainer_free(Trainer *t) {
+    FILE *files[] = {t->metrics, t->attention, t->samples};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i]) fclose(files[i]); /* every row was flushed and checked when it was written */
+    js_free(t->description);
+    free(t->tokens);
+    free(t->targets);
+    free(t->look_tokens);
+    sampler_free(&t->sampler);
+    optimizer_free(&t->optimizer);
+    model_free(&t->model);
+    corpus_free(&t->corpus);
+}
+
+bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err) {
+    *record = (RunRecord){0};
+    Trainer t = {.config = config, .options = options, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
+    bool ok = prepare(&t, err) && open_directory(&t, err);
+    if (ok) {
+        ok = announce(&t, err);
+        t.start = omp_get_wtime();
+        ok = finish(&t, ok && loop(&t, err), err);
+    }
+    trainer_free(&t);
+    return ok;
+}
+
+bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+    Corpus corpus;
+    Plan plan;
+    char *text = NULL;
+    if (!corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
+        return false;
+    bool ok = plan_make(&plan, config, corpus.vocabulary.count, options->threads, err) &&
+              plan_announce(&plan, config, &corpus, options->threads, NAN, &text, err);
+    if (ok) {
+        config_write(config, out);
+        fprintf(out, "\n%s\n", text);
+    }
+    free(text);
+    corpus_free(&corpus);
+    return ok;
+}

@@ -1,0 +1,25 @@
+/* One training run, from a config to a directory of results. */
+#ifndef SQRTDK_TRAIN_TRAINER_H
+#define SQRTDK_TRAIN_TRAINER_H
+
+#include "show/progress.h"
+#include "train/record.h"
+
+typedef struct {
+    size_t threads;
+    const char *out;          /* --out; NULL: log.out, or the next free name behind it */
+    bool force;               /* replace a run that is there */
+    const char *command_line; /* for run.json */
+    Progress *progress;
+} TrainOptions;
+
+/* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
+   good. A signal (interrupt_catch) ends it after the current step with everything saved, and record->signal says so:
+   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. Free the record
+   with record_free in either case. */
+bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err);
+
+/* The resolved config and what it would take, to `out`; writes nothing else. */
+bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+
+#endif

@@ -1,0 +1,159 @@
+/* What the tests share: cmocka with the headers it needs, comparisons that print both numbers and the place (cmocka
+   1.1.5 compares floats only), arrays of random numbers, and derivatives from differences. */
+#ifndef SQRTDK_TESTS_SUPPORT_H
+#define SQRTDK_TESTS_SUPPORT_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "base/rng.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+/* |actual - expected| <= bar, a NaN never; the rest says where, printf-style. */
+#define assert_close(actual, expected, bar, ...)                                                                       \
+    support_close(__FILE__, __LINE__, (double)(actual), (double)(expected), (double)(bar), __VA_ARGS__)
+/* A condition with the place it failed at, printf-style. */
+#define assert_that(condition, ...) support_that(__FILE__, __LINE__, (condition), #condition, __VA_ARGS__)
+
+static inline __attribute__((format(printf, 6, 7))) void support_close(const char *file, int line, double actual,
+                                                                       double expected, double bar, const char *format,
+                                                                       ...) {
+    if (fabs(actual - expected) <= bar || actual == expected) return;
+    char where[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(where, sizeof where, format, arguments);
+    va_end(arguments);
+    print_error("%s: %.17g, expected %.17g; they differ by %.3g, allowed is %.3g\n", where, actual, expected,
+                actual - expected, bar);
+    _fail(file, line);
+}
+
+static inline __attribute__((format(printf, 5, 6))) void support_that(const char *file, int line, bool condition,
+                                                                      const char *text, const char *format, ...) {
+    if (condition) return;
+    char where[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(where, sizeof where, format, arguments);
+    va_end(arguments);
+    print_error("%s: not true: %s\n", where, text);
+    _fail(file, line);
+}
+
+/* Arrays of exactly the asked length, so that AddressSanitizer sees the first step beyond; all of them are freed by
+   support_release, each test's teardown. What is drawn depends on the order of the calls within one test alone. */
+static struct {
+    void *items[1024];
+    size_t count;
+    uint32_t stream;
+} support_pool;
+
+static inline real *reals(size_t count) {
+    void *memory = calloc(count ? count : 1, sizeof(real));
+    if (memory == NULL || support_pool.count == COUNT_OF(support_pool.items)) abort();
+    support_pool.items[support_pool.count++] = memory;
+    return memory;
+}
+static inline real *filled_reals(size_t count, double value) {
+    real *x = reals(count);
+    for (size_t i = 0; i < count; i++) x[i] = (real)value;
+    return x;
+}
+static inline real *normal_reals(size_t count, double deviation) {
+    Rng rng = rng_make(20240607, RNG_SAMPLE, support_pool.stream++);
+    real *x = reals(count);
+    for (size_t i = 0; i < count; i++) x[i] = (real)(deviation * rng_normal(&rng, i));
+    return x;
+}
+static inline real *copied_reals(const real *from, size_t count) {
+    real *x = reals(count);
+    if (count) memcpy(x, from, count * sizeof *x);
+    return x;
+}
+static inline void random_tokens(int32_t *tokens, size_t count, size_t V) {
+    Rng rng = rng_make(20240607, RNG_BATCH, support_pool.stream++);
+    for (size_t i = 0; i < count; i++) tokens[i] = (int32_t)rng_below(&rng, i, V);
+}
+static inline int support_release(void **state) {
+    (void)state;
+    while (support_pool.count) free(support_pool.items[--support_pool.count]);
+    support_pool.stream = 0;
+    return 0;
+}
+#define TEST(function) cmocka_unit_test_teardown(function, support_release)
+
+static inline double dot(const real *x, const real *y, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+static inline double max_abs(const real *x, size_t count) {
+    double max = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)x[i]) <= max)) max = fabs((double)x[i]);
+    return max;
+}
+/* Every entry within `bar`, or bar * max|expected| where that is more. */
+static inline void assert_all_close(const real *actual, const real *expected, size_t count, double bar,
+                                    const char *what) {
+    double max = max_abs(expected, count);
+    for (size_t i = 0; i < count; i++) assert_close(actual[i], expected[i], bar * fmax(max, 1), "%s[%zu]", what, i);
+}
+static inline void assert_all_equal(const real *x, size_t count, double value, const char *what) {
+    for (size_t i = 0; i < count; i++) assert_close(x[i], value, 0, "%s[%zu]", what, i);
+}
+
+/* A loss of everything reachable from `context`. Where the function has kinks, *branch tells its smooth pieces apart;
+   it comes in as 0. */
+typedef double (*LossFunction)(void *context, uint64_t *branch);
+
+/* dL/dx from central differences D(h), extrapolated: (4 D(h/2) - D(h)) / 3, error of order h^4 (Richardson 1911). The
+   step shrinks until all four points lie on one smooth piece. */
+static inline double difference(LossFunction loss, void *context, real *x, double h) {
+    const real kept = *x;
+    for (;; h /= 4) {
+        assert_that(h > 1e-6, "a kink is too near");
+        double slope[2];
+        uint64_t branch[4] = {0};
+        for (int i = 0; i < 2; i++) {
+            real step = (real)(h / (1 + i)), above = kept + step, below = kept - step;
+            *x = above;
+            slope[i] = loss(context, &branch[2 * i]);
+            *x = below;
+            slope[i] = (slope[i] - loss(context, &branch[2 * i + 1])) / (double)(above - below);
+        }
+        *x = kept;
+        if (branch[0] == branch[1] && branch[0] == branch[2] && branch[0] == branch[3])
+            return (4 * slope[1] - slope[0]) / 3;
+    }
+}
+
+/* Compares `analytic` with differences, sign and all: every entry, or a seeded sample when 0 < sample < count. A
+   gradient that is zero all over is an error: those that must vanish are tested as such. */
+static inline void check_gradient(const char *name, LossFunction loss, void *context, real *x, const real *analytic,
+                                  size_t count, size_t sample, double h) {
+    double max = max_abs(analytic, count);
+    assert_that(max > 0 && isfinite(max), "%s: its gradient is zero or not finite", name);
+    Rng rng = rng_make(11, RNG_SAMPLE, 4711);
+    size_t checks = sample > 0 && sample < count ? sample : count;
+    for (size_t n = 0; n < checks; n++) {
+        size_t i = checks == count ? n : rng_below(&rng, n, count);
+        assert_close(analytic[i], difference(loss, context, &x[i], h), 1e-7 * max, "gradient of %s[%zu]", name, i);
+    }
+}
+
+#endif

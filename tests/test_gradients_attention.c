@@ -1,0 +1,255 @@
+/* Attention and dropout in double precision: against the naive O(T^2) form and against differences, in a fused buffer
+   as the model has it, for lengths below, at and above one block of queries. */
+#include "support.h"
+
+#include "ops/attention.h"
+#include "ops/dropout.h"
+#include "ops/matmul.h"
+#include "reference.h"
+
+#ifndef REAL_DOUBLE
+#error "differences need the double build"
+#endif
+
+enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* of two heads, the second is looked at */
+
+typedef struct {
+    AttentionShape shape;
+    real *qkv, *out, *dout, *row_max, *row_sum, *scratch;
+    real *q, *k, *v; /* into qkv */
+} Attention;
+
+static Attention attention_start(size_t T, double multiplier, double dropout, double deviation) {
+    Attention a = {.shape = {.T = T, .D = D, .stride = STRIDE, .out_stride = HD, .multiplier = (real)multiplier}};
+    a.shape.dropout = dropout_make(dropout, 5, 77, 3);
+    a.shape.dropout_row = 1000;
+    a.qkv = normal_reals(T * STRIDE, deviation);
+    a.q = a.qkv + HEAD * D, a.k = a.q + HD, a.v = a.k + HD;
+    a.out = filled_reals(T * HD, -7), a.dout = normal_reals(T * HD, 1);
+    a.row_max = filled_reals(T, NAN), a.row_sum = filled_reals(T, NAN);
+    a.scratch = filled_reals(attention_scratch(T), NAN);
+    return a;
+}
+
+static void forward(Attention *a) {
+    attention_forward(a->out + HEAD * D, a->row_max, a->row_sum, a->q, a->k, a->v, &a->shape, a->scratch);
+}
+
+static double attention_loss(void *context, uint64_t *branch) {
+    Attention *a = context;
+    (void)branch;
+    forward(a);
+    double sum = 0;
+    for (size_t t = 0; t < a->shape.T; t++) sum += dot(a->out + t * HD + HEAD * D, a->dout + t * HD + HEAD * D, D);
+    return sum;
+}
+
+static const size_t LENGTHS[] = {1, 5, 64, 65, 130};
+static const double MULTIPLIERS[] = {1, 1. / 8, .3};
+
+/* What belongs to the other head still has the value it had. */
+static void assert_others_untouched(const real *x, size_t T, size_t stride, double value, const char *name) {
+    for (size_t i = 0; i < T * stride; i++)
+        if (i % stride % HD / D != HEAD) assert_close(x[i], value, 0, "%s[%zu] of the other head", name, i);
+}
+
+/* (T, D) out of a fused buffer. */
+static real *compact(const real *x, size_t T, size_t stride) {
+    real *packed = reals(T * D);
+    for (size_t i = 0; i < T * D; i++) packed[i] = x[i / D * stride + i % D];
+    return packed;
+}
+
+static void each_length(void (*check)(Attention *a)) {
+    for (size_t n = 0; n < COUNT_OF(LENGTHS) * COUNT_OF(MULTIPLIERS) * 2; n++) {
+        Attention a = attention_start(LENGTHS[n / 6], MULTIPLIERS[n / 2 % 3], n % 2 ? .25 : 0, 1);
+        check(&a);
+        support_release(NULL);
+    }
+}
+
+static void check_forward(Attention *a) {
+    const size_t T = a->shape.T;
+    real *out = filled_reals(T * HD, -7), *max = reals(T), *sum = reals(T);
+    forward(a);
+    reference_attention(out + HEAD * D, max, sum, a->q, a->k, a->v, &a->shape);
+    assert_all_close(a->out, out, T * HD, 1e-13, "out");
+    assert_all_close(a->row_max, max, T, 1e-13, "row_max");
+    assert_all_close(a->row_sum, sum, T, 1e-13, "row_sum");
+}
+static void attention_is_the_naive_one(void **state) { (void)state, each_length(check_forward); }
+
+static void check_backward(Attention *a) {
+    const size_t T = a->shape.T;
+    forward(a);
+    real *d = filled_reals(T * STRIDE, -7), *dq = d + HEAD * D, *dk = dq + HD, *dv = dk + HD;
+    for (size_t i = 0; i < T * STRIDE; i++) d[i] = i % HD / D == HEAD ? NAN : -7;
+    memset(a->scratch, 0xff, attention_scratch(T) * sizeof(real)); /* NaNs: nothing may be kept there */
+    attention_backward(dq, dk, dv, a->dout + HEAD * D, a->out + HEAD * D, a->row_max, a->row_sum, a->q, a->k, a->v,
+                       &a->shape, a->scratch);
+    assert_others_untouched(d, T, STRIDE, -7, "dqkv");
+    struct { const char *name; real *x; const real *gradient; } inputs[] = {
+        {"q", a->q, dq}, {"k", a->k, dk}, {"v", a->v, dv}};
+    for (size_t n = 0; n < 3; n++) {
+        real *analytic = compact(inputs[n].gradient, T, STRIDE);
+        if (T == 1 && n < 2) { /* one key has weight 1, whatever its score */
+            assert_that(max_abs(analytic, D) < 1e-14, "d%s vanishes at T = 1", inputs[n].name);
+            continue;
+        }
+        for (size_t t = 0, rows = T; t < rows; t++)
+            for (size_t i = 0; i < D; i++)
+                assert_close(analytic[t * D + i], difference(attention_loss, a, inputs[n].x + t * STRIDE + i, 1e-3),
+                             1e-7 * max_abs(analytic, T * D), "d%s[%zu,%zu], T = %zu, multiplier %g", inputs[n].name, t,
+                             i, T, (double)a->shape.multiplier);
+    }
+}
+static void attention_gradient(void **state) { (void)state, each_length(check_backward); }
+
+/* Weights are positive and sum to 1, so v = 1 gives 1 and every output lies among the values seen. */
+static void check_convex(Attention *a) {
+    if (dropout_is_on(&a->shape.dropout)) return;
+    const size_t T = a->shape.T;
+    forward(a);
+    for (size_t d = 0; d < D; d++) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t t = 0; t < T; t++) {
+            low = fmin(low, a->v[t * STRIDE + d]), high = fmax(high, a->v[t * STRIDE + d]);
+            double o = a->out[t * HD + HEAD * D + d];
+            assert_that(o >= low - 1e-14 && o <= high + 1e-14, "out[%zu,%zu] is among the values", t, d);
+        }
+    }
+    for (size_t t = 0; t < T; t++)
+        for (size_t d = 0; d < D; d++) a->v[t * STRIDE + d] = 1;
+    forward(a);
+    for (size_t i = 0; i < T * D; i++) assert_close(a->out[i / D * HD + HEAD * D + i % D], 1, 1e-14, "sum of weights");
+}
+static void attention_weights_are_convex(void **state) { (void)state, each_length(check_convex); }
+
+static void check_causal(Attention *a) {
+    const size_t T = a->shape.T;
+    for (size_t cut = 0; cut < T; cut += T > 10 ? 31 : 2) { /* positions up to `cut` do not see what comes after */
+        forward(a);
+        real *before = copied_reals(a->out, T * HD), *max = copied_reals(a->row_max, T), *sum = copied_reals(a->row_sum, T);
+        for (size_t j = cut + 1; j < T; j++)
+            for (size_t d = 0; d < D; d++) a->k[j * STRIDE + d] *= -30, a->v[j * STRIDE + d] += 1e3;
+        forward(a);
+        assert_memory_equal(before, a->out, (cut + 1) * HD * sizeof(real));
+        assert_memory_equal(max, a->row_max, (cut + 1) * sizeof(real));
+        assert_memory_equal(sum, a->row_sum, (cut + 1) * sizeof(real));
+    }
+}
+static void attention_is_causal(void **state) { (void)state, each_length(check_causal); }
+
+/* Scores in the ten thousands: the largest key takes all, and nothing overflows on either way. */
+static void attention_with_huge_scores(void **state) {
+    (void)state;
+    const size_t T = 70;
+    Attention a = attention_start(T, 1, 0, 100);
+    check_forward(&a);
+    real *d = reals(T * STRIDE);
+    attention_backward(d, d + HD, d + 2 * HD, a.dout + HEAD * D, a.out + HEAD * D, a.row_max, a.row_sum, a.q, a.k, a.v,
+                       &a.shape, a.scratch);
+    assert_that(isfinite(max_abs(d, T * STRIDE)), "gradients of huge scores are finite");
+}
+
+static void attention_scores_for_probes(void **state) {
+    (void)state;
+    static const size_t ranges[][2] = {{0, 1}, {0, 130}, {64, 10}, {129, 1}, {30, 50}};
+    Attention a = attention_start(130, .3, 0, 1);
+    for (size_t n = 0; n < COUNT_OF(ranges); n++) {
+        const size_t first = ranges[n][0], count = ranges[n][1], keys = first + count;
+        real *scores = filled_reals(count * keys, NAN);
+        attention_scores(scores, a.q, a.k, &a.shape, first, count);
+        for (size_t i = 0; i < count; i++)
+            for (size_t j = 0; j <= first + i; j++)
+                assert_close(scores[i * keys + j], reference_score(a.q, a.k, &a.shape, first + i, j), 1e-14,
+                             "score of %zu for %zu", first + i, j);
+    }
+}
+
+/* Number of kept entries of `count`, all others 0, none of another size than 1 / (1 - p). */
+static size_t kept(const real *mask, size_t count, double p) {
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (mask[i] == 0) continue;
+        assert_close(mask[i], 1 / (1 - p), 1e-15 / (1 - p), "mask[%zu]", i);
+        sum++;
+    }
+    return sum;
+}
+
+static void dropout_share(void **state) {
+    (void)state;
+    static const double probabilities[] = {.001, .1, .2, .5, .9, .999};
+    enum { COUNT = 200000 };
+    for (size_t n = 0; n < COUNT_OF(probabilities); n++) {
+        const double p = probabilities[n], sigma = sqrt(p * (1 - p) * COUNT);
+        Dropout dropout = dropout_make(p, 1, 2, 3);
+        real *mask = filled_reals(COUNT, NAN);
+        assert_that(dropout_is_on(&dropout), "p = %g", p);
+        dropout_mask(&dropout, 0, mask, COUNT);
+        assert_close((double)kept(mask, COUNT, p), (1 - p) * COUNT, 5 * sigma, "kept of %d at p = %g", COUNT, p);
+        double mean = 0;
+        for (size_t i = 0; i < COUNT; i++) mean += mask[i] / COUNT;
+        assert_close(mean, 1, 5 * sigma / COUNT / (1 - p), "mean of the mask at p = %g", p);
+    }
+}
+
+/* Masks that differ in one thing are independent: they agree in p^2 + (1 - p)^2 = 1/2 of their entries. */
+static void dropout_masks_differ(void **state) {
+    (void)state;
+    enum { COUNT = 10000 };
+    const uint64_t high = 1;
+    const struct { const char *what; uint64_t seed, step, row; uint32_t site; } others[] = {
+        {"seed", 2, 0, 0, 0},           {"seed, high half", 1 + (high << 32), 0, 0, 0},
+        {"step", 1, 1, 0, 0},           {"step 2^20", 1, high << 20, 0, 0},
+        {"step 2^32", 1, high << 32, 0, 0}, {"step 2^43", 1, high << 43, 0, 0},
+        {"site", 1, 0, 0, 1},           {"site 4095", 1, 0, 0, 4095},
+        {"row", 1, 0, 1, 0},            {"row 2^20", 1, 0, high << 20, 0},
+        {"row 2^32", 1, 0, high << 32, 0},
+    };
+    real *first = reals(COUNT), *mask = reals(COUNT);
+    Dropout dropout = dropout_make(.5, 1, 0, 0);
+    dropout_mask(&dropout, 0, first, COUNT);
+    dropout_mask(&dropout, 0, mask, COUNT);
+    assert_memory_equal(first, mask, COUNT * sizeof(real));
+    dropout_mask(&dropout, 0, mask, 777); /* and the entry does not depend on the length */
+    assert_memory_equal(first, mask, COUNT * sizeof(real));
+    for (size_t n = 0; n < COUNT_OF(others); n++) {
+        dropout = dropout_make(.5, others[n].seed, others[n].step, others[n].site);
+        dropout_mask(&dropout, others[n].row, mask, COUNT);
+        double same = 0;
+        for (size_t i = 0; i < COUNT; i++) same += mask[i] == first[i];
+        assert_close(same, COUNT / 2, 5 * sqrt(COUNT * .25), "agreement with another %s", others[n].what);
+    }
+}
+
+static void dropout_over_rows(void **state) {
+    (void)state;
+    enum { ROWS = 5, N = 37, FIRST = 11 };
+    real *x = normal_reals(ROWS * N, 1), *y = filled_reals(ROWS * N, NAN), *mask = reals(N);
+    Dropout dropout = dropout_make(.3, 1, 2, 3);
+    dropout_rows(y, x, &dropout, FIRST, ROWS, N);
+    for (size_t r = 0; r < ROWS; r++) {
+        dropout_mask(&dropout, FIRST + r, mask, N);
+        for (size_t i = 0; i < N; i++) assert_close(y[r * N + i], x[r * N + i] * mask[i], 1e-15, "y[%zu,%zu]", r, i);
+    }
+    real *in_place = copied_reals(x, ROWS * N);
+    dropout_rows(in_place, in_place, &dropout, FIRST, ROWS, N);
+    assert_memory_equal(in_place, y, ROWS * N * sizeof(real));
+    Dropout off = dropout_make(0, 1, 2, 3);
+    assert_false(dropout_is_on(&off));
+    dropout_rows(y, x, &off, FIRST, ROWS, N);
+    assert_memory_equal(y, x, ROWS * N * sizeof(real));
+    dropout_rows(in_place, in_place, &off, FIRST, ROWS, N);
+}
+
+int main(void) {
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TEST(attention_is_the_naive_one), TEST(attention_gradient),         TEST(attention_weights_are_convex),
+        TEST(attention_is_causal),        TEST(attention_with_huge_scores), TEST(attention_scores_for_probes),
+        TEST(dropout_share),              TEST(dropout_masks_differ),       TEST(dropout_over_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
