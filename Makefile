@@ -81,7 +81,7 @@ $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 test: train $(TEST_PROGRAMS)
-	@BUILD=$(BUILD) tests/run.sh $(TEST_PROGRAMS)
+	@tests/run.sh $(TEST_PROGRAMS)
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs

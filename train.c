@@ -31,7 +31,7 @@ typedef struct {
 } Arguments;
 
 typedef struct {
-    const char *name; /* NULL: training, which has no verb */
+    const char *name;    /* NULL: training, which has no verb */
     const char *options; /* the letters of OPTIONS it takes */
     const char *usage;
     bool (*run)(const Arguments *arguments, const char *command_line, int *signal, Error *err);
@@ -86,11 +86,15 @@ static void print_results(const RunRecord *r) {
 static bool run_training(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config; /* large */
     Progress progress = progress_make(stderr, a->quiet);
-    const TrainOptions options = {.threads = (size_t)a->threads, .out = a->out, .force = a->force,
-                                  .command_line = command_line, .progress = &progress};
+    const TrainOptions options = {.threads = (size_t)a->threads,
+                                  .out = a->out,
+                                  .force = a->force,
+                                  .command_line = command_line,
+                                  .progress = &progress};
     if (!config_load(&config, a->target, a->overrides, a->override_count, err)) return false;
     if (config.sweep_count)
-        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", a->target, a->target);
+        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", a->target,
+                         a->target);
     if (a->dry_run) return train_dry_run(&config, &options, stdout, err);
     RunRecord record;
     bool ok = train_run(&config, &options, &record, err);
@@ -103,10 +107,14 @@ static bool run_training(const Arguments *a, const char *command_line, int *sign
 static bool run_sweep(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config;
     Progress progress = progress_make(stderr, a->quiet);
-    const TrainOptions options = {.threads = (size_t)a->threads, .out = a->out, .force = a->force,
-                                  .command_line = command_line, .progress = &progress};
+    const TrainOptions options = {.threads = (size_t)a->threads,
+                                  .out = a->out,
+                                  .force = a->force,
+                                  .command_line = command_line,
+                                  .progress = &progress};
     return config_load(&config, a->target, a->overrides, a->override_count, err) &&
-           (a->dry_run ? train_dry_run(&config, &options, stdout, err) : sweep_run(&config, &options, stdout, signal, err));
+           (a->dry_run ? train_dry_run(&config, &options, stdout, err)
+                       : sweep_run(&config, &options, stdout, signal, err));
 }
 
 static bool run_evaluation(const Arguments *a, const char *command_line, int *signal, Error *err) {
@@ -127,7 +135,9 @@ static bool write_sample(const Arguments *a, SavedRun *run, Sampler *sampler, in
     static int32_t prompt[PROMPT_MAX];
     size_t count = 1;
     const char *text = a->prompt ? a->prompt : "";
-    const SampleOptions options = {.tokens = (size_t)a->tokens, .temperature = a->temperature, .top_k = (size_t)a->top_k,
+    const SampleOptions options = {.tokens = (size_t)a->tokens,
+                                   .temperature = a->temperature,
+                                   .top_k = (size_t)a->top_k,
                                    .seed = a->seeded ? (uint64_t)a->seed : (uint64_t)time(NULL)};
     prompt[0] = sample_start(&run->vocabulary);
     if (*text && !vocabulary_encode(&run->vocabulary, "--prompt", text, strlen(text), prompt, PROMPT_MAX, &count, err))
@@ -143,8 +153,8 @@ static bool run_sampling(const Arguments *a, const char *command_line, int *sign
     static SavedRun run;
     Sampler sampler = {0};
     (void)command_line;
-    bool ok = saved_run_open(&run, a->target, 1, (size_t)a->threads, err) && sampler_make(&sampler, &run.model.shape, err) &&
-              write_sample(a, &run, &sampler, signal, err);
+    bool ok = saved_run_open(&run, a->target, 1, (size_t)a->threads, err) &&
+              sampler_make(&sampler, &run.model.shape, err) && write_sample(a, &run, &sampler, signal, err);
     sampler_free(&sampler);
     saved_run_close(&run);
     return ok;
@@ -184,36 +194,39 @@ static void print_verb_help(const Verb *verb) {
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
-           "attention scores does.\n\n", SQRTDK_VERSION);
+           "attention scores does.\n\n",
+           SQRTDK_VERSION);
     for (size_t i = 0; i < VERB_COUNT; i++) printf("%s %s\n", i ? "      " : "usage:", VERBS[i].usage);
     printf("       ./train --help | --version | --keys | VERB --help\n\noptions of training\n");
     print_options(&VERBS[0]);
-    printf("\nStart with: ./train configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n");
+    printf(
+        "\nStart with: ./train configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n");
     config_write_help(stdout);
     printf("\nexit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
            "3 diverged (NaN or infinity); 130, 143 stopped by SIGINT, SIGTERM and saved\n");
 }
 
-static bool parse_whole(const char *name, const char *text, long long least, long long most, long long *out, Error *err) {
+static bool parse_whole(const char *name, const char *text, long long least, long long most, long long *out,
+                        Error *err) {
     char *end;
     errno = 0;
     *out = strtoll(text, &end, 10);
     if (end != text && !*end && errno == 0 && *out >= least && *out <= most) return true;
-    return error_set(err, STATUS_USAGE, "%s takes a whole number from %lld to %lld, not \"%.100s\"", name, least, most, text);
+    return error_set(err, STATUS_USAGE, "%s takes a whole number from %lld to %lld, not \"%.100s\"", name, least, most,
+                     text);
 }
 
-static bool set_option(Arguments *a, const Verb *verb, size_t option, const char *value, Error *err) {
+/* `value` is NULL for a switch and only for a switch. */
+static bool set_option(Arguments *a, size_t option, const char *value, Error *err) {
     long long number = 0;
     char *end;
-    (void)verb;
     switch (OPTIONS[option].letter) {
     case 's':
-        if (a->override_count == OVERRIDES_MAX) return error_set(err, STATUS_USAGE, "more than %d --set", OVERRIDES_MAX);
+        if (a->override_count == OVERRIDES_MAX)
+            return error_set(err, STATUS_USAGE, "more than %d --set", OVERRIDES_MAX);
         a->overrides[a->override_count++] = value;
         return true;
-    case 'o':
-        a->out = value;
-        return *value ? true : error_set(err, STATUS_USAGE, "--out takes a directory");
+    case 'o': a->out = value; return *value ? true : error_set(err, STATUS_USAGE, "--out takes a directory");
     case 't':
         if (!parse_whole("--threads", value, 1, 1024, &number, err)) return false;
         a->threads = (long)number;
@@ -249,8 +262,9 @@ static bool parse_option(Arguments *a, const Verb *verb, char **argv, int argc, 
         if (!strchr(verb->options, OPTIONS[o].letter)) break;
         if (!OPTIONS[o].value && equals) return error_set(err, STATUS_USAGE, "%s takes no value", OPTIONS[o].name);
         if (OPTIONS[o].value && !equals && *i + 1 >= argc)
-            return error_set(err, STATUS_USAGE, "%s needs a value: %s %s", OPTIONS[o].name, OPTIONS[o].name, OPTIONS[o].value);
-        return set_option(a, verb, o, !OPTIONS[o].value ? NULL : equals ? equals + 1 : argv[++*i], err);
+            return error_set(err, STATUS_USAGE, "%s needs a value: %s %s", OPTIONS[o].name, OPTIONS[o].name,
+                             OPTIONS[o].value);
+        return set_option(a, o, !OPTIONS[o].value ? NULL : equals ? equals + 1 : argv[++*i], err);
     }
     return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s%s%s --help lists them", word, "./train",
                      verb->name ? " " : "", verb->name ? verb->name : "");
@@ -266,13 +280,16 @@ static bool parse(Arguments *a, const Verb **verb, int argc, char **argv, Error 
         if (argv[i][0] == '-' && argv[i][1]) {
             if (!parse_option(a, *verb, argv, argc, &i, err)) return false;
         } else if (a->target) {
-            return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", argv[i], (*verb)->usage);
+            return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", argv[i],
+                             (*verb)->usage);
         } else {
             a->target = argv[i];
         }
     }
     if (a->help || a->target) return true;
-    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s, for example ./train configs/dk64_scaled.ini (--help tells more)", (*verb)->usage);
+    return error_set(err, STATUS_USAGE,
+                     "nothing to do: usage: %s, for example ./train configs/dk64_scaled.ini (--help tells more)",
+                     (*verb)->usage);
 }
 
 /* The words of the command line, as run.json keeps them. */
@@ -287,7 +304,7 @@ static char *join_words(int argc, char **argv) {
 static int fail(const Error *err) {
     fflush(stdout);
     fprintf(stderr, "train: %s\n", err->message);
-    return err->status;
+    return (int)err->status;
 }
 
 static int finish_output(int status) {

@@ -14,8 +14,8 @@ static inline void reference_layernorm(real *y, const real *x, const real *gamma
         for (size_t c = 0; c < C; c++) mean += (double)x[c] / (double)C;
         for (size_t c = 0; c < C; c++) variance += pow((double)x[c] - mean, 2) / (double)C;
         for (size_t c = 0; c < C; c++)
-            y[c] = (real)(((double)x[c] - mean) / sqrt(variance + 1e-5) * (double)gamma[c] +
-                          (beta ? (double)beta[c] : 0));
+            y[c] =
+                (real)(((double)x[c] - mean) / sqrt(variance + 1e-5) * (double)gamma[c] + (beta ? (double)beta[c] : 0));
     }
 }
 
@@ -29,7 +29,9 @@ static inline void reference_linear(real *y, const real *x, const real *w, const
         }
 }
 
-static inline double reference_gelu(double x) { return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+static inline double reference_gelu(double x) {
+    return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 static inline double reference_score(const real *q, const real *k, const AttentionShape *shape, size_t i, size_t j) {
     return (double)shape->multiplier * dot(q + i * shape->stride, k + j * shape->stride, shape->D);

@@ -28,9 +28,8 @@
 /* A condition with the place it failed at, printf-style. */
 #define assert_that(condition, ...) support_that(__FILE__, __LINE__, (condition), #condition, __VA_ARGS__)
 
-static inline __attribute__((format(printf, 6, 7))) void support_close(const char *file, int line, double actual,
-                                                                       double expected, double bar, const char *format,
-                                                                       ...) {
+static inline __attribute__((format(printf, 6, 7))) void
+support_close(const char *file, int line, double actual, double expected, double bar, const char *format, ...) {
     if (fabs(actual - expected) <= bar || actual == expected) return;
     char where[256];
     va_list arguments;

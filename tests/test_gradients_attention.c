@@ -88,8 +88,11 @@ static void check_backward(Attention *a) {
     attention_backward(dq, dk, dv, a->dout + HEAD * D, a->out + HEAD * D, a->row_max, a->row_sum, a->q, a->k, a->v,
                        &a->shape, a->scratch);
     assert_others_untouched(d, T, STRIDE, -7, "dqkv");
-    struct { const char *name; real *x; const real *gradient; } inputs[] = {
-        {"q", a->q, dq}, {"k", a->k, dk}, {"v", a->v, dv}};
+    struct {
+        const char *name;
+        real *x;
+        const real *gradient;
+    } inputs[] = {{"q", a->q, dq}, {"k", a->k, dk}, {"v", a->v, dv}};
     for (size_t n = 0; n < 3; n++) {
         real *analytic = compact(inputs[n].gradient, T, STRIDE);
         if (T == 1 && n < 2) { /* one key has weight 1, whatever its score */
@@ -127,9 +130,10 @@ static void attention_weights_are_convex(void **state) { (void)state, each_lengt
 
 static void check_causal(Attention *a) {
     const size_t T = a->shape.T;
-    for (size_t cut = 0; cut < T; cut += T > 10 ? 31 : 2) { /* positions up to `cut` do not see what comes after */
+    for (size_t cut = 0; cut<T; cut += T> 10 ? 31 : 2) { /* positions up to `cut` do not see what comes after */
         forward(a);
-        real *before = copied_reals(a->out, T * HD), *max = copied_reals(a->row_max, T), *sum = copied_reals(a->row_sum, T);
+        real *before = copied_reals(a->out, T * HD), *max = copied_reals(a->row_max, T),
+             *sum = copied_reals(a->row_sum, T);
         for (size_t j = cut + 1; j < T; j++)
             for (size_t d = 0; d < D; d++) a->k[j * STRIDE + d] *= -30, a->v[j * STRIDE + d] += 1e3;
         forward(a);
@@ -200,12 +204,21 @@ static void dropout_masks_differ(void **state) {
     (void)state;
     enum { COUNT = 10000 };
     const uint64_t high = 1;
-    const struct { const char *what; uint64_t seed, step, row; uint32_t site; } others[] = {
-        {"seed", 2, 0, 0, 0},           {"seed, high half", 1 + (high << 32), 0, 0, 0},
-        {"step", 1, 1, 0, 0},           {"step 2^20", 1, high << 20, 0, 0},
-        {"step 2^32", 1, high << 32, 0, 0}, {"step 2^43", 1, high << 43, 0, 0},
-        {"site", 1, 0, 0, 1},           {"site 4095", 1, 0, 0, 4095},
-        {"row", 1, 0, 1, 0},            {"row 2^20", 1, 0, high << 20, 0},
+    const struct {
+        const char *what;
+        uint64_t seed, step, row;
+        uint32_t site;
+    } others[] = {
+        {"seed", 2, 0, 0, 0},
+        {"seed, high half", 1 + (high << 32), 0, 0, 0},
+        {"step", 1, 1, 0, 0},
+        {"step 2^20", 1, high << 20, 0, 0},
+        {"step 2^32", 1, high << 32, 0, 0},
+        {"step 2^43", 1, high << 43, 0, 0},
+        {"site", 1, 0, 0, 1},
+        {"site 4095", 1, 0, 0, 4095},
+        {"row", 1, 0, 1, 0},
+        {"row 2^20", 1, 0, high << 20, 0},
         {"row 2^32", 1, 0, high << 32, 0},
     };
     real *first = reals(COUNT), *mask = reals(COUNT);
@@ -247,9 +260,15 @@ static void dropout_over_rows(void **state) {
 int main(void) {
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TEST(attention_is_the_naive_one), TEST(attention_gradient),         TEST(attention_weights_are_convex),
-        TEST(attention_is_causal),        TEST(attention_with_huge_scores), TEST(attention_scores_for_probes),
-        TEST(dropout_share),              TEST(dropout_masks_differ),       TEST(dropout_over_rows),
+        TEST(attention_is_the_naive_one),
+        TEST(attention_gradient),
+        TEST(attention_weights_are_convex),
+        TEST(attention_is_causal),
+        TEST(attention_with_huge_scores),
+        TEST(attention_scores_for_probes),
+        TEST(dropout_share),
+        TEST(dropout_masks_differ),
+        TEST(dropout_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
    of the loss for every parameter tensor, and what threads, dropout and accumulation promise. */
 #include "support.h"
 
+#include <unistd.h>
+
 #include "model/scale.h"
 #include "model/transformer.h"
 #include "ops/matmul.h"
@@ -32,8 +34,13 @@ typedef struct {
 enum { SEED = 42 };
 
 static ModelShape shape_of(const Case *c) {
-    ModelShape s = {.T = c->T ? c->T : 7, .C = c->C ? c->C : 12, .H = c->H ? c->H : 2, .D = c->D ? c->D : 5,
-                    .F = c->F ? c->F : 20, .V = c->V ? c->V : 11, .L = c->L ? c->L : 2};
+    ModelShape s = {.T = c->T ? c->T : 7,
+                    .C = c->C ? c->C : 12,
+                    .H = c->H ? c->H : 2,
+                    .D = c->D ? c->D : 5,
+                    .F = c->F ? c->F : 20,
+                    .V = c->V ? c->V : 11,
+                    .L = c->L ? c->L : 2};
     s.pre_norm = !c->post, s.relu = c->relu, s.bias = !c->no_bias, s.tied = !c->untied, s.dropout = c->dropout;
     s.multiplier = (real)scale_multiplier(c->divisor, s.D);
     return s;
@@ -43,9 +50,9 @@ static void setup(Setup *u, const Case *c, bool training) {
     Error err = {0};
     ModelShape shape = shape_of(c);
     size_t B = c->B ? c->B : 3, T = c->batch_T ? c->batch_T : shape.T;
-    assert_that(model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training,
-                           &err),
-                "%s: %s", c->name, err.message);
+    assert_that(
+        model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training, &err),
+        "%s: %s", c->name, err.message);
     tensors_initialise(&u->model.tensors, &shape, c->init, SEED, u->model.parameters);
     /* Gains of 1 and biases of 0 would hide mistakes. */
     for (size_t i = 0; i < u->model.tensors.count; i++) {
@@ -86,7 +93,7 @@ static double mean_loss(void *context, uint64_t *branch) {
 }
 
 /* The gradient of b_K is zero: it adds the same number q_i . b_K to all scores of a row. At T = 1 nothing depends on q
-   and k at all. Checks that, and returns whether entry `column` of c_attn is one of them. */
+   and k at all. Returns whether entry `column` of c_attn is one of those. */
 static bool vanishes(const ModelShape *s, const Batch *batch, Role role, size_t column) {
     const size_t HD = s->H * s->D;
     if (role == ATTN_B && column >= HD && column < 2 * HD) return true;
@@ -145,13 +152,20 @@ static void check_case(const Case *c) {
     teardown(&u);
 }
 
-/* Pre- or post-norm, GELU or ReLU, with biases or without, tied or untied: all sixteen, without and with dropout. */
+/* Pre- or post-norm, GELU or ReLU, with biases or without, tied or untied: all sixteen, without and with dropout, and
+   each value of each of these with both initialisations. */
 static void every_combination(void **state) {
     (void)state;
-    for (unsigned n = 0; n < 64; n++) {
+    for (unsigned n = 0; n < 32; n++) {
         char name[64];
-        Case c = {.name = name, .post = n & 1, .relu = n & 2, .no_bias = n & 4, .untied = n & 8,
-                  .dropout = n & 16 ? .2 : 0, .init = n & 32 ? INIT_TORCH : INIT_UNIT, .threads = 1 + (n ^ n >> 2) % 3};
+        Case c = {.name = name,
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .no_bias = n & 4,
+                  .untied = n & 8,
+                  .dropout = n & 16 ? .2 : 0,
+                  .init = __builtin_parity(n) ? INIT_TORCH : INIT_UNIT,
+                  .threads = 1 + (n ^ n >> 2) % 3};
         snprintf(name, sizeof name, "%s-norm %s%s%s%s%s", c.post ? "post" : "pre", c.relu ? "relu" : "gelu",
                  c.no_bias ? "" : " bias", c.untied ? "" : " tied", c.dropout > 0 ? " dropout" : "",
                  c.init == INIT_TORCH ? " torch" : "");
@@ -187,7 +201,12 @@ static void every_edge(void **state) {
         {.name = "two blocks of queries", .T = 70, .B = 2, .threads = 3, .L = 1},
         {.name = "two blocks of queries, dropout", .T = 70, .B = 2, .threads = 3, .L = 1, .dropout = .2},
         {.name = "a short batch", .batch_T = 4, .max_batch = 6},
-        {.name = "a short batch, post, 8 threads", .batch_T = 4, .max_batch = 6, .post = true, .threads = 8, .dropout = .2},
+        {.name = "a short batch, post, 8 threads",
+         .batch_T = 4,
+         .max_batch = 6,
+         .post = true,
+         .threads = 8,
+         .dropout = .2},
         {.name = "wide columns", .C = 40, .F = 70, .D = 11, .V = 37, .threads = 3},
         {.name = "gpt2", .init = INIT_GPT2},
         {.name = "xavier", .init = INIT_XAVIER, .post = true},
@@ -200,9 +219,17 @@ static void forward_is_the_plain_decoder(void **state) {
     (void)state;
     for (unsigned n = 0; n < 48; n++) {
         static const size_t threads[] = {1, 2, 8};
-        Case c = {.name = "forward", .post = n & 1, .relu = n & 2, .no_bias = n & 4, .untied = n & 8,
-                  .dropout = .5 /* not in model_forward */, .threads = threads[n / 16], .H = 3, .V = 13,
-                  .divisor = {n % 5 ? (ScaleMode)(n % 5) : SCALE_SQRT_DK, 1.7}, .T = n % 3 ? 7 : 66,
+        Case c = {.name = "forward",
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .no_bias = n & 4,
+                  .untied = n & 8,
+                  .dropout = .5 /* not in model_forward */,
+                  .threads = threads[n / 16],
+                  .H = 3,
+                  .V = 13,
+                  .divisor = {n % 5 ? (ScaleMode)(n % 5) : SCALE_SQRT_DK, 1.7},
+                  .T = n % 3 ? 7 : 66,
                   .batch_T = n % 3 == 1 ? 5 : 0};
         Setup u;
         setup(&u, &c, n % 2);
@@ -255,8 +282,17 @@ static void threads_agree(void **state) {
     static const size_t threads[] = {1, 2, 3, 8, 8};
     for (unsigned n = 0; n < 24; n++) {
         static const size_t sequences[] = {3, 1, 17};
-        Case c = {.name = "threads", .post = n & 1, .relu = n & 2, .dropout = n & 4 ? .2 : 0, .B = sequences[n / 8],
-                  .C = 40, .D = 11, .F = 70, .V = 37, .T = n & 2 ? 70 : 7, .untied = n & 1};
+        Case c = {.name = "threads",
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .dropout = n & 4 ? .2 : 0,
+                  .B = sequences[n / 8],
+                  .C = 40,
+                  .D = 11,
+                  .F = 70,
+                  .V = 37,
+                  .T = n & 2 ? 70 : 7,
+                  .untied = n & 1};
         double losses[COUNT_OF(threads)];
         real *gradients[COUNT_OF(threads)];
         size_t flat = 0;
@@ -368,12 +404,18 @@ static void memory_is_as_measured(void **state) {
     }
 }
 
+/* AddressSanitizer aborts where the system's calloc says NULL, unless it is told not to. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+
 /* Sizes beyond size_t, beyond int (for BLAS) and beyond any machine end in an error; model_free is fine after it. */
 static void sizes_that_do_not_fit(void **state) {
     (void)state;
     static const Case cases[] = {
-        {.C = SIZE_MAX / 2}, {.L = SIZE_MAX / 4}, {.V = (size_t)1 << 62}, {.H = (size_t)1 << 33, .D = (size_t)1 << 33},
-        {.T = (size_t)1 << 40}, {.F = SIZE_MAX}, {.B = SIZE_MAX / 8}, {.T = (size_t)1 << 30, .B = 1 << 20},
+        {.C = SIZE_MAX / 2},    {.L = SIZE_MAX / 4},
+        {.V = (size_t)1 << 62}, {.H = (size_t)1 << 33, .D = (size_t)1 << 33},
+        {.T = (size_t)1 << 40}, {.F = SIZE_MAX},
+        {.B = SIZE_MAX / 8},    {.T = (size_t)1 << 30, .B = 1 << 20},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         Error err = {0};
@@ -385,12 +427,22 @@ static void sizes_that_do_not_fit(void **state) {
     }
 }
 
-int main(void) {
+/* Starts itself again with threads that sleep while they wait. Thousands of tiny passes are run here, and threads that
+   spin at each barrier take minutes for that as soon as another program wants a core. */
+static void with_sleeping_threads(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(argv[0], argv);
+    perror(argv[0]); /* go on, slowly */
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    with_sleeping_threads(argv);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TEST(forward_is_the_plain_decoder), TEST(every_combination),        TEST(every_edge),
-        TEST(accumulation_is_the_mean),     TEST(threads_agree),            TEST(positions_see_the_past_only),
-        TEST(dropout_is_drawn_by_step),     TEST(loss_starts_at_ln_V),      TEST(memory_is_as_measured),
+        TEST(forward_is_the_plain_decoder), TEST(every_combination),   TEST(every_edge),
+        TEST(accumulation_is_the_mean),     TEST(threads_agree),       TEST(positions_see_the_past_only),
+        TEST(dropout_is_drawn_by_step),     TEST(loss_starts_at_ln_V), TEST(memory_is_as_measured),
         TEST(sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,10 @@ static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l-
 
 static void linear(void **state) {
     (void)state;
-    static const struct { size_t rows, in, out; bool bias; } cases[] = {
+    static const struct {
+        size_t rows, in, out;
+        bool bias;
+    } cases[] = {
         {1, 1, 1, true}, {5, 7, 33, true}, {5, 7, 33, false}, {17, 24, 16, true}, {3, 40, 5, false}, {70, 9, 50, true},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
@@ -98,14 +101,16 @@ static void linear(void **state) {
     }
 }
 
-static void forward_layernorm(Layer *l) {
-    layernorm_forward(l->y, l->mean, l->rstd, l->x, l->w, l->b, l->rows, l->in);
-}
+static void forward_layernorm(Layer *l) { layernorm_forward(l->y, l->mean, l->rstd, l->x, l->w, l->b, l->rows, l->in); }
 
 static void layernorm(void **state) {
     (void)state;
-    static const struct { size_t rows, C; bool bias; double mean; } cases[] = {
-        {3, 2, true, 0}, {1, 5, true, 0},   {4, 16, false, 0}, {7, 33, true, 2},
+    static const struct {
+        size_t rows, C;
+        bool bias;
+        double mean;
+    } cases[] = {
+        {3, 2, true, 0},  {1, 5, true, 0},     {4, 16, false, 0}, {7, 33, true, 2},
         {3, 48, true, 0}, {2, 130, false, -3}, {5, 12, true, 0},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
@@ -181,7 +186,7 @@ static void activations(void **state) {
         Layer l = {.forward = relu ? forward_relu : forward_gelu, .in = count, .x = normal_reals(count, 2)};
         for (size_t i = 0; relu && i < count; i++)
             if (fabs(l.x[i]) < .01) l.x[i] = i % 2 ? .01 : -.01; /* off the kink */
-        l.x[0] = 1.5; /* some gradient of one entry */
+        l.x[0] = 1.5;                                            /* some gradient of one entry */
         layer_start(&l, count);
         for (size_t i = 0; i < count; i++)
             assert_close(l.y[i], relu ? fmax(l.x[i], 0) : reference_gelu(l.x[i]), 1e-15 * (1 + fabs(l.x[i])), "y[%zu]",
@@ -300,7 +305,11 @@ static void cross_entropy(void **state) {
 static void cross_entropy_extremes(void **state) {
     (void)state;
     enum { V = 5 };
-    static const struct { real logits[V]; int32_t target; double loss; } cases[] = {
+    static const struct {
+        real logits[V];
+        int32_t target;
+        double loss;
+    } cases[] = {
         {{1e4, 0, 0, 0, 0}, 0, 0},
         {{1e4, 0, 0, 0, 0}, 3, 1e4},
         {{-1e4, -1e4, -1e4, -1e4, -1e4}, 2, 1.6094379124341003}, /* ln 5 */

@@ -19,7 +19,8 @@ CpuLevel cpu_level(void) {
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX)) return CPU_BASELINE;
     unsigned saved = saved_registers();
     if ((saved & 0x6) != 0x6) return CPU_BASELINE;
-    const unsigned fma = c & bit_FMA, skylake = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
+    const unsigned fma = c & bit_FMA;
+    const unsigned skylake = (unsigned)bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | (unsigned)bit_AVX512VL;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2) || !fma) return CPU_AVX;
     return (saved & 0xe6) == 0xe6 && (b & skylake) == skylake ? CPU_AVX512 : CPU_AVX2;
 }
@@ -30,8 +31,8 @@ void cpu_name(char *out, size_t capacity) {
         snprintf(out, capacity, "unknown processor");
         return;
     }
-    for (unsigned i = 0; i < 3; i++)
-        __get_cpuid(0x80000002u + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2], &brand[4 * i + 3]);
+    for (size_t i = 0; i < 3; i++)
+        __get_cpuid(0x80000002u + (unsigned)i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2], &brand[4 * i + 3]);
     const char *text = (const char *)brand;
     snprintf(out, capacity, "%s", text + strspn(text, " "));
     for (size_t n = strlen(out); n > 0 && out[n - 1] == ' '; n--) out[n - 1] = 0;
@@ -51,13 +52,19 @@ CpuLevel cpu_level_of_core(const char *core) {
         const char *core;
         CpuLevel level;
     } known[] = {
-        {"Prescott", CPU_BASELINE}, {"Core2", CPU_BASELINE}, {"Penryn", CPU_BASELINE}, {"Dunnington", CPU_BASELINE},
-        {"Nehalem", CPU_BASELINE}, {"Atom", CPU_BASELINE}, {"Nano", CPU_BASELINE}, {"Athlon", CPU_BASELINE},
-        {"Opteron", CPU_BASELINE}, {"Opteron_SSE3", CPU_BASELINE}, {"Barcelona", CPU_BASELINE},
-        {"Bobcat", CPU_BASELINE}, {"Katmai", CPU_BASELINE}, {"Coppermine", CPU_BASELINE}, {"Northwood", CPU_BASELINE},
-        {"Banias", CPU_BASELINE}, {"Sandybridge", CPU_AVX}, {"Bulldozer", CPU_AVX}, {"Piledriver", CPU_AVX},
-        {"Steamroller", CPU_AVX}, {"Excavator", CPU_AVX}, {"Haswell", CPU_AVX2}, {"Zen", CPU_AVX2},
-        {"SkylakeX", CPU_AVX512}, {"Cooperlake", CPU_AVX512}, {"SapphireRapids", CPU_AVX512},
+        {"Prescott", CPU_BASELINE},  {"Core2", CPU_BASELINE},
+        {"Penryn", CPU_BASELINE},    {"Dunnington", CPU_BASELINE},
+        {"Nehalem", CPU_BASELINE},   {"Atom", CPU_BASELINE},
+        {"Nano", CPU_BASELINE},      {"Athlon", CPU_BASELINE},
+        {"Opteron", CPU_BASELINE},   {"Opteron_SSE3", CPU_BASELINE},
+        {"Barcelona", CPU_BASELINE}, {"Bobcat", CPU_BASELINE},
+        {"Katmai", CPU_BASELINE},    {"Coppermine", CPU_BASELINE},
+        {"Northwood", CPU_BASELINE}, {"Banias", CPU_BASELINE},
+        {"Sandybridge", CPU_AVX},    {"Bulldozer", CPU_AVX},
+        {"Piledriver", CPU_AVX},     {"Steamroller", CPU_AVX},
+        {"Excavator", CPU_AVX},      {"Haswell", CPU_AVX2},
+        {"Zen", CPU_AVX2},           {"SkylakeX", CPU_AVX512},
+        {"Cooperlake", CPU_AVX512},  {"SapphireRapids", CPU_AVX512},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcasecmp(core, known[i].core) == 0) return known[i].level;
@@ -69,7 +76,8 @@ const char *cpu_core_for(CpuLevel level) {
     case CPU_AVX: return "Sandybridge";
     case CPU_AVX2: return "Haswell";
     case CPU_AVX512: return "SkylakeX";
-    case CPU_BASELINE: case CPU_OTHER: break;
+    case CPU_BASELINE:
+    case CPU_OTHER: break;
     }
     return NULL;
 }

@@ -51,7 +51,8 @@ bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
     snprintf(writer->path, sizeof writer->path, "%s", path);
     snprintf(writer->temporary, sizeof writer->temporary, "%s.new", path);
     writer->stream = fopen(writer->temporary, "wb");
-    if (!writer->stream) return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->temporary, strerror(errno));
+    if (!writer->stream)
+        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->temporary, strerror(errno));
     return true;
 }
 

@@ -23,10 +23,12 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     for (size_t at = 0; at < size;) {
         size_t length = utf8_decode(text + at, size - at, &characters[*count]);
         if (length == 0 || characters[*count] == 0)
-            return error_set(err, STATUS_USAGE, "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
-                             path, at + 1, line_of(text, at), (unsigned char)text[at]);
+            return error_set(
+                err, STATUS_USAGE,
+                "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
+                path, at + 1, line_of(text, at), (unsigned char)text[at]);
+        if (at > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is no text */
         at += length;
-        if (*count > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is no text */
     }
     return true;
 }
@@ -39,8 +41,10 @@ static bool encode(Corpus *corpus, const char *path, uint32_t *characters, const
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
         if (id < 0)
-            return error_set(err, STATUS_USAGE, "the corpus %s has the character U+%04X, which the run's vocab.json lacks: it has changed since the run",
-                             path, (unsigned)characters[i]);
+            return error_set(
+                err, STATUS_USAGE,
+                "the corpus %s has the character U+%04X, which the run's vocab.json lacks: it has changed since the run",
+                path, (unsigned)characters[i]);
         corpus->ids[i] = id;
     }
     return true;
@@ -51,8 +55,10 @@ static bool split(Corpus *corpus, const char *path, double val_fraction, size_t 
     corpus->train = corpus->count - validation;
     if (corpus->train > window && validation > window) return true;
     size_t part = corpus->train > window ? validation : corpus->train;
-    return error_set(err, STATUS_USAGE, "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
-                     path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
+    return error_set(
+        err, STATUS_USAGE,
+        "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
+        path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
@@ -76,10 +82,9 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
          encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
     free(file);
-    if (ok) return true;
-    if (!corpus->ids) free(characters);
-    corpus_free(corpus);
-    return false;
+    if (!corpus->ids) free(characters); /* else they became the ids */
+    if (!ok) corpus_free(corpus);
+    return ok;
 }
 
 void corpus_free(Corpus *corpus) {

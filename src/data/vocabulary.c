@@ -12,7 +12,11 @@ size_t utf8_decode(const char *text, size_t size, uint32_t *character) {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
     if (size == 0) return 0;
-    size_t length = bytes[0] < 0x80 ? 1 : bytes[0] >> 5 == 6 ? 2 : bytes[0] >> 4 == 14 ? 3 : bytes[0] >> 3 == 30 ? 4 : 0;
+    size_t length = bytes[0] < 0x80       ? 1
+                    : bytes[0] >> 5 == 6  ? 2
+                    : bytes[0] >> 4 == 14 ? 3
+                    : bytes[0] >> 3 == 30 ? 4
+                                          : 0;
     if (length == 0 || length > size) return 0;
     uint32_t c = length == 1 ? bytes[0] : bytes[0] & (0x7Fu >> length);
     for (size_t i = 1; i < length; i++) {
@@ -73,12 +77,16 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
     for (size_t at = 0; at < size;) {
         uint32_t c;
         size_t length = utf8_decode(text + at, size - at, &c);
-        if (length == 0) return error_set(err, STATUS_USAGE, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1, (unsigned char)text[at]);
+        if (length == 0)
+            return error_set(err, STATUS_USAGE, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1,
+                             (unsigned char)text[at]);
         int32_t id = vocabulary_id(vocabulary, c);
         if (id < 0)
-            return error_set(err, STATUS_USAGE, "%s has the character '%.*s' (U+%04X), which the corpus does not: leave it out", what,
+            return error_set(err, STATUS_USAGE,
+                             "%s has the character '%.*s' (U+%04X), which the corpus does not: leave it out", what,
                              (int)length, text + at, (unsigned)c);
-        if (*count == capacity) return error_set(err, STATUS_USAGE, "%s is longer than the %zu characters that fit", what, capacity);
+        if (*count == capacity)
+            return error_set(err, STATUS_USAGE, "%s is longer than the %zu characters that fit", what, capacity);
         ids[(*count)++] = id;
         at += length;
     }

@@ -15,7 +15,7 @@ enum { ARMS_MAX = 256, ARMS_DRAWN = 8, LABEL = 160 };
 typedef struct {
     Config config;
     char name[LABEL];  /* of its directory: "scale_divisor=none" */
-    char label[LABEL]; /* for people: "none (1)" */
+    char label[LABEL]; /* for people: "1 (none)" */
     RunRecord record;
     bool diverged;
 } Arm;
@@ -55,7 +55,8 @@ static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
             scale_title(arm->config.attention.scale_divisor, (size_t)arm->config.model.d_k, value, sizeof value);
         else
             snprintf(value, sizeof value, "%s %s", key, values[a]);
-        label += (size_t)snprintf(arm->label + label, LABEL - label, "%s%s%s", a ? ", " : "", divisor ? "÷ " : "", value);
+        label +=
+            (size_t)snprintf(arm->label + label, LABEL - label, "%s%s%s", a ? ", " : "", divisor ? "÷ " : "", value);
     }
     if (name >= LABEL) return error_set(err, STATUS_USAGE, "[sweep] has too many keys for one directory name");
     snprintf(arm->config.name, sizeof arm->config.name, "%.80s %.160s", c->name, arm->label);
@@ -65,10 +66,13 @@ static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
 static bool make_arms(Sweep *sweep, Error *err) {
     sweep->count = 1;
     if (sweep->config->sweep_count == 0)
-        return error_set(err, STATUS_USAGE, "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
+        return error_set(
+            err, STATUS_USAGE,
+            "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
     for (size_t a = 0; a < sweep->config->sweep_count; a++) {
         sweep->count *= sweep->config->sweep[a].count;
-        if (sweep->count > ARMS_MAX) return error_set(err, STATUS_USAGE, "[sweep] has more than %d combinations", ARMS_MAX);
+        if (sweep->count > ARMS_MAX)
+            return error_set(err, STATUS_USAGE, "[sweep] has more than %d combinations", ARMS_MAX);
     }
     sweep->arms = calloc(sweep->count, sizeof *sweep->arms);
     if (!sweep->arms) return error_set(err, STATUS_FAILED, "no memory for %zu runs", sweep->count);
@@ -93,19 +97,31 @@ static bool run_arm(const Sweep *sweep, size_t i, Error *err) {
 
 static bool draw_losses(const Sweep *sweep, Error *err) {
     char path[4096], title[512];
-    Series *series = calloc(2 * sweep->count, sizeof *series);
+    Series *series = calloc(2 * sweep->count + 1, sizeof *series);
     if (!series) return error_set(err, STATUS_FAILED, "no memory for a chart");
     for (size_t i = 0; i < sweep->count; i++) {
         const RunRecord *r = &sweep->arms[i].record;
         Color color = chart_color(i);
-        Color pale = {(unsigned char)(170 + color.r / 3), (unsigned char)(170 + color.g / 3), (unsigned char)(170 + color.b / 3)};
-        series[i] = (Series){.x = r->train_step, .y = r->train_loss, .count = r->train_count, .color = pale, .thickness = 1};
-        series[sweep->count + i] = (Series){.label = sweep->arms[i].label, .x = r->val_step, .y = r->val_loss,
-                                            .count = r->val_count, .color = color, .thickness = 2.5, .markers = true};
+        Color pale = {(unsigned char)(170 + color.r / 3), (unsigned char)(170 + color.g / 3),
+                      (unsigned char)(170 + color.b / 3)};
+        series[i] =
+            (Series){.x = r->train_step, .y = r->train_loss, .count = r->train_count, .color = pale, .thickness = 1};
+        series[sweep->count + i] = (Series){.label = sweep->arms[i].label,
+                                            .x = r->val_step,
+                                            .y = r->val_loss,
+                                            .count = r->val_count,
+                                            .color = color,
+                                            .thickness = 2.5,
+                                            .markers = true};
     }
     snprintf(title, sizeof title, "%s: validation loss", sweep->config->name);
-    const Chart chart = {.title = title, .subtitle = "pale: the training batches; same initialisation and batches in every arm of a seed",
-                         .x_label = "step", .y_label = "loss (nats a character)", .series = series, .count = 2 * sweep->count};
+    const Chart chart = {.title = title,
+                         .subtitle =
+                             "pale: the training batches; same initialisation and batches in every arm of a seed",
+                         .x_label = "step",
+                         .y_label = "loss (nats a character)",
+                         .series = series,
+                         .count = 2 * sweep->count};
     bool ok = path_join(path, sizeof path, sweep->directory, "loss.png", err) && chart_save(&chart, path, err);
     free(series);
     return ok;
@@ -114,6 +130,7 @@ static bool draw_losses(const Sweep *sweep, Error *err) {
 /* Arms as columns; heads of the first layer as rows, at the first look and, below, at the last. */
 static bool draw_attention(const Sweep *sweep, Error *err) {
     const RunRecord *first = &sweep->arms[0].record;
+    if (first->H == 0 || first->looks == 0) return true;
     size_t columns = sweep->count < ARMS_DRAWN ? sweep->count : ARMS_DRAWN, heads = first->H < 4 ? first->H : 4;
     size_t rows = 2 * heads;
     const float *panels[2 * 4 * ARMS_DRAWN] = {0};
@@ -136,14 +153,21 @@ static bool draw_attention(const Sweep *sweep, Error *err) {
         }
     }
     for (size_t row = 0; row < rows; row++) {
-        snprintf(row_texts[row], sizeof row_texts[row], "step %zu, head %zu", row < heads ? first->first.step : first->last.step,
-                 row % heads);
+        snprintf(row_texts[row], sizeof row_texts[row], "step %zu, head %zu",
+                 row < heads ? first->first.step : first->last.step, row % heads);
         row_labels[row] = row_texts[row];
     }
     snprintf(title, sizeof title, "%s: attention in layer 0", sweep->config->name);
-    const AttentionFigure figure = {.title = title, .subtitle = "the same text before and after training; entropy: 1 is uniform, 0 one-hot",
-                                    .text = first->text, .length = first->text_length, .rows = rows, .columns = columns,
-                                    .panels = panels, .row_labels = row_labels, .column_labels = column_labels,
+    const AttentionFigure figure = {.title = title,
+                                    .subtitle =
+                                        "the same text before and after training; entropy: 1 is uniform, 0 one-hot",
+                                    .text = first->text,
+                                    .length = first->text_length,
+                                    .rows = rows,
+                                    .columns = columns,
+                                    .panels = panels,
+                                    .row_labels = row_labels,
+                                    .column_labels = column_labels,
                                     .panel_labels = panel_labels};
     return path_join(path, sizeof path, sweep->directory, "attention_compare.png", err) &&
            attention_figure_save(&figure, path, err);
@@ -154,15 +178,16 @@ static double last_of(const double *values, size_t count) { return count ? value
 static void write_row(const Sweep *sweep, const Arm *arm, FILE *csv, FILE *out) {
     const RunRecord *r = &arm->record;
     double val = last_of(r->val_loss, r->val_count), train = last_of(r->train_loss, r->train_count);
-    double before = r->looks ? record_mean_entropy(r, &r->first) : NAN, after = r->looks ? record_mean_entropy(r, &r->last) : NAN;
+    double before = r->looks ? record_mean_entropy(r, &r->first) : NAN,
+           after = r->looks ? record_mean_entropy(r, &r->last) : NAN;
     fprintf(csv, "%s", arm->name);
     for (size_t a = 0; a < sweep->config->sweep_count; a++) {
         char value[64];
         config_value_text(&arm->config, sweep->config->sweep[a].setting, value, sizeof value);
         fprintf(csv, ",%s", value);
     }
-    fprintf(csv, ",%s,%zu,%.7g,%.7g,%.7g,%zu,%.6g,%.6g,%.3f\n", arm->diverged ? "diverged" : "finished", r->steps_done, train,
-            val, isfinite(r->best_val_loss) ? r->best_val_loss : NAN, r->best_step, before, after, r->seconds);
+    fprintf(csv, ",%s,%zu,%.7g,%.7g,%.7g,%zu,%.6g,%.6g,%.3f\n", arm->diverged ? "diverged" : "finished", r->steps_done,
+            train, val, isfinite(r->best_val_loss) ? r->best_val_loss : NAN, r->best_step, before, after, r->seconds);
     /* printf pads by bytes, and a root sign has three. */
     int wide = 26 + (int)strlen(arm->label);
     for (const char *s = arm->label; *s; s++) wide -= (*s & 0xC0) != 0x80;
@@ -178,7 +203,8 @@ static bool write_summary(const Sweep *sweep, FILE *out, Error *err) {
     fprintf(csv.stream, "arm");
     for (size_t a = 0; a < sweep->config->sweep_count; a++)
         fprintf(csv.stream, ",%s", short_name(sweep->config->sweep[a].setting));
-    fprintf(csv.stream, ",result,steps,train_loss,val_loss,best_val_loss,best_step,entropy_first,entropy_last,seconds\n");
+    fprintf(csv.stream,
+            ",result,steps,train_loss,val_loss,best_val_loss,best_step,entropy_first,entropy_last,seconds\n");
     fprintf(out, "\n%-26s %9s %9s %9s %8s\n", "", "train", "val", "best val", "entropy (first -> last step)");
     for (size_t i = 0; i < sweep->count; i++) write_row(sweep, &sweep->arms[i], csv.stream, out);
     return file_writer_commit(&csv, err);
@@ -187,8 +213,8 @@ static bool write_summary(const Sweep *sweep, FILE *out, Error *err) {
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err) {
     Sweep sweep = {.config = config, .options = options};
     const char *wanted = options->out ? options->out : config->log.out;
-    bool ok = make_arms(&sweep, err) &&
-              run_directory_make(sweep.directory, sizeof sweep.directory, wanted, options->out != NULL, options->force, err);
+    bool ok = make_arms(&sweep, err) && run_directory_make(sweep.directory, sizeof sweep.directory, wanted,
+                                                           options->out != NULL, options->force, err);
     *signal = 0;
     if (ok) {
         Json *description = run_description(options->command_line, options->threads);

@@ -19,10 +19,20 @@ static void lay_out_activations(Model *m, Arena *arena, bool training) {
     m->x = take(arena, C);
     for (size_t layer = 0; layer < s->L; layer++) {
         m->blocks[layer] = (BlockActivations){
-            .ln_1 = take(arena, C), .ln_2 = take(arena, C), .res_1 = take(arena, C), .res_2 = take(arena, C),
-            .mean_1 = take(arena, rows), .rstd_1 = take(arena, rows), .mean_2 = take(arena, rows),
-            .rstd_2 = take(arena, rows), .qkv = take(arena, QKV), .row_max = take(arena, heads),
-            .row_sum = take(arena, heads), .att = take(arena, HD), .fc = take(arena, F), .act = take(arena, F),
+            .ln_1 = take(arena, C),
+            .ln_2 = take(arena, C),
+            .res_1 = take(arena, C),
+            .res_2 = take(arena, C),
+            .mean_1 = take(arena, rows),
+            .rstd_1 = take(arena, rows),
+            .mean_2 = take(arena, rows),
+            .rstd_2 = take(arena, rows),
+            .qkv = take(arena, QKV),
+            .row_max = take(arena, heads),
+            .row_sum = take(arena, heads),
+            .att = take(arena, HD),
+            .fc = take(arena, F),
+            .act = take(arena, F),
         };
     }
     if (s->pre_norm) {
@@ -36,10 +46,16 @@ static void lay_out_activations(Model *m, Arena *arena, bool training) {
     m->scratch = take(arena, size_mul(m->threads, attention_scratch(s->T)));
     if (!training) return;
     m->d = (Gradients){
-        .x = {take(arena, C), take(arena, C)}, .ln_1 = take(arena, C), .ln_2 = take(arena, C),
-        .res_1 = take(arena, C), .res_2 = s->pre_norm ? NULL : take(arena, C),
-        .proj = s->dropout > 0 ? take(arena, C) : NULL, .mlp = s->dropout > 0 ? take(arena, C) : NULL,
-        .att = take(arena, HD), .qkv = take(arena, QKV), .fc = take(arena, F),
+        .x = {take(arena, C), take(arena, C)},
+        .ln_1 = take(arena, C),
+        .ln_2 = take(arena, C),
+        .res_1 = take(arena, C),
+        .res_2 = s->pre_norm ? NULL : take(arena, C),
+        .proj = s->dropout > 0 ? take(arena, C) : NULL,
+        .mlp = s->dropout > 0 ? take(arena, C) : NULL,
+        .att = take(arena, HD),
+        .qkv = take(arena, QKV),
+        .fc = take(arena, F),
     };
 }
 
@@ -52,7 +68,10 @@ static bool sizes_fit(const ModelShape *s, size_t max_batch) {
 static bool prepare(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, Error *err) {
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
     if (!sizes_fit(shape, max_batch))
-        return error_set(err, STATUS_USAGE, "the model is too large: batch * context, d_model, d_ff and 3 * heads * d_k must each be at most %d", INT_MAX);
+        return error_set(
+            err, STATUS_USAGE,
+            "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
+            INT_MAX);
     if (!tensors_make(&m->tensors, shape, err)) return false;
     m->blocks = calloc(shape->L, sizeof *m->blocks);
     if (!m->blocks) return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include "ops/attention.h"
+#include "ops/layernorm.h"
 #include "ops/softmax.h"
 
 /* Sums over the visible entries and rows of one head. */
@@ -51,8 +52,10 @@ static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_
         }
     }
     double mean = tally.sum / tally.entries, variance = tally.squares / tally.entries - mean * mean;
-    return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance), .score_max = tally.maximum,
-                            .entropy = tally.entropy / tally.rows, .max_weight = tally.max_weight / tally.rows};
+    return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance),
+                            .score_max = tally.maximum,
+                            .entropy = tally.entropy / tally.rows,
+                            .max_weight = tally.max_weight / tally.rows};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
@@ -77,7 +80,9 @@ void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights
 }
 
 double probe_predicted_std(const ModelShape *s, Init init) {
-    double weight, bias, mean_square = s->pre_norm ? 1 : 2 * 0.02 * 0.02;
+    double weight, bias, variance = 2 * EMBEDDING_STD * EMBEDDING_STD;
+    double mean_square = s->pre_norm ? variance / (variance + LAYERNORM_EPSILON) : variance;
     tensors_query_variance(s, init, &weight, &bias);
-    return (double)s->multiplier * sqrt((double)s->D) * (mean_square * (double)s->C * weight + bias);
+    double each = mean_square * (double)s->C * weight + bias;
+    return (double)s->multiplier * sqrt((double)s->D * (each * each - bias * bias));
 }

@@ -22,8 +22,9 @@ void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statisti
 void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
 
 /* The standard deviation of the first block's scores that theory predicts at initialisation: a score is a sum of d_k
-   products of independent numbers of variance m C var(w) + var(b) each, m the mean square of the attention's input (1
-   behind a LayerNorm; two embeddings of variance 0.02^2 in a post-norm model). See docs/model.md. */
+   products of independent numbers of variance m C var(w) + var(b) each, m the mean square of the attention's input: the
+   variance v of two summed embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one.
+   The term b_Q . b_K is the same for all scores of a head and spreads nothing. See docs/model.md. */
 double probe_predicted_std(const ModelShape *shape, Init init);
 
 #endif

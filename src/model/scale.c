@@ -37,7 +37,10 @@ bool scale_parse(const char *text, ScaleDivisor *divisor) {
 
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
     if (divisor.mode == SCALE_NUMBER)
-        snprintf(out, capacity, "%.17g", divisor.number);
+        for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back equal */
+            snprintf(out, capacity, "%.*g", digits, divisor.number);
+            if (strtod(out, NULL) == divisor.number) break;
+        }
     else
         snprintf(out, capacity, "%s", NAMES[divisor.mode]);
 }
@@ -46,7 +49,7 @@ void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
     double value = scale_value(divisor, d_k);
     switch (divisor.mode) {
     case SCALE_SQRT_DK: snprintf(out, capacity, "√d_k = %.4g", value); break;
-    case SCALE_NONE: snprintf(out, capacity, "none (1)"); break;
+    case SCALE_NONE: snprintf(out, capacity, "1 (none)"); break;
     case SCALE_DK: snprintf(out, capacity, "d_k = %.4g", value); break;
     case SCALE_2SQRT_DK: snprintf(out, capacity, "2√d_k = %.4g", value); break;
     case SCALE_NUMBER: snprintf(out, capacity, "%.4g", value); break;

@@ -57,15 +57,18 @@ static void role_size(const ModelShape *s, Role role, size_t size[2]) {
     switch (role) {
     case WTE: rows = s->V, columns = s->C; break;
     case WPE: rows = s->T, columns = s->C; break;
-    case LN_1_B: case LN_2_B: is_bias = true; /* fallthrough */
-    case LN_1_W: case LN_2_W: rows = s->C; break;
+    case LN_1_B:
+    case LN_2_B: is_bias = true; /* fallthrough */
+    case LN_1_W:
+    case LN_2_W: rows = s->C; break;
     case ATTN_W: rows = s->C, columns = QKV; break;
     case ATTN_B: rows = QKV, is_bias = true; break;
     case ATTN_PROJ_W: rows = HD, columns = s->C; break;
     case FC_W: rows = s->C, columns = s->F; break;
     case FC_B: rows = s->F, is_bias = true; break;
     case MLP_PROJ_W: rows = s->F, columns = s->C; break;
-    case ATTN_PROJ_B: case MLP_PROJ_B: rows = s->C, is_bias = true; break;
+    case ATTN_PROJ_B:
+    case MLP_PROJ_B: rows = s->C, is_bias = true; break;
     case LN_F_B: is_bias = true; /* fallthrough */
     case LN_F_W: rows = s->pre_norm ? s->C : 0; break;
     case LM_HEAD: rows = s->tied ? 0 : s->V, columns = s->C; break;
@@ -82,8 +85,12 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
     role_size(shape, role, size);
     if (size[0] == 0) return;
     Tensor *t = &table->items[table->count];
-    *t = (Tensor){.role = role, .layer = layer, .dimensions = size[1] ? 2 : 1, .size = {size[0], size[1] ? size[1] : 1},
-                  .offset = table->flat, .decays = size[1] != 0};
+    *t = (Tensor){.role = role,
+                  .layer = layer,
+                  .dimensions = size[1] ? 2 : 1,
+                  .size = {size[0], size[1] ? size[1] : 1},
+                  .offset = table->flat,
+                  .decays = size[1] != 0};
     if (ROLES[role].in_layer)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROLES[role].name);
     else
@@ -97,7 +104,8 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
 
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     size_t places = size_mul(shape->L, ROLE_COUNT);
-    *table = (TensorTable){.items = calloc(places, sizeof *table->items), .index = calloc(places, sizeof *table->index)};
+    *table =
+        (TensorTable){.items = calloc(places, sizeof *table->items), .index = calloc(places, sizeof *table->index)};
     if (!table->items || !table->index) {
         tensors_free(table);
         return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
@@ -124,8 +132,6 @@ typedef struct {
     double value; /* the constant, the standard deviation, or the bound */
 } Rule;
 
-static const double EMBEDDING_STD = 0.02;
-
 static Rule matrix_rule(const ModelShape *s, const Tensor *t, Init init) {
     double fan_in = (double)t->size[0], fan_out = (double)t->size[1];
     if (t->role == ATTN_W) fan_out = (double)(s->H * s->D); /* W_Q, W_K, W_V, each by itself */
@@ -141,10 +147,19 @@ static Rule matrix_rule(const ModelShape *s, const Tensor *t, Init init) {
 
 static Rule rule_of(const ModelShape *s, const Tensor *t, Init init) {
     switch (t->role) {
-    case WTE: case WPE: case LM_HEAD: return (Rule){NORMAL, EMBEDDING_STD};
-    case LN_1_W: case LN_2_W: case LN_F_W: return (Rule){CONSTANT, 1};
-    case LN_1_B: case LN_2_B: case LN_F_B: return (Rule){CONSTANT, 0};
-    case ATTN_B: case ATTN_PROJ_B: case FC_B: case MLP_PROJ_B: {
+    case WTE:
+    case WPE:
+    case LM_HEAD: return (Rule){NORMAL, EMBEDDING_STD};
+    case LN_1_W:
+    case LN_2_W:
+    case LN_F_W: return (Rule){CONSTANT, 1};
+    case LN_1_B:
+    case LN_2_B:
+    case LN_F_B: return (Rule){CONSTANT, 0};
+    case ATTN_B:
+    case ATTN_PROJ_B:
+    case FC_B:
+    case MLP_PROJ_B: {
         double fan_in = (double)(t->role == ATTN_PROJ_B ? s->H * s->D : t->role == MLP_PROJ_B ? s->F : s->C);
         return init == INIT_TORCH ? (Rule){UNIFORM, 1 / sqrt(fan_in)} : (Rule){CONSTANT, 0};
     }

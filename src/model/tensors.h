@@ -21,11 +21,27 @@ typedef struct {
 
 ModelShape model_shape(const Config *config, size_t vocabulary);
 
+/* Standard deviation of the embeddings' initial entries, whatever `init` is. */
+#define EMBEDDING_STD 0.02
+
 typedef enum {
-    WTE, WPE,
-    LN_1_W, LN_1_B, ATTN_W, ATTN_B, ATTN_PROJ_W, ATTN_PROJ_B,
-    LN_2_W, LN_2_B, FC_W, FC_B, MLP_PROJ_W, MLP_PROJ_B,
-    LN_F_W, LN_F_B, LM_HEAD,
+    WTE,
+    WPE,
+    LN_1_W,
+    LN_1_B,
+    ATTN_W,
+    ATTN_B,
+    ATTN_PROJ_W,
+    ATTN_PROJ_B,
+    LN_2_W,
+    LN_2_B,
+    FC_W,
+    FC_B,
+    MLP_PROJ_W,
+    MLP_PROJ_B,
+    LN_F_W,
+    LN_F_B,
+    LM_HEAD,
     ROLE_COUNT,
 } Role;
 
@@ -56,14 +72,15 @@ static inline real *tensor_at(const TensorTable *table, real *flat, Role role, s
     return item == SIZE_MAX ? NULL : flat + table->items[item].offset;
 }
 
-/* Draws every parameter (DESIGN in docs/model.md). What is drawn depends on seed, tensor and index alone. */
+/* Draws every parameter (rules in docs/model.md). What is drawn depends on seed, tensor and index alone. */
 void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, real *flat);
 
 /* Variance of an entry of W_Q and W_K, and of b_Q and b_K, right after initialisation. */
 void tensors_query_variance(const ModelShape *shape, Init init, double *weight, double *bias);
 
-/* Multiply-adds times two of one training step over `tokens` tokens: 6 a weight of a linear layer, output head
-   included, and 12 L H D T for the attention's products (PaLM, Chowdhery et al. 2022, appendix B). */
+/* Floating-point operations of one training step over `tokens` tokens. A token costs 6 for each weight of the linear
+   layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix
+   B); the causal half that is skipped is counted, as is usual. */
 double flops_per_step(const ModelShape *shape, double tokens);
 
 #endif

@@ -18,11 +18,11 @@
 typedef struct {
     Model *m;
     const Batch *batch;
-    size_t id, count;   /* this thread and how many there are */
-    Range rows;         /* its rows of (B,T) */
-    Range heads;        /* its (sequence, head) pairs */
-    bool shares;        /* sequences are cut: attention reads rows of other threads */
-    bool training;      /* with dropout */
+    size_t id, count; /* this thread and how many there are */
+    Range rows;       /* its rows of (B,T) */
+    Range heads;      /* its (sequence, head) pairs */
+    bool shares;      /* sequences are cut: attention reads rows of other threads */
+    bool training;    /* with dropout */
     uint64_t seed, micro_step;
 } Worker;
 
@@ -30,8 +30,14 @@ enum { LINE = 16 }; /* columns to a cache line: threads split gradients at multi
 
 static Worker worker_make(Model *m, const Batch *batch, bool training, uint64_t seed, uint64_t micro_step) {
     size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
-    Worker w = {.m = m, .batch = batch, .id = id, .count = count, .training = training, .seed = seed,
-                .micro_step = micro_step, .shares = batch->B < count && count > 1};
+    Worker w = {.m = m,
+                .batch = batch,
+                .id = id,
+                .count = count,
+                .training = training,
+                .seed = seed,
+                .micro_step = micro_step,
+                .shares = batch->B < count && count > 1};
     Range sequences = range_split(batch->B, 1, id, count);
     if (w.shares) {
         w.rows = range_split(batch->B * batch->T, 1, id, count);
@@ -93,8 +99,12 @@ static void residual_rows(const Worker *w, real *y, const real *x, const Dropout
 static AttentionShape attention_shape(const Worker *w, size_t layer, size_t pair) {
     const ModelShape *s = &w->m->shape;
     size_t HD = s->H * s->D;
-    return (AttentionShape){.T = w->batch->T, .D = s->D, .stride = 3 * HD, .out_stride = HD,
-                            .multiplier = s->multiplier, .dropout = weights_dropout(w, layer),
+    return (AttentionShape){.T = w->batch->T,
+                            .D = s->D,
+                            .stride = 3 * HD,
+                            .out_stride = HD,
+                            .multiplier = s->multiplier,
+                            .dropout = weights_dropout(w, layer),
                             .dropout_row = (uint64_t)pair * w->batch->T};
 }
 
@@ -140,9 +150,7 @@ static const real *block_forward(const Worker *w, size_t layer, const real *x) {
 }
 
 /* The last block's output after the final LayerNorm, if there is one: what the output embedding sees. */
-static const real *final_output(const Model *m) {
-    return m->shape.pre_norm ? m->ln_f : m->blocks[m->shape.L - 1].ln_2;
-}
+static const real *final_output(const Model *m) { return m->shape.pre_norm ? m->ln_f : m->blocks[m->shape.L - 1].ln_2; }
 
 static const real *output_weight(const Worker *w) { return weight(w, w->m->shape.tied ? WTE : LM_HEAD, 0); }
 
@@ -226,8 +234,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     Dropout after_attention = attention_dropout(w, layer), after_mlp = mlp_dropout(w, layer);
 
     real *d_res_2 = s->pre_norm ? dout : d->res_2;
-    if (!s->pre_norm)
-        layernorm_rows_backward(w, d_res_2, NULL, dout, a->res_2, a->mean_2, a->rstd_2, LN_2_W, layer);
+    if (!s->pre_norm) layernorm_rows_backward(w, d_res_2, NULL, dout, a->res_2, a->mean_2, a->rstd_2, LN_2_W, layer);
     const real *d_mlp = branch_gradient(w, d->mlp, d_res_2, &after_mlp);
     linear_rows_backward(w, d->fc, d_mlp, MLP_PROJ_W, layer, F, C);
     real *d_fc = d->fc + first * F;
@@ -292,8 +299,7 @@ static void backward(const Worker *w, real loss_weight) {
     Dropout embedding = dropout_at(w, 0);
     dropout_rows(dx + at * s->C, dx + at * s->C, &embedding, at, rows, s->C);
     barrier();
-    embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), dx, b->tokens, all, b->T, s->C,
-                       columns_of(w, s->C));
+    embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), dx, b->tokens, all, b->T, s->C, columns_of(w, s->C));
 }
 
 /* In the order of the positions, whatever thread computed them. */

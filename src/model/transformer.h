@@ -14,37 +14,37 @@
    res_2 = res_1 + mlp(ln_2) is the output. Post-norm: res_1 = x + attention(x), ln_1 = LN(res_1),
    res_2 = ln_1 + mlp(ln_1), ln_2 = LN(res_2) is the output. */
 typedef struct {
-    real *ln_1, *ln_2, *res_1, *res_2;        /* (B,T,C) */
-    real *mean_1, *rstd_1, *mean_2, *rstd_2;  /* (B,T) */
-    real *qkv;                                /* (B,T,3HD): q, k, v, each head by head */
-    real *row_max, *row_sum;                  /* (B,H,T) */
-    real *att;                                /* (B,T,HD) */
-    real *fc, *act;                           /* (B,T,F): before and after the activation */
+    real *ln_1, *ln_2, *res_1, *res_2;       /* (B,T,C) */
+    real *mean_1, *rstd_1, *mean_2, *rstd_2; /* (B,T) */
+    real *qkv;                               /* (B,T,3HD): q, k, v, each head by head */
+    real *row_max, *row_sum;                 /* (B,H,T) */
+    real *att;                               /* (B,T,HD) */
+    real *fc, *act;                          /* (B,T,F): before and after the activation */
 } BlockActivations;
 
 /* Gradients on their way through one block; shared by all blocks. */
 typedef struct {
-    real *x[2];                 /* (B,T,C): of a block's output and input, in turns */
-    real *ln_1, *ln_2;          /* (B,T,C) */
-    real *res_1, *res_2;        /* (B,T,C) */
-    real *proj, *mlp;           /* (B,T,C): behind the dropout of a residual branch; NULL without dropout */
-    real *att, *qkv, *fc;       /* (B,T,HD), (B,T,3HD), (B,T,F) */
+    real *x[2];           /* (B,T,C): of a block's output and input, in turns */
+    real *ln_1, *ln_2;    /* (B,T,C) */
+    real *res_1, *res_2;  /* (B,T,C) */
+    real *proj, *mlp;     /* (B,T,C): behind the dropout of a residual branch; NULL without dropout */
+    real *att, *qkv, *fc; /* (B,T,HD), (B,T,3HD), (B,T,F) */
 } Gradients;
 
 typedef struct {
     ModelShape shape;
     TensorTable tensors;
-    size_t threads, max_batch;        /* max_batch: sequences of T that fit */
-    real *parameters, *gradients;     /* flat, as the table says */
+    size_t threads, max_batch;    /* max_batch: sequences of T that fit */
+    real *parameters, *gradients; /* flat, as the table says */
     Arena parameter_arena, activation_arena;
 
-    real *x;                          /* (B,T,C): embeddings, input of block 0 */
-    BlockActivations *blocks;         /* (L) */
-    real *ln_f, *mean_f, *rstd_f;     /* (B,T,C), (B,T), (B,T); pre-norm only */
-    real *logits;                     /* (B,T,V) */
-    real *losses, *sums;              /* (B,T) */
-    Gradients d;                      /* NULL pointers in a model made without gradients */
-    real *scratch;                    /* (threads, attention_scratch(T)) */
+    real *x;                      /* (B,T,C): embeddings, input of block 0 */
+    BlockActivations *blocks;     /* (L) */
+    real *ln_f, *mean_f, *rstd_f; /* (B,T,C), (B,T), (B,T); pre-norm only */
+    real *logits;                 /* (B,T,V) */
+    real *losses, *sums;          /* (B,T) */
+    Gradients d;                  /* NULL pointers in a model made without gradients */
+    real *scratch;                /* (threads, attention_scratch(T)) */
 } Model;
 
 /* Bytes of the arenas a model of these sizes takes. */

@@ -2,7 +2,7 @@
 
 #include "ops/elementary.h"
 
-/* 2u and its derivative: 2 sqrt(2/pi) (x + 0.044715 x^3). */
+/* 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
 #define TWO_SQRT_2_OVER_PI ((real)1.5957691216057307117597842397375)
 #define CUBIC ((real)0.044715)
 

@@ -10,8 +10,7 @@ size_t attention_scratch(size_t T) { return (2 * ATTENTION_BLOCK + 1) * T; }
 
 static size_t block_size(size_t T, size_t first) { return T - first < ATTENTION_BLOCK ? T - first : ATTENTION_BLOCK; }
 
-void attention_scores(real *scores, const real *q, const real *k, const AttentionShape *a, size_t first,
-                      size_t count) {
+void attention_scores(real *scores, const real *q, const real *k, const AttentionShape *a, size_t first, size_t count) {
     size_t keys = first + count;
     matmul(PLAIN, TRANSPOSED, count, keys, a->D, a->multiplier, q + first * a->stride, a->stride, k, a->stride, false,
            scores, keys);
@@ -23,7 +22,7 @@ static void multiply(real *restrict x, const real *restrict mask, size_t n) {
 
 void attention_forward(real *out, real *row_max, real *row_sum, const real *q, const real *k, const real *v,
                        const AttentionShape *a, real *scratch) {
-    real *panel = scratch, *mask = scratch + 2 * ATTENTION_BLOCK * a->T;
+    real *panel = scratch, *mask = scratch + a->T * 2 * ATTENTION_BLOCK;
     for (size_t first = 0; first < a->T; first += ATTENTION_BLOCK) {
         size_t count = block_size(a->T, first), keys = first + count;
         attention_scores(panel, q, k, a, first, count);

@@ -12,7 +12,6 @@ void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t
 
 /* dL/dz_v = weight (softmax(z)_v - [v = target]), weight = 1 / tokens for a mean. Overwrites in place what the forward
    pass left in `logits`. */
-void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows,
-                            size_t V);
+void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows, size_t V);
 
 #endif

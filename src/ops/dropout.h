@@ -1,5 +1,5 @@
-/* Dropout (Srivastava et al. 2014), inverted: what is kept is divided by 1 - p. The mask is drawn by counter from (seed,
-   step, site, row, column), so the way back draws the same one again and nothing is stored. */
+/* Dropout (Srivastava et al. 2014), inverted: what is kept is divided by 1 - p. The mask is drawn by counter from
+   (seed, step, site, row, column), so the way back draws the same one again and nothing is stored. */
 #ifndef SQRTDK_OPS_DROPOUT_H
 #define SQRTDK_OPS_DROPOUT_H
 

@@ -3,7 +3,6 @@
 #include <math.h>
 
 enum { LANES = 16 };
-static const real EPSILON = (real)1e-5;
 
 /* Sums over one row go through LANES partial sums, so that the loop vectorises and its order is fixed. */
 static inline __attribute__((always_inline)) real lane_sum(const real lane[LANES]) {
@@ -12,8 +11,8 @@ static inline __attribute__((always_inline)) real lane_sum(const real lane[LANES
     return sum;
 }
 
-HOT static void forward_row(real *y, real *mean_out, real *rstd_out, const real *x, const real *gamma,
-                            const real *beta, size_t C) {
+HOT static void forward_row(real *y, real *mean_out, real *rstd_out, const real *x, const real *gamma, const real *beta,
+                            size_t C) {
     real lane[LANES] = {0};
     size_t whole = C - C % LANES;
     for (size_t c = 0; c < whole; c += LANES)
@@ -25,7 +24,7 @@ HOT static void forward_row(real *y, real *mean_out, real *rstd_out, const real 
     for (size_t c = 0; c < whole; c += LANES)
         for (size_t l = 0; l < LANES; l++) lane[l] += (x[c + l] - mean) * (x[c + l] - mean);
     for (size_t c = whole; c < C; c++) lane[c - whole] += (x[c] - mean) * (x[c] - mean);
-    const real rstd = 1 / (real)sqrt((double)(lane_sum(lane) / (real)C + EPSILON));
+    const real rstd = 1 / (real)sqrt((double)(lane_sum(lane) / (real)C + (real)LAYERNORM_EPSILON));
 
     if (beta)
         for (size_t c = 0; c < C; c++) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
@@ -35,8 +34,8 @@ HOT static void forward_row(real *y, real *mean_out, real *rstd_out, const real 
     *rstd_out = rstd;
 }
 
-void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta,
-                       size_t rows, size_t C) {
+void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
+                       size_t C) {
     for (size_t r = 0; r < rows; r++) forward_row(y + r * C, mean + r, rstd + r, x + r * C, gamma, beta, C);
 }
 

@@ -1,15 +1,17 @@
 /* Layer normalisation (Ba, Kiros, Hinton 2016, equations 3 and 4) over the last dimension:
-       xhat = (x - mean) rstd,   rstd = 1 / sqrt(variance + 1e-5),   y = xhat gamma + beta. */
+       xhat = (x - mean) rstd,   rstd = 1 / sqrt(variance + LAYERNORM_EPSILON),   y = xhat gamma + beta. */
 #ifndef SQRTDK_OPS_LAYERNORM_H
 #define SQRTDK_OPS_LAYERNORM_H
 
 #include "base/range.h"
 #include "base/real.h"
 
+#define LAYERNORM_EPSILON 1e-5
+
 /* y (rows, C) from x (rows, C); keeps mean (rows) and rstd (rows) for the way back. Overwrites all three. beta may be
    NULL. */
-void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta,
-                       size_t rows, size_t C);
+void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
+                       size_t C);
 
 /* With g = dL/dy gamma: dL/dx = rstd (g - mean(g) - xhat mean(g xhat)).
    Overwrites dx (rows, C) with that, plus `residual` (rows, C) where it is not NULL. dx may be residual. */

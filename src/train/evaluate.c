@@ -3,14 +3,16 @@
 #include "train/interrupt.h"
 
 /* Window i of `count` that are evenly spread over `windows`. */
-static size_t spread(size_t i, size_t count, size_t windows) { return (size_t)((double)i * (double)windows / (double)count); }
+static size_t spread(size_t i, size_t count, size_t windows) {
+    return (size_t)((double)i * (double)windows / (double)count);
+}
 
 static size_t whole_windows(const Corpus *corpus, size_t T) { return (corpus->count - corpus->train - 1) / T; }
 
 double evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets,
                 bool *complete) {
     size_t T = m->shape.T, whole = whole_windows(corpus, T), windows = corpus_windows(corpus, T), B = 0;
-    size_t count = batches && batches < whole / batch ? batches * batch : windows;
+    size_t count = batches && batches <= whole / batch ? batches * batch : windows;
     double sum = 0, characters = 0;
     *complete = true;
     for (size_t i = 0; i < count; i++) {

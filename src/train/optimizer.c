@@ -23,9 +23,14 @@ size_t optimizer_measure(const Config *config, size_t flat) {
 
 bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t threads, Error *err) {
     *o = (Optimizer){.kind = (OptimizerKind)config->train.optimizer,
-                     .beta1 = config->train.beta1, .beta2 = config->train.beta2, .eps = config->train.eps,
-                     .momentum = config->train.momentum, .weight_decay = config->train.weight_decay,
-                     .grad_clip = config->train.grad_clip, .threads = threads, .flat = flat};
+                     .beta1 = config->train.beta1,
+                     .beta2 = config->train.beta2,
+                     .eps = config->train.eps,
+                     .momentum = config->train.momentum,
+                     .weight_decay = config->train.weight_decay,
+                     .grad_clip = config->train.grad_clip,
+                     .threads = threads,
+                     .flat = flat};
     lay_out(o, flat);
     if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
     lay_out(o, flat);
@@ -67,8 +72,9 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 
 /* What every number of one update shares. */
 typedef struct {
-    real clip, lr, decay;                      /* decay: 1 - lr * weight_decay, 1 where nothing decays */
-    real beta1, beta2, eps, correct1, correct2; /* correct: 1 / (1 - beta^t), the second under a root */
+    real clip, lr, decay;                       /* decay: 1 - lr * weight_decay, 1 where nothing decays */
+    real beta1, beta2, rest1, rest2;           /* rest: 1 - beta, which a float beta near 1 would not give */
+    real eps, correct1, correct2;              /* correct: 1 / (1 - beta^t), the second under a root */
     real momentum;
 } Update;
 
@@ -77,8 +83,8 @@ HOT static void adamw(const Update *u, real *restrict p, real *restrict m, real 
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
         real gradient = g[i] * k.clip;
-        m[i] = k.beta1 * m[i] + (1 - k.beta1) * gradient;
-        v[i] = k.beta2 * v[i] + (1 - k.beta2) * gradient * gradient;
+        m[i] = k.beta1 * m[i] + k.rest1 * gradient;
+        v[i] = k.beta2 * v[i] + k.rest2 * gradient * gradient;
 #ifdef REAL_DOUBLE
         real root = sqrt(v[i]) * k.correct2;
 #else
@@ -117,9 +123,13 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
                     double lr, size_t step) {
     double t = (double)step + 1, clip = o->grad_clip > 0 ? o->grad_clip / (norm + 1e-6) : 1;
     const Update update = {
-        .clip = (real)(clip < 1 ? clip : 1), .lr = (real)lr,
-        .beta1 = (real)o->beta1, .beta2 = (real)o->beta2, .eps = (real)o->eps,
-        .correct1 = (real)(1 / (1 - pow(o->beta1, t))), .correct2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
+        .clip = (real)(clip < 1 ? clip : 1),
+        .lr = (real)lr,
+        .beta1 = (real)o->beta1,
+        .beta2 = (real)o->beta2,
+        .eps = (real)o->eps,
+        .correct1 = (real)(1 / (1 - pow(o->beta1, t))),
+        .correct2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
         .momentum = (real)o->momentum,
     };
 #pragma omp parallel num_threads((int)o->threads)

@@ -19,8 +19,8 @@ size_t optimizer_measure(const Config *config, size_t flat); /* bytes; SIZE_MAX 
 bool optimizer_make(Optimizer *optimizer, const Config *config, size_t flat, size_t threads, Error *err);
 void optimizer_free(Optimizer *optimizer);
 
-/* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down to
-   min_lr at t = steps. */
+/* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
+   to min_lr at t = steps. */
 double learning_rate(const Config *config, size_t step);
 
 /* Euclidean norm of all gradients, summed in double in an order that no thread changes. */

@@ -25,8 +25,10 @@ bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threa
     tensors_free(&table);
     size_t all = size_add(size_add(plan->weight_bytes, plan->activation_bytes), plan->optimizer_bytes);
     if (all < memory_of_machine()) return true;
-    return error_set(err, STATUS_FAILED, "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
-                     all == SIZE_MAX ? INFINITY : (double)all / 1e9, (double)memory_of_machine() / 1e9);
+    return error_set(
+        err, STATUS_FAILED,
+        "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
+        all == SIZE_MAX ? INFINITY : (double)all / 1e9, (double)memory_of_machine() / 1e9);
 }
 
 void format_count(size_t n, char *out, size_t capacity) {
@@ -54,7 +56,8 @@ static void announce_corpus(FILE *out, const Config *config, const Corpus *corpu
     char all[32], train[32];
     format_count(corpus->count, all, sizeof all);
     format_count(corpus->train, train, sizeof train);
-    fprintf(out, "  corpus    %s\n", *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
+    fprintf(out, "  corpus    %s\n",
+            *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
     fprintf(out, "            %s characters, %zu different; %s to train on\n", all, corpus->vocabulary.count, train);
 }
 
@@ -75,7 +78,8 @@ static void announce_memory(FILE *out, const Plan *plan) {
     format_bytes(plan->weight_bytes, weights, sizeof weights);
     format_bytes(plan->optimizer_bytes, moments, sizeof moments);
     format_bytes(plan->activation_bytes, activations, sizeof activations);
-    fprintf(out, "  memory    %s: weights and gradients %s, optimizer %s,\n            activations %s\n", all, weights, moments, activations);
+    fprintf(out, "  memory    %s: weights and gradients %s, optimizer %s,\n            activations %s\n", all, weights,
+            moments, activations);
 }
 
 bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus, size_t threads, double measured_std,
@@ -92,11 +96,11 @@ bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus,
             s->L == 1 ? "" : "s", s->H, s->H == 1 ? "" : "s", s->C, s->D, s->T, parameters);
     announce_scores(out, plan, config, measured_std);
     fprintf(out, "  training  %lld steps of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
-            (long long)config->train.steps, (long long)(config->train.batch * config->train.accumulate), s->T,
+            (long long)config->train.steps, (long long)config->train.batch * (long long)config->train.accumulate, s->T,
             plan->flops_per_step / 1e9, config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
     announce_memory(out, plan);
-    fprintf(out, "  machine   %zu thread%s; OpenBLAS core %s, %s build; %s", threads, threads == 1 ? "" : "s", matmul_core(),
-            matmul_is_openmp_build() ? "OpenMP" : "pthread", cpu);
+    fprintf(out, "  machine   %zu thread%s; OpenBLAS core %s, %s build; %s", threads, threads == 1 ? "" : "s",
+            matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread", cpu);
     if (fclose(out) == 0) return true;
     free(*text);
     *text = NULL;

@@ -7,7 +7,7 @@
 
 typedef struct {
     ModelShape shape;
-    size_t parameters;                       /* numbers */
+    size_t parameters;                                      /* numbers */
     size_t weight_bytes, optimizer_bytes, activation_bytes; /* weights with gradients; moments; activations */
     double flops_per_step;
 } Plan;

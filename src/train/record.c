@@ -16,7 +16,7 @@ static void *make_array(size_t count, size_t size) {
 static void make_look(Look *look, const ModelShape *shape) {
     size_t heads = size_mul(shape->L, shape->H);
     look->heads = make_array(heads, sizeof *look->heads);
-    look->weights = make_array(heads, PICTURE_TEXT_MAX * PICTURE_TEXT_MAX * sizeof *look->weights);
+    look->weights = make_array(heads, sizeof *look->weights * PICTURE_TEXT_MAX * PICTURE_TEXT_MAX);
 }
 
 bool record_make(RunRecord *r, const Config *config, const ModelShape *shape, Error *err) {

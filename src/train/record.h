@@ -35,7 +35,8 @@ void record_free(RunRecord *record);
 void record_train_loss(RunRecord *record, size_t step, double loss);
 void record_val_loss(RunRecord *record, size_t step, double loss);
 
-/* Where the next look goes: `first` if there was none, else `last`. record_looked counts it and keeps `last` complete. */
+/* Where the next look goes: `first` if there was none, else `last`. record_looked counts it and keeps `last` complete.
+ */
 Look *record_next_look(RunRecord *record);
 void record_looked(RunRecord *record);
 

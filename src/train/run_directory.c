@@ -28,9 +28,13 @@ static bool is_our_run(const char *directory) {
 
 bool run_directory_check(const char *wanted, bool named, bool force, Error *err) {
     if (!named || !path_exists(wanted)) return true;
-    if (!force) return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", wanted);
+    if (!force)
+        return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", wanted);
     if (!is_our_run(wanted))
-        return error_set(err, STATUS_USAGE, "%s is not a run of this program (it holds no run.json of ours), so --force does not replace it: name another --out", wanted);
+        return error_set(
+            err, STATUS_USAGE,
+            "%s is not a run of this program (it holds no run.json of ours), so --force does not replace it: name another --out",
+            wanted);
     return true;
 }
 
@@ -38,7 +42,8 @@ bool run_directory_make(char *out, size_t capacity, const char *wanted, bool nam
     if (!run_directory_check(wanted, named, force, err)) return false;
     if (named && path_exists(wanted) && !directory_remove(wanted, err)) return false;
     for (unsigned number = 1; number < 1000000; number++) {
-        int length = number == 1 ? snprintf(out, capacity, "%s", wanted) : snprintf(out, capacity, "%s-%u", wanted, number);
+        int length =
+            number == 1 ? snprintf(out, capacity, "%s", wanted) : snprintf(out, capacity, "%s-%u", wanted, number);
         if (length < 0 || (size_t)length >= capacity)
             return error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
         if (!named && path_exists(out)) continue;
@@ -51,8 +56,8 @@ Json *time_now(void) {
     char text[32];
     time_t now = time(NULL);
     struct tm utc;
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return js_text(text);
+    bool known = gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0;
+    return js_text(known ? text : "unknown");
 }
 
 Json *run_description(const char *command_line, size_t threads) {

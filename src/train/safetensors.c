@@ -66,15 +66,16 @@ static bool check_entry(const char *path, const Tensor *t, const Json *entry, si
     int64_t from = -1, to = -1;
     if (!entry) return error_set(err, STATUS_USAGE, "%s has no tensor %s: it is of another model", path, t->name);
     if (!type || strcmp(type, TYPE) != 0)
-        return error_set(err, STATUS_USAGE, "%s: %s is of type %s; %s is accepted", path, t->name, type ? type : "?", TYPE);
+        return error_set(err, STATUS_USAGE, "%s: %s is of type %s; %s is accepted", path, t->name, type ? type : "?",
+                         TYPE);
     bool same = js_array_size(shape) == t->dimensions;
     for (size_t d = 0; same && d < t->dimensions; d++) {
         int64_t size;
         same = js_as_integer(js_at(shape, d), &size) && size >= 0 && (size_t)size == t->size[d];
     }
     if (!same)
-        return error_set(err, STATUS_USAGE, "%s: %s has another shape than the config's model, which has (%zu, %zu)", path,
-                         t->name, t->size[0], t->size[1]);
+        return error_set(err, STATUS_USAGE, "%s: %s has another shape than the config's model, which has (%zu, %zu)",
+                         path, t->name, t->size[0], t->size[1]);
     if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
         !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from || (uint64_t)to > data_size ||
         (size_t)(to - from) != t->count * sizeof(real))
@@ -96,17 +97,21 @@ static bool check_header(const char *path, const TensorTable *table, const Json 
         for (size_t j = 0; j < i; j++)
             if (begins[j] < begins[i] + t->count * sizeof(real) &&
                 begins[i] < begins[j] + table->items[j].count * sizeof(real))
-                return error_set(err, STATUS_USAGE, "%s: the tensors %s and %s overlap", path, table->items[j].name, t->name);
+                return error_set(err, STATUS_USAGE, "%s: the tensors %s and %s overlap", path, table->items[j].name,
+                                 t->name);
     }
     size_t known = table->count + (js_get(header, "__metadata__") != NULL);
     for (size_t k = 0; js_object_size(header) != known && k < js_object_size(header); k++) {
         const char *name = js_object_key(header, k);
         bool found = strcmp(name, "__metadata__") == 0;
         for (size_t i = 0; !found && i < table->count; i++) found = strcmp(name, table->items[i].name) == 0;
-        if (!found) return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which the config's model lacks", path, name);
+        if (!found)
+            return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which the config's model lacks", path,
+                             name);
     }
     if (total != data_size)
-        return error_set(err, STATUS_USAGE, "%s has %zu bytes of numbers, and the config's model takes %zu", path, data_size, total);
+        return error_set(err, STATUS_USAGE, "%s has %zu bytes of numbers, and the config's model takes %zu", path,
+                         data_size, total);
     return true;
 }
 

@@ -26,10 +26,10 @@ typedef struct {
     Model model;
     Optimizer optimizer;
     Sampler sampler;
-    int32_t *tokens, *targets;         /* (batch, T): of training, or of the evaluation in progress */
-    int32_t *look_tokens;              /* (look_batch, T): the fixed validation batch */
+    int32_t *tokens, *targets; /* (batch, T): of training, or of the evaluation in progress */
+    int32_t *look_tokens;      /* (look_batch, T): the fixed validation batch */
     size_t look_batch;
-    int32_t text[PICTURE_TEXT_MAX];    /* ids of the fixed text */
+    int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
     FILE *metrics, *attention, *samples;
     Json *description;
     double start, predicted, last_train_loss, last_val_loss;
@@ -79,11 +79,9 @@ static bool prepare(Trainer *t, Error *err) {
         !model_make(&t->model, &plan.shape, batch_size(t), t->options->threads, true, err) ||
         !optimizer_make(&t->optimizer, c, t->model.tensors.flat, t->options->threads, err) ||
         !sampler_make(&t->sampler, &plan.shape, err) || !record_make(t->record, c, &plan.shape, err) ||
-        !prepare_batches(t, err) || !prepare_text(t, err))
+        !prepare_batches(t, err))
         return false;
-    tensors_initialise(&t->model.tensors, &plan.shape, (Init)c->model.init, (uint64_t)c->train.seed,
-                       t->model.parameters);
-    return true;
+    return prepare_text(t, err);
 }
 
 static bool open_log(const Trainer *t, const char *name, const char *header, FILE **file, Error *err) {
@@ -135,7 +133,8 @@ static bool open_directory(Trainer *t, Error *err) {
            join(t, path, "attention", err) && directory_make(path, true, err) && join(t, path, "checkpoint", err) &&
            directory_make(path, true, err) &&
            open_log(t, "metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n", &t->metrics, err) &&
-           open_log(t, "attention.csv", "step,layer,head,score_std,score_max,entropy,max_weight\n", &t->attention, err) &&
+           open_log(t, "attention.csv", "step,layer,head,score_std,score_max,entropy,max_weight\n", &t->attention,
+                    err) &&
            open_log(t, "samples.txt", "", &t->samples, err);
 }
 
@@ -163,8 +162,7 @@ static bool announce(Trainer *t, Error *err) {
 
 static bool save(const Trainer *t, const char *name, Error *err) {
     char path[4096];
-    return join(t, path, name, err) &&
-           safetensors_save(path, &t->model.tensors, t->model.parameters, err);
+    return join(t, path, name, err) && safetensors_save(path, &t->model.tensors, t->model.parameters, err);
 }
 
 /* Statistics on the fixed batch, weights on the fixed text, pictures of both. */
@@ -191,8 +189,8 @@ static bool look_at_attention(Trainer *t, size_t step, Error *err) {
 
 static bool write_sample(Trainer *t, size_t step, Error *err) {
     const int32_t start = sample_start(&t->corpus.vocabulary);
-    const SampleOptions options = {.tokens = (size_t)t->config->log.sample_tokens, .temperature = 1,
-                                   .seed = (uint64_t)t->config->train.seed};
+    const SampleOptions options = {
+        .tokens = (size_t)t->config->log.sample_tokens, .temperature = 1, .seed = (uint64_t)t->config->train.seed};
     if (options.tokens == 0) return true;
     fprintf(t->samples, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
     sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, t->samples);
@@ -202,13 +200,13 @@ static bool write_sample(Trainer *t, size_t step, Error *err) {
 
 /* The validation loss at `step`; *complete is false when a signal cut it short. Keeps the best parameters. */
 static bool validate(Trainer *t, size_t step, bool *complete, Error *err) {
-    double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens,
-                           t->targets, complete);
+    double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens, t->targets,
+                           complete);
     if (!*complete) return true;
     t->last_val_loss = loss;
     if (!isfinite(loss))
-        return error_set(err, STATUS_DIVERGED, "diverged: the validation loss at step %zu is %f; try a smaller train.lr",
-                         step, loss);
+        return error_set(err, STATUS_DIVERGED,
+                         "diverged: the validation loss at step %zu is %f; try a smaller train.lr", step, loss);
     bool best = loss < t->record->best_val_loss;
     record_val_loss(t->record, step, loss);
     return (!best || save(t, "checkpoint/best.safetensors", err)) && write_sample(t, step, err);
@@ -222,8 +220,8 @@ static double compute_gradients(Trainer *t, size_t step) {
     for (size_t micro = 0; micro < micro_steps; micro++) {
         uint64_t number = (uint64_t)step * micro_steps + micro;
         corpus_training_batch(&t->corpus, (uint64_t)c->train.seed, number, B, T, t->tokens, t->targets);
-        sum += model_forward_backward(&t->model, &(Batch){t->tokens, t->targets, B, T}, (uint64_t)c->train.seed,
-                                      number, 1 / (double)micro_steps, micro == 0);
+        sum += model_forward_backward(&t->model, &(Batch){t->tokens, t->targets, B, T}, (uint64_t)c->train.seed, number,
+                                      1 / (double)micro_steps, micro == 0);
     }
     return sum / ((double)B * (double)T * (double)micro_steps);
 }
@@ -240,9 +238,16 @@ static bool check_finite(const Trainer *t, size_t step, double loss, double norm
     if (isfinite(loss) && isfinite(norm)) return true;
     const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
     const char *gradient = find_not_finite(&t->model.tensors, t->model.gradients);
-    const char *which = weight ? "the parameter" : gradient ? "the gradient of" : "the sum of squares over", *name = weight ? weight : gradient ? gradient : "all gradients";
-    return error_set(err, STATUS_DIVERGED, "diverged at step %zu: loss %f, and %s %s is not finite; try a smaller train.lr or a larger divisor",
-                     step, loss, which, name);
+    const char *which = weight     ? "the parameter"
+                        : gradient ? "the gradient of"
+                                   : "the sum of squares over",
+               *name = weight     ? weight
+                       : gradient ? gradient
+                                  : "all gradients";
+    return error_set(
+        err, STATUS_DIVERGED,
+        "diverged at step %zu: loss %f, and %s %s is not finite; try a smaller train.lr or a larger divisor", step,
+        loss, which, name);
 }
 
 static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
@@ -326,9 +331,10 @@ static bool finish(Trainer *t, bool ok, Error *err) {
 }
 
 static void trainer_free(Trainer *t) {
-    FILE *files[] = {t->metrics, t->attention, t->samples};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i]) fclose(files[i]); /* every row was flushed and checked when it was written */
+    /* Every row was flushed and checked when it was written. */
+    if (t->metrics) fclose(t->metrics);
+    if (t->attention) fclose(t->attention);
+    if (t->samples) fclose(t->samples);
     js_free(t->description);
     free(t->tokens);
     free(t->targets);
@@ -344,6 +350,8 @@ bool train_run(const Config *config, const TrainOptions *options, RunRecord *rec
     Trainer t = {.config = config, .options = options, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
     bool ok = prepare(&t, err) && open_directory(&t, err);
     if (ok) {
+        tensors_initialise(&t.model.tensors, &t.model.shape, (Init)config->model.init, (uint64_t)config->train.seed,
+                           t.model.parameters);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
         ok = finish(&t, ok && loop(&t, err), err);
@@ -352,17 +360,34 @@ bool train_run(const Config *config, const TrainOptions *options, RunRecord *rec
     return ok;
 }
 
+bool train_check(const Config *config, const TrainOptions *options, Error *err) {
+    RunRecord record = {0};
+    Trainer t = {.config = config, .options = options, .record = &record};
+    bool ok = prepare(&t, err);
+    trainer_free(&t);
+    record_free(&record);
+    return ok;
+}
+
+/* Comments, so that the whole output is a config again. */
+static void write_commented(const char *text, FILE *out) {
+    fputs("\n; ", out);
+    for (; *text; text++) fputs(*text == '\n' ? "\n; " : (char[]){*text, 0}, out);
+    fputc('\n', out);
+}
+
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Corpus corpus;
     Plan plan;
     char *text = NULL;
-    if (!corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
+    if (!train_check(config, options, err) ||
+        !corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
         return false;
     bool ok = plan_make(&plan, config, corpus.vocabulary.count, options->threads, err) &&
               plan_announce(&plan, config, &corpus, options->threads, NAN, &text, err);
     if (ok) {
         config_write(config, out);
-        fprintf(out, "\n%s\n", text);
+        write_commented(text, out);
     }
     free(text);
     corpus_free(&corpus);

@@ -1,0 +1,313 @@
+/* base/ without its files (test_files.c): random numbers, sizes and arenas, ranges, errors; and the elementary
+   functions that float computes with, next to double's. */
+#include "support.h"
+
+#include <float.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/range.h"
+#include "ops/activation.h"
+#include "ops/elementary.h"
+
+/* Known answers from the Random123 distribution (kat_vectors, philox4x32 10). */
+static void philox_known_answers(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], expected[4];
+    } cases[] = {
+        {{0}, {0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        uint32_t c[4];
+        memcpy(c, cases[n].counter, sizeof c);
+        philox4x32(c, cases[n].key[0], cases[n].key[1]);
+        assert_memory_equal(c, cases[n].expected, sizeof c);
+    }
+}
+
+/* Streams that differ in anything differ in every block; the same again is the same again. */
+static void rng_streams_differ(void **state) {
+    (void)state;
+    const Rng streams[] = {
+        rng_make(1, RNG_INIT, 0),        rng_make(2, RNG_INIT, 0),  rng_make(1 + (1ull << 32), RNG_INIT, 0),
+        rng_make(1, RNG_BATCH, 0),       rng_make(1, RNG_INIT, 1),  rng_make(1, RNG_INIT, 1u << 31),
+        rng_make(~0ull, RNG_DROPOUT, 7), rng_make(0, RNG_SAMPLE, 0)};
+    static const uint64_t indices[] = {0, 1, 1000, 1ull << 32, UINT64_MAX};
+    uint32_t blocks[COUNT_OF(streams) * COUNT_OF(indices)][4], again[4];
+    for (size_t n = 0; n < COUNT_OF(blocks); n++) {
+        rng_block(&streams[n / COUNT_OF(indices)], indices[n % COUNT_OF(indices)], blocks[n]);
+        rng_block(&streams[n / COUNT_OF(indices)], indices[n % COUNT_OF(indices)], again);
+        assert_memory_equal(blocks[n], again, sizeof again);
+        for (size_t m = 0; m < n; m++) assert_memory_not_equal(blocks[n], blocks[m], sizeof again);
+    }
+}
+
+/* Moments about the expected mean, each with the standard error of n draws; 5 of them are allowed. */
+static void moments(double (*draw)(const Rng *, uint64_t), double mean, const double expected[4], const double error[4],
+                    const char *name) {
+    enum { COUNT = 1000000 };
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        Rng rng = rng_make(3, RNG_INIT, stream);
+        double sum[4] = {0}, lagged[4] = {0}, before[4] = {0};
+        for (uint64_t i = 0; i < COUNT; i++) {
+            double x = draw(&rng, i) - mean, power = 1;
+            for (int k = 0; k < 4; k++) sum[k] += power *= x;
+            for (int lag = 0; lag < 4; lag++) lagged[lag] += x * before[lag];
+            memmove(before + 1, before, 3 * sizeof *before);
+            before[0] = x;
+        }
+        for (int k = 0; k < 4; k++)
+            assert_close(sum[k] / COUNT, expected[k], 5 * error[k] / sqrt(COUNT), "moment %d of %s", k + 1, name);
+        for (int lag = 0; lag < 4; lag++)
+            assert_close(lagged[lag] / COUNT, 0, 5 * expected[1] / sqrt(COUNT), "correlation of %s, lag %d", name,
+                         lag + 1);
+    }
+}
+
+static void rng_moments(void **state) {
+    (void)state;
+    /* Variance of x^k is E x^2k - (E x^k)^2; E x^2k is (2k-1)!! for a normal, 1 / ((2k+1) 4^k) for a uniform. */
+    moments(rng_normal, 0, (double[]){0, 1, 0, 3}, (double[]){1, sqrt(2), sqrt(15), sqrt(96)}, "the normal");
+    moments(rng_uniform, .5, (double[]){0, 1. / 12, 0, 1. / 80},
+            (double[]){sqrt(1. / 12), sqrt(1. / 180), sqrt(1. / 448), sqrt(1. / 2304 - 1. / 6400)}, "the uniform");
+    Rng rng = rng_make(9, RNG_BATCH, 0);
+    double tail = 0, least = 1, most = 0;
+    for (uint64_t i = 0; i < 1000000; i++) {
+        double u = rng_uniform(&rng, i), x = rng_normal(&rng, i);
+        least = fmin(least, u), most = fmax(most, u);
+        assert_that(isfinite(x), "normal %d", (int)i);
+        tail += fabs(x) > 3;
+    }
+    assert_that(least >= 0 && least < 1e-4 && most > 1 - 1e-4 && most < 1, "uniform on [0, 1)");
+    assert_close(tail, 2699.8, 5 * sqrt(2699.8), "normals beyond 3 sigma");
+}
+
+static void rng_below_is_uniform(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {1, 2, 10, 97, 1000};
+    Rng rng = rng_make(4, RNG_SAMPLE, 1);
+    for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+        enum { DRAWS = 200000 };
+        const uint64_t n = sizes[s];
+        double counts[1000] = {0}, chi = 0;
+        for (uint64_t i = 0; i < DRAWS; i++) {
+            uint64_t draw = rng_below(&rng, i, n);
+            assert_in_range(draw, 0, n - 1);
+            counts[draw]++;
+        }
+        const double expected = DRAWS / (double)n, freedom = (double)n - 1;
+        for (uint64_t v = 0; v < n; v++) chi += pow(counts[v] - expected, 2) / expected;
+        assert_close(chi, freedom, 5 * sqrt(2 * freedom), "chi-square below %d", (int)n);
+    }
+    static const uint64_t huge[] = {UINT64_MAX, (1ull << 63) + 1, 3ull << 40};
+    for (size_t s = 0; s < COUNT_OF(huge); s++) {
+        double upper = 0;
+        for (uint64_t i = 0; i < 10000; i++) {
+            uint64_t draw = rng_below(&rng, i, huge[s]);
+            assert_true(draw < huge[s]);
+            upper += draw >= huge[s] / 2;
+        }
+        assert_close(upper, 5000, 5 * 50, "upper half below a huge number");
+    }
+}
+
+static void sizes(void **state) {
+    (void)state;
+    const size_t half = SIZE_MAX / 2;
+    static const size_t max = SIZE_MAX;
+    const struct {
+        size_t a, b, product, sum;
+    } cases[] = {
+        {0, 0, 0, 0},
+        {3, 4, 12, 7},
+        {half, 2, max - 1, half + 2},
+        {half + 1, 2, max, half + 3},
+        {max - 1, 1, max - 1, max},
+        {max, 1, max, max},
+        {half, half, max, max - 1},
+        {max - 5, 3, max, max - 2},
+        {(size_t)1 << 32, (size_t)1 << 32, max, (size_t)1 << 33},
+        {max - 1, 5, max, max},
+        {max, max, max, max},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        assert_int_equal(size_mul(cases[n].a, cases[n].b), cases[n].product);
+        assert_int_equal(size_mul(cases[n].b, cases[n].a), cases[n].product);
+        assert_int_equal(size_add(cases[n].a, cases[n].b), cases[n].sum);
+        assert_int_equal(size_add(cases[n].b, cases[n].a), cases[n].sum);
+    }
+    assert_int_equal(size_mul(0, 7), 0);
+    assert_int_equal(size_mul(max, 0), max); /* "SIZE_MAX stays SIZE_MAX" */
+    assert_true(memory_of_machine() > 1 << 20);
+}
+
+static void arena(void **state) {
+    (void)state;
+    static const size_t counts[] = {1, 64, 0, 65, 1000, 3};
+    Arena arena = {0};
+    Error err;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) assert_null(arena_take(&arena, counts[i], 4));
+    size_t measured = arena.used;
+    assert_true(arena_allocate(&arena, "test", &err));
+    assert_int_equal(arena.used, 0);
+    assert_true(arena.capacity >= measured);
+    char *end = arena.base;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        char *p = arena_take(&arena, counts[i], 4);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        assert_true(p >= end && p + counts[i] * 4 <= arena.base + arena.capacity);
+        for (size_t b = 0; b < counts[i] * 4; b++) assert_int_equal(p[b], 0);
+        memset(p, 1, counts[i] * 4);
+        end = p + counts[i] * 4;
+    }
+    assert_int_equal(arena.used, measured);
+    arena_free(&arena);
+    assert_null(arena.base);
+    arena_free(&arena); /* of nothing */
+}
+
+static void arena_that_does_not_fit(void **state) {
+    (void)state;
+    static const size_t takes[][2] = {{SIZE_MAX / 4, 8}, {SIZE_MAX, 1}, {SIZE_MAX - 70, 1}, {SIZE_MAX / 8, 4}};
+    for (size_t n = 0; n < COUNT_OF(takes); n++) {
+        Arena arena = {0};
+        Error err = {0};
+        arena_take(&arena, 10, 10);
+        assert_null(arena_take(&arena, takes[n][0], takes[n][1]));
+        if (n < 2) assert_int_equal(arena.used, SIZE_MAX);
+        arena_take(&arena, 100, 1);
+        if (n < 2) assert_int_equal(arena.used, SIZE_MAX);
+        assert_false(arena_allocate(&arena, "parameters", &err));
+        assert_int_equal(err.status, STATUS_FAILED);
+        assert_non_null(strstr(err.message, "parameters"));
+        arena_free(&arena);
+    }
+}
+
+static void ranges(void **state) {
+    (void)state;
+    for (size_t n = 0; n <= 70; n++)
+        for (size_t unit = 1; unit <= 16; unit += 5)
+            for (size_t count = 1; count <= 9; count++) {
+                size_t end = 0, least = SIZE_MAX, most = 0;
+                for (size_t id = 0; id < count; id++) {
+                    Range r = range_split(n, unit, id, count);
+                    assert_int_equal(r.begin, end); /* one after the other: disjoint, nothing left out */
+                    assert_true(r.begin <= r.end && (r.begin % unit == 0 || r.begin == n));
+                    end = r.end;
+                    size_t units = (range_size(r) + unit - 1) / unit;
+                    least = units < least ? units : least, most = units > most ? units : most;
+                }
+                assert_int_equal(end, n);
+                assert_true(most - least <= 1);
+            }
+}
+
+static void errors(void **state) {
+    (void)state;
+    Error err = {0};
+    assert_false(error_set(&err, STATUS_USAGE, "%s: %d", "a\nb\tc\033[1m\x7f\r", 5));
+    assert_int_equal(err.status, STATUS_USAGE);
+    assert_string_equal(err.message, "a?b?c?[1m??: 5");
+    error_set(&err, STATUS_FAILED, "√d_k = %s", "é");
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_string_equal(err.message, "√d_k = é");
+    char text[3000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    error_set(&err, STATUS_FAILED, "%s", text);
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(strspn(err.message, "x"), sizeof err.message - 1);
+    error_set(&err, STATUS_FAILED, "%s", "");
+    assert_string_equal(err.message, "");
+}
+
+/* As the layers have it: in a loop that the compiler vectorises, for each instruction set. */
+HOT static void exp_of(real *y, const real *x, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i]);
+}
+
+/* Distance to `expected` in units of the last place of a real near it. */
+static double ulps(real actual, double expected) {
+    return fabs((double)actual - expected) /
+           ldexp((double)(sizeof(real) == 4 ? FLT_EPSILON : DBL_EPSILON), ilogb(expected));
+}
+
+static void exp_within_two_ulp(void **state) {
+    (void)state;
+    enum { COUNT = 1 << 20 };
+    static const double bounds[][2] = {{-86, 88}, {-1, 1}, {-1e-3, 1e-3}, {88, 88.72}, {-86.59, -86}};
+    for (size_t b = 0; b < COUNT_OF(bounds); b++) {
+        real *x = reals(COUNT), *y = reals(COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            x[i] = (real)(bounds[b][0] + (bounds[b][1] - bounds[b][0]) * (double)i / (COUNT - 1));
+        exp_of(y, x, COUNT);
+        double worst[2] = {0};
+        for (size_t i = 0; i < COUNT; i++) {
+            worst[0] = fmax(worst[0], ulps(y[i], exp((double)x[i])));
+            worst[1] = fmax(worst[1], ulps(exp_real(x[i]), exp((double)x[i]))); /* without fused multiply-add */
+        }
+        assert_that(worst[0] <= 2 && worst[1] <= 2, "exp on [%g, %g] is off by %.3g and %.3g ulp", bounds[b][0],
+                    bounds[b][1], worst[0], worst[1]);
+    }
+}
+
+static void exp_special_values(void **state) {
+    (void)state;
+    static const struct {
+        real x, y;
+    } cases[] = {
+        {0, 1},         {(real)-0.0, 1},  {-200, 0},           {-INFINITY, 0}, {INFINITY, INFINITY},
+        {89, INFINITY}, {1000, INFINITY}, {FLT_MAX, INFINITY}, {-FLT_MAX, 0},  {-87, 0},
+        {NAN, NAN},     {FLT_MIN, 1},     {(real)1e-45, 1},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        real x[16], y[16]; /* one among others, in each place of a vector */
+        for (size_t place = 0; place < 16; place++) {
+            for (size_t i = 0; i < 16; i++) x[i] = i == place ? cases[n].x : 1;
+            exp_of(y, x, 16);
+            bool same = isnan(cases[n].y) ? isnan(y[place]) : y[place] == cases[n].y;
+            assert_that(same, "exp(%g) is %g, not %g", (double)cases[n].x, (double)y[place], (double)cases[n].y);
+        }
+    }
+}
+
+/* Relative to the size of the result 8 ulp, where the tail underflows 1e-37. The argument of exp grows like x^3, and an
+   error of half a unit in it is one of |u| / 2 units in the result: hence the bar grows with |u| below zero. */
+static void gelu_in_float(void **state) {
+    (void)state;
+    enum { COUNT = 200001 };
+    real *x = reals(COUNT), *y = reals(COUNT);
+    for (size_t i = 0; i < COUNT; i++) x[i] = (real)(-12 + 24 * (double)i / (COUNT - 1));
+    gelu_forward(y, x, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        double v = (double)x[i], u2 = 2 * sqrt(2 / M_PI) * (v + 0.044715 * v * v * v), expected = v / (1 + exp(-u2));
+        double unit = FLT_EPSILON * fabs(expected);
+        assert_close(y[i], expected, unit * (8 + 3 * fmax(0, -u2)) + 1e-37 * 12, "gelu(%.9g)", v);
+        assert_close(y[i], expected, 1e-6 * fmax(1, fabs(v)), "gelu(%.9g)", v);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(philox_known_answers),
+        TEST(rng_streams_differ),
+        TEST(rng_moments),
+        TEST(rng_below_is_uniform),
+        TEST(sizes),
+        TEST(arena),
+        TEST(arena_that_does_not_fit),
+        TEST(ranges),
+        TEST(errors),
+        TEST(exp_within_two_ulp),
+        TEST(exp_special_values),
+        TEST(gelu_in_float),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+/* train/safetensors: what is saved is what is loaded, bit for bit, in a file that other programs read; and whatever else
+   a file may hold is refused by name, the parameters left as they were. */
+#include "temporary.h"
+
+#include <unistd.h>
+
+#include "base/json.h"
+#include "train/safetensors.h"
+
+static const ModelShape SMALL = {.T = 4, .C = 6, .H = 2, .D = 2, .F = 8, .V = 5, .L = 1, .pre_norm = true, .bias = true,
+                                 .tied = true};
+
+/* A saved checkpoint of SMALL, in memory, and what may be made of it. */
+static struct {
+    TensorTable table;
+    real *saved, *flat, *before; /* before: what flat held, and must hold after a refusal */
+    char *header, *data;
+    size_t header_size, data_size, size;
+} c;
+
+static real *random_bits(size_t count) {
+    Rng rng = rng_make(5, RNG_SAMPLE, 5);
+    real *x = reals(count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits[4];
+        rng_block(&rng, i, bits); /* NaNs, infinities, denormals and negative zeros among them */
+        if (i % 5 == 0) bits[0] = (uint32_t[]){0x80000000, 0x7F800000, 0xFF812345, 1, 0x7FC00000}[i / 5 % 5];
+        memcpy(&x[i], bits, sizeof *x);
+    }
+    return x;
+}
+
+static void split_file(const char *path) {
+    uint64_t length;
+    char *file = contents(path, &c.size);
+    memcpy(&length, file, 8);
+    c.header_size = (size_t)length;
+    assert_true(c.header_size < c.size - 8);
+    c.header = kept(calloc(c.header_size + 1, 1));
+    memcpy(c.header, file + 8, c.header_size);
+    c.data_size = c.size - 8 - c.header_size;
+    c.data = kept(malloc(c.data_size));
+    memcpy(c.data, file + 8 + c.header_size, c.data_size);
+}
+
+static int make(void **state) {
+    Error err;
+    if (temporary_enter(state) != 0 || !tensors_make(&c.table, &SMALL, &err)) return 1;
+    c.saved = random_bits(c.table.flat);
+    c.flat = normal_reals(c.table.flat, 1);
+    c.before = copied_reals(c.flat, c.table.flat);
+    if (!safetensors_save(in("model"), &c.table, c.saved, &err)) return 1;
+    split_file(in("model"));
+    return 0;
+}
+static int clear(void **state) {
+    tensors_free(&c.table);
+    return temporary_leave(state);
+}
+
+static void assert_untouched(void) { assert_memory_equal(c.flat, c.before, c.table.flat * sizeof *c.flat); }
+
+static void refuse(const char *path, const char *word, const char *what) {
+    Error err = {0};
+    assert_refused(safetensors_load(path, &c.table, c.flat, &err), &err, word, what);
+    assert_non_null(strstr(err.message, path));
+    assert_untouched();
+}
+
+static const char *put_parts(uint64_t length, const char *header, size_t header_size, const char *data, size_t data_size) {
+    char *file = kept(malloc(8 + header_size + data_size));
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, header_size);
+    memcpy(file + 8 + header_size, data, data_size);
+    return put("changed", file, 8 + header_size + data_size);
+}
+static void refuse_header(const char *header, const char *word) {
+    refuse(put_parts(strlen(header), header, strlen(header), c.data, c.data_size), word, header);
+}
+
+/* The header with the first `from` behind `after` replaced; valid for one call. */
+static const char *changed(const char *after, const char *from, const char *to) {
+    static char header[1 << 14];
+    const char *place = strstr(c.header, after);
+    assert_non_null(place);
+    place = strstr(place, from);
+    assert_non_null(place);
+    snprintf(header, sizeof header, "%.*s%s%s", (int)(place - c.header), c.header, to, place + strlen(from));
+    return header;
+}
+
+static void round_trip(void **state) {
+    (void)state;
+    const ModelShape shapes[] = {
+        SMALL,
+        {.T = 3, .C = 5, .H = 1, .D = 7, .F = 9, .V = 11, .L = 3, .tied = false},
+        {.T = 1, .C = 1, .H = 1, .D = 1, .F = 1, .V = 1, .L = 1, .bias = true, .tied = true},
+        {.T = 16, .C = 32, .H = 4, .D = 8, .F = 128, .V = 100, .L = 12, .pre_norm = true, .bias = true},
+    };
+    for (size_t n = 0; n < COUNT_OF(shapes); n++) {
+        TensorTable table;
+        Error err = {0};
+        assert_true(tensors_make(&table, &shapes[n], &err));
+        real *saved = random_bits(table.flat), *loaded = filled_reals(table.flat, 3);
+        assert_true(safetensors_save(in("it"), &table, saved, &err));
+        assert_that(safetensors_load(in("it"), &table, loaded, &err), "%s", err.message);
+        for (size_t i = 0; i < table.count; i++) {
+            const Tensor *t = &table.items[i];
+            assert_memory_equal(saved + t->offset, loaded + t->offset, t->count * sizeof *saved);
+        }
+        tensors_free(&table);
+    }
+}
+
+/* Another program's view of the file: GPT-2's names and shapes, offsets without gaps, the numbers where they say. */
+static void file_layout(void **state) {
+    (void)state;
+    const struct { const char *name; int64_t rows, columns; } expected[] = {
+        {"wte.weight", 5, 6}, {"wpe.weight", 4, 6}, {"h.0.ln_1.weight", 6, 0}, {"h.0.ln_1.bias", 6, 0},
+        {"h.0.attn.c_attn.weight", 6, 12}, {"h.0.attn.c_attn.bias", 12, 0}, {"h.0.attn.c_proj.weight", 4, 6},
+        {"h.0.attn.c_proj.bias", 6, 0}, {"h.0.ln_2.weight", 6, 0}, {"h.0.ln_2.bias", 6, 0},
+        {"h.0.mlp.c_fc.weight", 6, 8}, {"h.0.mlp.c_fc.bias", 8, 0}, {"h.0.mlp.c_proj.weight", 8, 6},
+        {"h.0.mlp.c_proj.bias", 6, 0}, {"ln_f.weight", 6, 0}, {"ln_f.bias", 6, 0},
+    };
+    Json *header;
+    Error err = {0};
+    assert_that(js_parse(c.header, c.header_size, "it", &header, &err), "%s", err.message);
+    assert_int_equal(c.header_size % 8, 0);
+    assert_int_equal(js_object_size(header), COUNT_OF(expected) + 1);
+    assert_true(js_is_object(js_get(header, "__metadata__")));
+    assert_int_equal(c.table.count, COUNT_OF(expected));
+    int64_t end = 0;
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        const Json *entry = js_get(header, expected[i].name), *shape = js_get(entry, "shape");
+        const Json *offsets = js_get(entry, "data_offsets");
+        int64_t size[2] = {0, 0}, from, to;
+        assert_that(entry != NULL, "%s", expected[i].name);
+        assert_string_equal(js_as_text(js_get(entry, "dtype")), "F32");
+        assert_int_equal(js_array_size(shape), expected[i].columns ? 2 : 1);
+        for (size_t d = 0; d < js_array_size(shape); d++) assert_true(js_as_integer(js_at(shape, d), &size[d]));
+        assert_true(size[0] == expected[i].rows && size[1] == expected[i].columns);
+        assert_true(js_as_integer(js_at(offsets, 0), &from) && js_as_integer(js_at(offsets, 1), &to));
+        assert_int_equal(from, end);
+        end = from + size[0] * (size[1] ? size[1] : 1) * 4;
+        assert_int_equal(to, end);
+        assert_string_equal(c.table.items[i].name, expected[i].name);
+        assert_memory_equal(c.data + from, c.saved + c.table.items[i].offset, (size_t)(to - from));
+    }
+    assert_int_equal(end, c.data_size);
+    js_free(header);
+}
+
+/* Another program's order of tensors, no metadata, blanks: all of it safetensors. */
+static void other_writers(void **state) {
+    (void)state;
+    Error err = {0};
+    char *header = kept(calloc(1 << 14, 1)), *data = kept(malloc(c.data_size));
+    size_t at = 0;
+    strcpy(header, " {");
+    for (size_t i = c.table.count; i-- > 0;) { /* from the last to the first */
+        const Tensor *t = &c.table.items[i];
+        char shape[64];
+        snprintf(shape, sizeof shape, t->dimensions == 2 ? "%zu, %zu" : "%zu", t->size[0], t->size[1]);
+        sprintf(header + strlen(header), "%s\n\"%s\": {\"data_offsets\": [%zu, %zu], \"shape\": [%s], \"dtype\": \"F32\"}",
+                at ? "," : "", t->name, at, at + t->count * 4, shape);
+        memcpy(data + at, c.saved + t->offset, t->count * 4);
+        at += t->count * 4;
+    }
+    strcat(header, "}   ");
+    const char *path = put_parts(strlen(header), header, strlen(header), data, at);
+    assert_that(safetensors_load(path, &c.table, c.flat, &err), "%s", err.message);
+    for (size_t i = 0; i < c.table.count; i++)
+        assert_memory_equal(c.flat + c.table.items[i].offset, c.saved + c.table.items[i].offset, c.table.items[i].count * 4);
+}
+
+static void headers_refused(void **state) {
+    (void)state;
+    const char *const entry = "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[5,6],\"data_offsets\":[0,120]},";
+    char twice[256];
+    snprintf(twice, sizeof twice, "%s\"wpe.weight\":{},", entry);
+    refuse_header("", "JSON");
+    refuse_header("hello", "JSON");
+    refuse_header("{\"wte.weight\":", "JSON");
+    refuse_header("[]", "object");
+    refuse_header("{}", "wte.weight");
+    refuse_header("{} {}", "JSON");
+    refuse_header(changed("{", "{", twice), ""); /* a key that comes twice */
+    refuse_header(changed("ln_f.bias", "ln_f.bias", "ln_f.bios"), "ln_f.bias");
+    refuse_header(changed("{", "{", "{\"h.1.ln_1.bias\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"),
+                  "h.1.ln_1.bias");
+    refuse_header(changed("wte.weight", "[5,6]", "[6,5]"), "wte.weight");
+    refuse_header(changed("wpe.weight", "[4,6]", "[24]"), "wpe.weight");
+    refuse_header(changed("wpe.weight", "[4,6]", "[4,6,1]"), "wpe.weight");
+    refuse_header(changed("wpe.weight", "[4,6]", "[4.0,6]"), "wpe.weight");
+    refuse_header(changed("wpe.weight", "[4,6]", "[-4,-6]"), "wpe.weight");
+    refuse_header(changed("wpe.weight", "[4,6]", "\"4,6\""), "wpe.weight");
+    refuse_header(changed("h.0.ln_2.bias", "\"shape\"", "\"form\""), "h.0.ln_2.bias");
+    const char *const types[] = {"F16", "BF16", "F64", "I32", "f32", ""};
+    for (size_t n = 0; n < COUNT_OF(types); n++)
+        refuse_header(changed("h.0.mlp.c_fc.weight", "F32", types[n]), types[n]);
+    refuse_header(changed("h.0.mlp.c_fc.weight", "\"F32\"", "32"), "h.0.mlp.c_fc.weight");
+    refuse_header(changed("ln_f.bias", "{", "5,\"x\":{"), "ln_f.bias");
+}
+
+static void offsets_refused(void **state) {
+    (void)state;
+    /* wte is 0..120, wpe 120..216, ln_1.weight 216..240, ln_1.bias 240..264. */
+    const char *const bad[] = {"[120,215]", "[120,220]", "[216,120]", "[-1,95]", "[120]", "[120,216,0]", "[]", "96",
+                               "[120.0,216.0]", "[4294967416,4294967512]", "[9223372036854775711,9223372036854775807]",
+                               "[-9223372036854775808,-9223372036854775712]", "[\"120\",\"216\"]"};
+    for (size_t n = 0; n < COUNT_OF(bad); n++) refuse_header(changed("wpe.weight", "[120,216]", bad[n]), "wpe.weight");
+    refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[216,240]"), "overlap");
+    refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[236,260]"), "h.0.ln_1.weight");
+    refuse_header(changed("wpe.weight", "[120,216]", "[119,215]"), "overlap");
+    char end[64], shifted[64], *longer = kept(calloc(c.data_size + 4, 1));
+    snprintf(end, sizeof end, "[%zu,%zu]", c.data_size - 24, c.data_size);
+    snprintf(shifted, sizeof shifted, "[%zu,%zu]", c.data_size - 20, c.data_size + 4);
+    const char *gap = changed("ln_f.bias", end, shifted);
+    refuse_header(gap, "ln_f.bias"); /* beyond the file */
+    memcpy(longer, c.data, c.data_size);
+    refuse(put_parts(strlen(gap), gap, strlen(gap), longer, c.data_size + 4), "bytes", "a gap");
+    for (size_t more = 1; more <= 4; more++)
+        refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes", "bytes behind the last");
+}
+
+static void cut_short(void **state) {
+    (void)state;
+    const char *path = put_parts(c.header_size, c.header, c.header_size, c.data, c.data_size);
+    Error err = {0};
+    assert_true(safetensors_load(path, &c.table, kept(malloc(c.table.flat * sizeof *c.flat)), &err));
+    for (size_t size = c.size; size-- > 0;) {
+        assert_int_equal(truncate(path, (off_t)size), 0);
+        refuse(path, "", "a truncated file");
+    }
+    const uint64_t lengths[] = {c.size - 7, c.size, 100u << 20, (100u << 20) + 1, 1ull << 32, 1ull << 63, UINT64_MAX,
+                                UINT64_MAX - 7, 0, 1, c.header_size - 1, c.header_size + 1};
+    for (size_t n = 0; n < COUNT_OF(lengths); n++)
+        if (lengths[n] != c.header_size - 1 || c.header[c.header_size - 1] != ' ')
+            refuse(put_parts(lengths[n], c.header, c.header_size, c.data, c.data_size), "", "another header length");
+    refuse(in("missing"), "missing", "a missing file");
+    refuse(temporary, "directory", "a directory");
+}
+
+/* Bytes set at random, most of them in the header: loaded or refused, nothing else. */
+static void mutated(void **state) {
+    (void)state;
+    Rng rng = rng_make(9, RNG_SAMPLE, 1);
+    static const char likely[] = "0123456789-[]{}\",:.eE\\ \0\x80\xFF";
+    char *file = kept(malloc(c.size));
+    size_t loaded = 0, changes = 0;
+    for (uint64_t n = 0, draw = 0; n < 4000; n++) {
+        memcpy(file, contents(in("model"), NULL), c.size);
+        free(support_pool.items[--support_pool.count]);
+        for (uint64_t i = 0, count = 1 + rng_below(&rng, draw++, 4); i < count; i++) {
+            size_t at = (size_t)rng_below(&rng, draw++, rng_below(&rng, draw++, 10) ? 8 + c.header_size : c.size);
+            uint64_t any = rng_below(&rng, draw++, 512);
+            char byte = any < 256 ? (char)any : likely[any % (sizeof likely - 1)];
+            changes += file[at] != byte;
+            file[at] = byte;
+        }
+        Error err = {0};
+        bool done = safetensors_load(put("mutated", file, c.size), &c.table, c.flat, &err);
+        loaded += done;
+        if (done) {
+            memcpy(c.flat, c.before, c.table.flat * sizeof *c.flat);
+        } else {
+            assert_that(err.status == STATUS_USAGE && err.message[0], "mutation %d: %s", (int)n, err.message);
+            assert_untouched();
+        }
+    }
+    assert_true(loaded > 10 && loaded < 2000 && changes > 4000);
+}
+
+static void saving_fails(void **state) {
+    (void)state;
+    Error err = {0};
+    assert_false(safetensors_save(in("missing/model"), &c.table, c.saved, &err));
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_non_null(strstr(err.message, in("missing/model")));
+    assert_false(path_exists(in("missing")));
+    assert_false(safetensors_save(temporary, &c.table, c.saved, &err)); /* a directory stands there */
+    assert_false(safetensors_save(in("model/below"), &c.table, c.saved, &err));
+    assert_true(safetensors_load(in("model"), &c.table, c.flat, &err));
+}
+
+int main(void) {
+#define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
+    const struct CMUnitTest tests[] = {
+        CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout), CHECKPOINT_TEST(other_writers),
+        CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),
+        CHECKPOINT_TEST(mutated),         CHECKPOINT_TEST(saving_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

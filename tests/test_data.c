@@ -1,0 +1,325 @@
+/* data/: text to code points to ids and back, the two parts of a corpus, and what is drawn from each. Where places
+   matter, the corpus is a row of characters that are all different, in ascending order: then an id is its own place. */
+#include "temporary.h"
+
+#include <iconv.h>
+
+#include "base/json.h"
+#include "data/corpus.h"
+
+static const char MULTILINGUAL[] = "Ünïcødé: λόγος, Привет, 漢字 かな 한국어, עברית العربية \xF0\x9F\x8E\x89\xF0\x9D\x92\xB3\xF4\x8F\xBF\xBF\n\t\"\\/\x7F\x01\xE2\x80\xA8";
+
+/* Every code point, against glibc's iconv; every beginning of its bytes alone is refused. */
+static void utf8_of_every_code_point(void **state) {
+    (void)state;
+    iconv_t oracle = iconv_open("UTF-8", "UTF-32LE");
+    assert_true(oracle != (iconv_t)-1);
+    for (uint32_t c = 0; c <= 0x10FFFF; c++) {
+        if (c == 0xD800) c = 0xE000;
+        char expected[8], text[5], *from = (char *)&c, *to = expected;
+        size_t from_size = 4, to_size = sizeof expected;
+        if (iconv(oracle, &from, &from_size, &to, &to_size) != 0) fail_msg("iconv refuses U+%04X", (unsigned)c);
+        size_t length = utf8_encode(c, text);
+        uint32_t decoded = ~c;
+        if (length != sizeof expected - to_size || memcmp(text, expected, length) != 0 || text[length] != 0)
+            fail_msg("U+%04X is encoded wrongly", (unsigned)c);
+        if (utf8_decode(text, length, &decoded) != length || decoded != c)
+            fail_msg("U+%04X is decoded wrongly", (unsigned)c);
+        if (utf8_decode(text, 5, &decoded) != length) fail_msg("U+%04X with more behind it", (unsigned)c);
+        for (size_t size = 0; size < length; size++)
+            if (utf8_decode(text, size, &decoded) != 0) fail_msg("U+%04X cut to %zu bytes", (unsigned)c, size);
+    }
+    iconv_close(oracle);
+}
+
+/* Unicode 15, table 3-7. */
+static size_t table_3_7(const unsigned char *b, size_t size) {
+    static const unsigned char rows[][5] = {
+        {0x00, 0x7F, 0x00, 0xFF, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+    };
+    for (size_t r = 0; r < COUNT_OF(rows); r++) {
+        const unsigned char *row = rows[r];
+        if (b[0] < row[0] || b[0] > row[1]) continue;
+        if (row[4] > size || (row[4] > 1 && (b[1] < row[2] || b[1] > row[3]))) return 0;
+        for (size_t i = 2; i < row[4]; i++)
+            if (b[i] < 0x80 || b[i] > 0xBF) return 0;
+        return row[4];
+    }
+    return 0;
+}
+
+/* Overlong forms, surrogates, beyond U+10FFFF, lone and missing continuations: every three bytes, and every two with the
+   bytes next to each border behind them. */
+static void utf8_of_every_malformed_kind(void **state) {
+    (void)state;
+    static const unsigned char borders[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xED, 0xF4, 0xFF};
+    uint32_t c;
+    for (uint32_t n = 0; n < 1u << 24; n++) {
+        const unsigned char b[4] = {(unsigned char)(n >> 16), (unsigned char)(n >> 8), (unsigned char)n};
+        if (utf8_decode((const char *)b, 3, &c) != table_3_7(b, 3)) fail_msg("bytes %02x %02x %02x", b[0], b[1], b[2]);
+    }
+    for (uint32_t n = 0; n < 1u << 16; n++)
+        for (size_t i = 0; i < COUNT_OF(borders); i++)
+            for (size_t j = 0; j < COUNT_OF(borders); j++) {
+                const unsigned char b[4] = {(unsigned char)(n >> 8), (unsigned char)n, borders[i], borders[j]};
+                if (utf8_decode((const char *)b, 4, &c) != table_3_7(b, 4))
+                    fail_msg("bytes %02x %02x %02x %02x", b[0], b[1], b[2], b[3]);
+            }
+}
+
+/* The vocabulary of a text, and its code points. */
+static size_t vocabulary_of(const char *text, Vocabulary *vocabulary, uint32_t *characters) {
+    size_t count = 0;
+    Error err;
+    for (size_t at = 0; text[at]; count++) {
+        size_t length = utf8_decode(text + at, strlen(text + at), &characters[count]);
+        assert_true(length > 0);
+        at += length;
+    }
+    assert_true(vocabulary_make(vocabulary, characters, count, &err));
+    return count;
+}
+
+static void text_to_ids_and_back(void **state) {
+    (void)state;
+    const char *const texts[] = {"hello, world\nhello", MULTILINGUAL, "z"};
+    for (size_t n = 0; n < COUNT_OF(texts); n++) {
+        Vocabulary v;
+        Error err = {0};
+        uint32_t characters[256];
+        int32_t ids[256];
+        size_t count = vocabulary_of(texts[n], &v, characters), got;
+        for (size_t i = 1; i < v.count; i++) assert_true(v.characters[i - 1] < v.characters[i]);
+        for (size_t i = 0; i < v.count; i++) assert_int_equal(vocabulary_id(&v, v.characters[i]), i);
+        bool done = vocabulary_encode(&v, "it", texts[n], strlen(texts[n]), ids, count, &got, &err);
+        assert_that(done, "%s", err.message);
+        assert_int_equal(got, count);
+        char back[1024] = "", one[5];
+        for (size_t i = 0; i < count; i++) {
+            utf8_encode(v.characters[ids[i]], one);
+            strcat(back, one);
+        }
+        assert_string_equal(back, texts[n]);
+        vocabulary_free(&v);
+    }
+}
+
+static void text_outside_the_vocabulary(void **state) {
+    (void)state;
+    Vocabulary v;
+    Error err = {0};
+    uint32_t characters[16];
+    int32_t ids[4] = {-7, -7, -7, -7};
+    size_t count;
+    vocabulary_of("acé", &v, characters);
+    const uint32_t others[] = {0, 'b', 'd', 0xE8, 0xEA, 0x10FFFF, 0x110000, UINT32_MAX};
+    for (size_t n = 0; n < COUNT_OF(others); n++) assert_int_equal(vocabulary_id(&v, others[n]), -1);
+    assert_refused(vocabulary_encode(&v, "--prompt", "aö", 3, ids, 4, &count, &err), &err, "ö", "aö");
+    assert_true(strstr(err.message, "U+00F6") && strstr(err.message, "--prompt"));
+    assert_refused(vocabulary_encode(&v, "it", "a\n", 2, ids, 4, &count, &err), &err, "U+000A", "line end");
+    assert_refused(vocabulary_encode(&v, "it", "a\0", 2, ids, 4, &count, &err), &err, "U+0000", "NUL");
+    assert_refused(vocabulary_encode(&v, "it", "a\xC3", 2, ids, 4, &count, &err), &err, "UTF-8", "cut short");
+    assert_true(vocabulary_encode(&v, "it", "caé", 4, ids, 3, &count, &err));
+    assert_int_equal(count, 3);
+    assert_refused(vocabulary_encode(&v, "it", "caéa", 5, ids, 3, &count, &err), &err, "3", "four for three places");
+    assert_int_equal(ids[3], -7);
+    assert_true(vocabulary_encode(&v, "it", "", 0, ids, 0, &count, &err));
+    assert_int_equal(count, 0);
+    vocabulary_free(&v);
+}
+
+static void vocabulary_file(void **state) {
+    (void)state;
+    Vocabulary v, back;
+    Error err = {0};
+    uint32_t characters[256];
+    vocabulary_of(MULTILINGUAL, &v, characters);
+    assert_true(vocabulary_save(&v, in("vocab.json"), &err));
+    assert_that(vocabulary_load(&back, in("vocab.json"), &err), "%s", err.message);
+    assert_int_equal(back.count, v.count);
+    assert_memory_equal(back.characters, v.characters, v.count * sizeof *v.characters);
+    size_t size;
+    const char *text = contents(in("vocab.json"), &size);
+    Json *array;
+    assert_true(js_parse(text, size, "it", &array, &err));
+    for (size_t i = 0; i < v.count; i++) {
+        char one[5];
+        utf8_encode(v.characters[i], one);
+        assert_string_equal(js_as_text(js_at(array, i)), one);
+    }
+    js_free(array);
+    vocabulary_free(&back);
+    assert_false(vocabulary_save(&v, in("missing/vocab.json"), &err));
+    assert_int_equal(err.status, STATUS_FAILED);
+    vocabulary_free(&v);
+}
+
+static void vocabulary_file_refused(void **state) {
+    (void)state;
+    const char *const texts[] = {
+        "", " ", "{\"a\": 1}", "\"abc\"", "12", "null", "[]", "[\"ab\"]", "[\"a\", 1]", "[\"b\", \"a\"]",
+        "[\"a\", \"a\"]", "[\"a\", \"\"]", "[\"a\"", "[\"a\", \"e\\u0301\"]", "[\"a\", \"\\ud800\"]",
+        "[\"a\", \"\\u0000\"]", "[\"\xFF\"]", "[\"a\"] x", "[\"a\", [\"b\"]]", "[\"a\", null]",
+    };
+    Vocabulary v;
+    Error err = {0};
+    for (size_t n = 0; n < COUNT_OF(texts); n++) {
+        const char *path = put_text("vocab.json", texts[n]);
+        assert_refused(vocabulary_load(&v, path, &err), &err, path, texts[n]);
+        vocabulary_free(&v);
+    }
+    assert_refused(vocabulary_load(&v, in("missing"), &err), &err, in("missing"), "a missing file");
+    assert_refused(vocabulary_load(&v, temporary, &err), &err, temporary, "a directory");
+}
+
+static void corpus_built_in(void **state) {
+    (void)state;
+    Corpus built_in, file;
+    Error err = {0};
+    assert_true(corpus_load(&built_in, "", NULL, 0.1, 64, &err));
+    assert_true(built_in.count > 120000 && built_in.vocabulary.count > 30 && built_in.vocabulary.count < 200);
+    assert_true(vocabulary_id(&built_in.vocabulary, '\n') >= 0);
+    assert_close(built_in.count - built_in.train, 0.1 * (double)built_in.count, 1, "characters for validation");
+    assert_that(corpus_load(&file, "data/sallow_reach.txt", NULL, 0.1, 64, &err), "%s", err.message);
+    assert_int_equal(file.count, built_in.count);
+    assert_memory_equal(file.ids, built_in.ids, file.count * sizeof *file.ids);
+    corpus_free(&file);
+    corpus_free(&built_in);
+}
+
+static void corpus_refused(void **state) {
+    (void)state;
+    const struct { const char *text; size_t size; const char *word; } cases[] = {
+        {"", 0, "empty"}, {"ab\ncd\xFFxyz", 9, "line 2"}, {"\xC3", 1, "line 1"}, {"abc\n\nx\0yz", 9, "line 3"},
+        {"a\n\n\n\xE2\x82", 6, "line 4"}, {"\xFF\xFE\x61\x00", 4, "line 1"}, {"short", 5, "short"},
+        {"\xEF\xBB\xBF", 3, "short"}, {"ab\xED\xA0\x80", 5, "UTF-8"},
+    };
+    Corpus corpus;
+    Error err = {0};
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        const char *path = put("corpus.txt", cases[n].text, cases[n].size);
+        assert_refused(corpus_load(&corpus, path, NULL, 0.5, 4, &err), &err, cases[n].word, cases[n].text);
+        assert_non_null(strstr(err.message, path));
+        corpus_free(&corpus);
+    }
+    assert_refused(corpus_load(&corpus, in("missing"), NULL, 0.1, 4, &err), &err, in("missing"), "a missing file");
+    assert_refused(corpus_load(&corpus, temporary, NULL, 0.1, 4, &err), &err, "directory", "a directory");
+    /* Each part must hold window + 1. */
+    const char *path = put_text("corpus.txt", "0123456789");
+    assert_true(corpus_load(&corpus, path, NULL, 0.5, 4, &err));
+    assert_int_equal(corpus.train, 5);
+    corpus_free(&corpus);
+    assert_refused(corpus_load(&corpus, path, NULL, 0.4, 4, &err), &err, "validation", "4 characters for validation");
+    assert_refused(corpus_load(&corpus, path, NULL, 0.6, 4, &err), &err, "training", "4 characters for training");
+    assert_refused(corpus_load(&corpus, path, NULL, 0.5, 5, &err), &err, "6", "a window of 6");
+}
+
+static void corpus_of_a_file(void **state) {
+    (void)state;
+    Corpus corpus;
+    Error err = {0};
+    Vocabulary given;
+    uint32_t characters[16];
+    /* The mark at the head is left out; U+FEFF anywhere else is a character like others. */
+    const char *path = put_text("corpus.txt", "\xEF\xBB\xBF\xEF\xBB\xBF" "baé\xEF\xBB\xBF");
+    assert_true(corpus_load(&corpus, path, NULL, 0.4, 1, &err));
+    const int32_t ids[] = {3, 1, 0, 2, 3};
+    assert_int_equal(corpus.count, 5);
+    assert_memory_equal(corpus.ids, ids, sizeof ids);
+    assert_int_equal(corpus.train, 3);
+    corpus_free(&corpus);
+
+    vocabulary_of("abcd", &given, characters);
+    assert_true(corpus_load(&corpus, put_text("corpus.txt", "dada"), &given, 0.5, 1, &err));
+    const int32_t others[] = {3, 0, 3, 0};
+    assert_memory_equal(corpus.ids, others, sizeof others);
+    assert_int_equal(corpus.vocabulary.count, 4);
+    assert_true(corpus.vocabulary.characters != given.characters);
+    corpus_free(&corpus);
+    path = put_text("corpus.txt", "dadé");
+    assert_refused(corpus_load(&corpus, path, &given, 0.5, 1, &err), &err, "U+00E9", "a character it lacks");
+    vocabulary_free(&given);
+}
+
+/* `count` characters that are all different, ascending: ids are places. */
+static Corpus numbered_corpus(size_t count, double val_fraction, size_t window) {
+    char *text = kept(malloc(count * 4 + 5)), *end = text;
+    Corpus corpus;
+    Error err;
+    for (size_t i = 0; i < count; i++) end += utf8_encode((uint32_t)(0x4E00 + i), end);
+    bool done = corpus_load(&corpus, put("numbered.txt", text, (size_t)(end - text)), NULL, val_fraction, window, &err);
+    assert_that(done, "%s", err.message);
+    return corpus;
+}
+
+static void training_batches(void **state) {
+    (void)state;
+    enum { B = 3, T = 5, STEPS = 4000, STARTS = 45 - T };
+    Corpus corpus = numbered_corpus(60, 0.25, T);
+    assert_int_equal(corpus.train, 45);
+    size_t seen[STARTS] = {0}, differ = 0;
+    for (uint64_t step = 0; step < STEPS; step++) {
+        int32_t tokens[B * T], targets[B * T], again[2][B * T];
+        corpus_training_batch(&corpus, 7, step, B, T, tokens, targets);
+        corpus_training_batch(&corpus, 7, step, B, T, again[0], again[1]);
+        assert_memory_equal(tokens, again[0], sizeof tokens);
+        assert_memory_equal(targets, again[1], sizeof targets);
+        corpus_training_batch(&corpus, 7, step + 1, B, T, again[0], again[1]);
+        differ += memcmp(tokens, again[0], sizeof tokens) != 0;
+        corpus_training_batch(&corpus, 8, step, B, T, again[0], again[1]);
+        differ += memcmp(tokens, again[0], sizeof tokens) != 0;
+        for (size_t b = 0; b < B; b++) {
+            assert_in_range(tokens[b * T], 0, STARTS - 1);
+            seen[tokens[b * T]]++;
+            for (size_t t = 0; t < T; t++) {
+                assert_int_equal(tokens[b * T + t], tokens[b * T] + (int32_t)t);
+                assert_int_equal(targets[b * T + t], tokens[b * T] + (int32_t)t + 1);
+            }
+        }
+    }
+    assert_true(differ > 2 * STEPS - 10); /* of 40^3 batches, few coincide */
+    double chi_square = 0, expected = (double)B * STEPS / STARTS;
+    for (size_t i = 0; i < STARTS; i++) chi_square += pow((double)seen[i] - expected, 2) / expected;
+    assert_that(chi_square < 80, "chi-square %g of 39 degrees: places are not uniform", chi_square); /* p = 1e-4 */
+    corpus_free(&corpus);
+}
+
+static void validation_windows(void **state) {
+    (void)state;
+    for (size_t T = 1; T <= 9; T++) {
+        for (size_t count = 20; count < 40; count++) {
+            Corpus corpus = numbered_corpus(count, 0.5, T);
+            size_t windows = corpus_windows(&corpus, T), next = corpus.train;
+            for (size_t i = 0; i < windows; i++) {
+                int32_t tokens[9], targets[9];
+                size_t length = corpus_window(&corpus, i, T, tokens, targets);
+                assert_true(length >= 1 && (length == T || i + 1 == windows));
+                for (size_t t = 0; t < length; t++, next++) {
+                    assert_int_equal(tokens[t], next);
+                    assert_int_equal(targets[t], next + 1);
+                }
+            }
+            assert_int_equal(next, count - 1); /* every character but the first is predicted once */
+            corpus_free(&corpus);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(utf8_of_every_code_point),
+        TEST(utf8_of_every_malformed_kind),
+        TEST(text_to_ids_and_back),
+        TEST(text_outside_the_vocabulary),
+        TEMPORARY_TEST(vocabulary_file),
+        TEMPORARY_TEST(vocabulary_file_refused),
+        TEMPORARY_TEST(corpus_built_in),
+        TEMPORARY_TEST(corpus_refused),
+        TEMPORARY_TEST(corpus_of_a_file),
+        TEMPORARY_TEST(training_batches),
+        TEMPORARY_TEST(validation_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

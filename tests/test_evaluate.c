@@ -1,0 +1,161 @@
+/* The validation loss against the mean over characters, worked out one window at a time from the logits alone. The
+   corpus is a row of characters that are all different: ids are places. */
+#include "temporary.h"
+
+#include "data/corpus.h"
+#include "train/evaluate.h"
+
+enum { T = 6, VALIDATION = 45, COUNT = 105 };
+
+static Corpus corpus;
+static Model model;
+
+static int make(void **state) {
+    Error err;
+    char text[COUNT * 4], *end = text;
+    if (temporary_enter(state) != 0) return 1;
+    for (uint32_t i = 0; i < COUNT; i++) end += utf8_encode(0x4E00 + i, end);
+    return corpus_load(&corpus, put("corpus.txt", text, (size_t)(end - text)), NULL, 0.3, T, &err) ? 0 : 1;
+}
+/* Another share for validation, of the same characters. */
+static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
+
+static void make_model(size_t batch, size_t threads) {
+    const ModelShape shape = {.T = T, .C = 16, .H = 2, .D = 8, .F = 32, .V = COUNT, .L = 2, .pre_norm = true,
+                              .bias = true, .multiplier = (real)0.3};
+    Error err;
+    assert_true(model_make(&model, &shape, batch, threads, false, &err));
+    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 3, model.parameters);
+    real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
+    for (size_t i = 0; i < COUNT * 16; i++) head[i] *= 50; /* so that losses differ between characters */
+}
+static int clear(void **state) {
+    model_free(&model);
+    corpus_free(&corpus);
+    return temporary_leave(state);
+}
+
+/* Sum of the losses of `length` characters behind place `at`. */
+static double losses_from(size_t at, size_t length) {
+    int32_t tokens[T];
+    double sum = 0;
+    for (size_t t = 0; t < length; t++) tokens[t] = (int32_t)(at + t);
+    model_forward(&model, &(Batch){.tokens = tokens, .B = 1, .T = length});
+    for (size_t t = 0; t < length; t++) {
+        const real *z = model.logits + t * COUNT;
+        double total = 0;
+        for (size_t v = 0; v < COUNT; v++) total += exp((double)z[v]);
+        sum += log(total) - (double)z[at + t + 1];
+    }
+    return sum;
+}
+
+static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
+    int32_t *targets = kept(calloc(batch * T, sizeof *targets));
+    bool complete = false;
+    double loss = evaluate(&model, &corpus, batch, batches, tokens, targets, &complete);
+    assert_true(complete);
+    for (size_t i = 0; i < batch * T; i++)
+        if (tokens[i]) assert_int_equal(targets[i], tokens[i] + 1);
+    return loss;
+}
+
+static double evaluate_whole(size_t batch) { return evaluate_now(batch, 0, kept(calloc(batch * T, sizeof(int32_t)))); }
+
+/* Every character but the first weighs the same, also in a last window that is shorter. */
+static void whole_split(void **state) {
+    (void)state;
+    for (size_t batch = 1; batch <= 16; batch = batch * 2 + 1) {
+        make_model(batch, 1);
+        for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
+            split_at(validation);
+            double sum = 0;
+            for (size_t at = corpus.train, length; at < COUNT - 1; at += length) {
+                length = COUNT - 1 - at < T ? COUNT - 1 - at : T;
+                sum += losses_from(at, length);
+            }
+            double mean = sum / (double)(validation - 1);
+            assert_close(evaluate_whole(batch), mean, 2e-6 * mean, "%zu characters by %zu", validation, batch);
+        }
+        model_free(&model);
+    }
+}
+
+/* Full windows only, evenly spread: at multiples of T, the steps between them equal or one apart. */
+static void check_spread(const int32_t *tokens, const int32_t *targets, size_t count, size_t whole) {
+    size_t least = whole, most = 0;
+    for (size_t b = 0; b < count; b++) {
+        size_t at = (size_t)tokens[b * T] - corpus.train, window = at / T;
+        assert_true(at % T == 0 && window < whole);
+        for (size_t t = 0; t < T; t++) {
+            assert_int_equal(tokens[b * T + t], tokens[b * T] + (int32_t)t);
+            if (targets) assert_int_equal(targets[b * T + t], tokens[b * T] + (int32_t)t + 1);
+        }
+        if (b == 0) continue;
+        size_t step = window - ((size_t)tokens[(b - 1) * T] - corpus.train) / T;
+        least = step < least ? step : least;
+        most = step > most ? step : most;
+    }
+    if (count > 1) assert_true(least >= 1 && most - least <= 1 && most >= whole / count);
+}
+
+static void one_batch(void **state) {
+    (void)state;
+    make_model(8, 1);
+    for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
+        split_at(validation);
+        size_t whole = (validation - 1) / T;
+        for (size_t batch = 1; batch <= 8 && batch <= whole; batch++) {
+            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens));
+            double loss = evaluate_now(batch, 1, tokens), sum = 0;
+            check_spread(tokens, NULL, batch, whole);
+            for (size_t b = 0; b < batch; b++) sum += losses_from((size_t)tokens[b * T], T);
+            assert_close(loss, sum / (double)(batch * T), 2e-6 * loss, "%zu of %zu windows", batch, whole);
+            assert_close(evaluate_now(batch, 1, tokens), loss, 0, "the second time");
+            support_release(NULL);
+        }
+    }
+}
+
+/* N batches that are every full window: the shorter one behind them is not among them. More than there are: the whole
+   split. */
+static void several_batches(void **state) {
+    (void)state;
+    make_model(2, 1);
+    split_at(6 * T + 4); /* six full windows and one of three */
+    int32_t *tokens = kept(calloc(2 * T, sizeof *tokens));
+    double full = 0;
+    for (size_t i = 0; i < 6; i++) full += losses_from(corpus.train + i * T, T) / (6 * T);
+    double loss = evaluate_now(2, 3, tokens);
+    assert_close(loss, full, 2e-6 * full, "three batches of two");
+    assert_close(evaluate_now(2, 3, tokens), loss, 0, "the second time");
+    double four = evaluate_now(2, 2, tokens);
+    assert_true(four != loss && evaluate_now(2, 2, tokens) == four);
+    assert_close(evaluate_now(2, 4, tokens), evaluate_whole(2), 0, "more than there are");
+    assert_close(evaluate_now(2, SIZE_MAX / 2 + 2, tokens), evaluate_whole(2), 0, "far more than there are");
+}
+
+static void batch_to_look_at(void **state) {
+    (void)state;
+    for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
+        split_at(validation);
+        size_t whole = (validation - 1) / T;
+        for (size_t batch = 1; batch <= 9; batch++) {
+            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens)), *targets = kept(calloc(batch * T, sizeof *targets));
+            size_t count = validation_batch(&corpus, batch, T, tokens, targets);
+            assert_int_equal(count, batch < whole ? batch : whole);
+            check_spread(tokens, targets, count, whole);
+        }
+    }
+}
+
+int main(void) {
+#define EVALUATE_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
+    const struct CMUnitTest tests[] = {
+        EVALUATE_TEST(whole_split),
+        EVALUATE_TEST(one_batch),
+        EVALUATE_TEST(several_batches),
+        EVALUATE_TEST(batch_to_look_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
