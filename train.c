@@ -60,7 +60,7 @@ enum { OPTION_COUNT = sizeof OPTIONS / sizeof *OPTIONS };
 static void print_file(const char *directory, const char *name, const char *what) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    printf("  %-52s %s\n", path, what);
+    printf("  %-16s %s\n", what, path);
 }
 
 static void print_results(const RunRecord *r) {
@@ -71,16 +71,16 @@ static void print_results(const RunRecord *r) {
            r->val_count ? r->val_loss[r->val_count - 1] : 0);
     if (r->val_count) printf("the best validation loss was %.4f, at step %zu\n", r->best_val_loss, r->best_step);
     printf("look at\n");
-    print_file(r->directory, "loss.png", "the loss curves");
+    print_file(r->directory, "loss.png", "loss curves");
     if (r->looks) {
         snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->first.step);
-        print_file(r->directory, name, "what each head looks at, first");
+        print_file(r->directory, name, "attention first");
         snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->last.step);
-        print_file(r->directory, name, "and last");
+        print_file(r->directory, name, "attention last");
     }
     print_file(r->directory, "samples.txt", "text it wrote");
-    print_file(r->directory, "metrics.csv", "losses by step");
-    print_file(r->directory, "attention.csv", "attention by layer and head");
+    print_file(r->directory, "metrics.csv", "losses");
+    print_file(r->directory, "attention.csv", "attention");
 }
 
 static bool run_training(const Arguments *a, const char *command_line, int *signal, Error *err) {
@@ -113,7 +113,7 @@ static bool run_sweep(const Arguments *a, const char *command_line, int *signal,
                                   .command_line = command_line,
                                   .progress = &progress};
     return config_load(&config, a->target, a->overrides, a->override_count, err) &&
-           (a->dry_run ? train_dry_run(&config, &options, stdout, err)
+           (a->dry_run ? sweep_dry_run(&config, &options, stdout, err)
                        : sweep_run(&config, &options, stdout, signal, err));
 }
 

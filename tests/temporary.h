@@ -36,9 +36,10 @@ static inline const char *in(const char *name) {
     return path;
 }
 
-/* Without the fsync of file_write, as some tests write thousands. */
+/* Without the fsync of file_write, as some tests write thousands; removed first, for ext4 flushes what is truncated. */
 static inline const char *put(const char *name, const void *data, size_t size) {
     const char *path = in(name);
+    remove(path);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, size, file), size);

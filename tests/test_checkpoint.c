@@ -246,13 +246,13 @@ static void mutated(void **state) {
     (void)state;
     Rng rng = rng_make(9, RNG_SAMPLE, 1);
     static const char likely[] = "0123456789-[]{}\",:.eE\\ \0\x80\xFF";
-    char *file = kept(malloc(c.size));
+    char *whole = contents(in("model"), NULL), *file = kept(malloc(c.size));
     size_t loaded = 0, changes = 0;
     for (uint64_t n = 0, draw = 0; n < 4000; n++) {
-        memcpy(file, contents(in("model"), NULL), c.size);
-        free(support_pool.items[--support_pool.count]);
+        memcpy(file, whole, c.size);
         for (uint64_t i = 0, count = 1 + rng_below(&rng, draw++, 4); i < count; i++) {
-            size_t at = (size_t)rng_below(&rng, draw++, rng_below(&rng, draw++, 10) ? 8 + c.header_size : c.size);
+            bool in_header = rng_below(&rng, draw++, 10) > 0;
+            size_t at = (size_t)rng_below(&rng, draw++, in_header ? 8 + c.header_size : c.size);
             uint64_t any = rng_below(&rng, draw++, 512);
             char byte = any < 256 ? (char)any : likely[any % (sizeof likely - 1)];
             changes += file[at] != byte;

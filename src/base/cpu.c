@@ -27,7 +27,7 @@ CpuLevel cpu_level(void) {
 
 void cpu_name(char *out, size_t capacity) {
     unsigned brand[13] = {0};
-    if (__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
         snprintf(out, capacity, "unknown processor");
         return;
     }

@@ -38,7 +38,7 @@ static const char *short_name(size_t setting) {
 static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
     const Config *c = sweep->config;
     const char *keys[SWEEP_AXES_MAX], *values[SWEEP_AXES_MAX];
-    size_t name = 0, label = 0, chosen[SWEEP_AXES_MAX];
+    size_t name = 0, label = 0, title = strlen(c->name), chosen[SWEEP_AXES_MAX];
     for (size_t a = c->sweep_count; a-- > 0; i /= c->sweep[a].count) chosen[a] = i % c->sweep[a].count;
     for (size_t a = 0; a < c->sweep_count; a++) {
         keys[a] = config_key_name(c->sweep[a].setting);
@@ -55,14 +55,17 @@ static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
             scale_title(arm->config.attention.scale_divisor, (size_t)arm->config.model.d_k, value, sizeof value);
         else
             snprintf(value, sizeof value, "%s %s", key, values[a]);
+        /* Pictures name the divisor anyway. */
+        if (!divisor && title < sizeof arm->config.name)
+            title += (size_t)snprintf(arm->config.name + title, sizeof arm->config.name - title, ", %s", value);
         label +=
             (size_t)snprintf(arm->label + label, LABEL - label, "%s%s%s", a ? ", " : "", divisor ? "÷ " : "", value);
     }
     if (name >= LABEL) return error_set(err, STATUS_USAGE, "[sweep] has too many keys for one directory name");
-    snprintf(arm->config.name, sizeof arm->config.name, "%.80s %.160s", c->name, arm->label);
     return true;
 }
 
+/* Each arm is checked: nothing is written before all are known to be good. */
 static bool make_arms(Sweep *sweep, Error *err) {
     sweep->count = 1;
     if (sweep->config->sweep_count == 0)
@@ -77,7 +80,8 @@ static bool make_arms(Sweep *sweep, Error *err) {
     sweep->arms = calloc(sweep->count, sizeof *sweep->arms);
     if (!sweep->arms) return error_set(err, STATUS_FAILED, "no memory for %zu runs", sweep->count);
     for (size_t i = 0; i < sweep->count; i++)
-        if (!make_arm(sweep, i, &sweep->arms[i], err)) return false;
+        if (!make_arm(sweep, i, &sweep->arms[i], err) || !train_check(&sweep->arms[i].config, sweep->options, err))
+            return false;
     return true;
 }
 
@@ -233,6 +237,20 @@ bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int
                     sweep.directory, sweep.directory);
     }
     for (size_t i = 0; sweep.arms && i < sweep.count; i++) record_free(&sweep.arms[i].record);
+    free(sweep.arms);
+    return ok;
+}
+
+bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+    Sweep sweep = {.config = config, .options = options};
+    bool ok = make_arms(&sweep, err) && train_dry_run(config, options, out, err);
+    if (ok) fprintf(out, "\n[sweep]\n");
+    for (size_t a = 0; ok && a < config->sweep_count; a++) {
+        fprintf(out, "%s =", config_key_name(config->sweep[a].setting));
+        for (size_t i = 0; i < config->sweep[a].count; i++)
+            fprintf(out, "%s %s", i ? "," : "", config->sweep[a].values[i]);
+        fputc('\n', out);
+    }
     free(sweep.arms);
     return ok;
 }

@@ -104,6 +104,8 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
 
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     size_t places = size_mul(shape->L, ROLE_COUNT);
+    if (size_mul(places, sizeof(Tensor)) == SIZE_MAX)
+        return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
     *table =
         (TensorTable){.items = calloc(places, sizeof *table->items), .index = calloc(places, sizeof *table->index)};
     if (!table->items || !table->index) {

@@ -72,9 +72,9 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 
 /* What every number of one update shares. */
 typedef struct {
-    real clip, lr, decay;                       /* decay: 1 - lr * weight_decay, 1 where nothing decays */
-    real beta1, beta2, rest1, rest2;           /* rest: 1 - beta, which a float beta near 1 would not give */
-    real eps, correct1, correct2;              /* correct: 1 / (1 - beta^t), the second under a root */
+    real clip, lr, decay;            /* decay: 1 - lr * weight_decay, 1 where nothing decays */
+    real beta1, beta2, rest1, rest2; /* rest: 1 - beta, which a float beta near 1 would not give */
+    real eps, correct1, correct2;    /* correct: 1 / (1 - beta^t), the second under a root */
     real momentum;
 } Update;
 
@@ -127,6 +127,8 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         .lr = (real)lr,
         .beta1 = (real)o->beta1,
         .beta2 = (real)o->beta2,
+        .rest1 = (real)(1 - o->beta1),
+        .rest2 = (real)(1 - o->beta2),
         .eps = (real)o->eps,
         .correct1 = (real)(1 / (1 - pow(o->beta1, t))),
         .correct2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),

@@ -47,7 +47,8 @@ static bool picture_layer(const RunRecord *r, const Config *config, const Look *
     char path[4096], name[64], title[512], divisor[64], labels[HEADS_SHOWN][LABEL];
     const float *panels[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const char *texts[HEADS_SHOWN + PANELS_ACROSS] = {0};
-    size_t shown = r->H < HEADS_SHOWN ? r->H : HEADS_SHOWN, columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
+    size_t shown = r->H < HEADS_SHOWN ? r->H : HEADS_SHOWN,
+           columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
     for (size_t head = 0; head < shown; head++) {
         panels[head] = look_weights(r, look, layer, head);
         picture_head_label(r, look, layer, head, labels[head], sizeof labels[head]);

@@ -1,18 +1,17 @@
 #include "train/trainer.h"
 
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "data/corpus.h"
 #include "train/evaluate.h"
 #include "train/interrupt.h"
 #include "train/optimizer.h"
 #include "train/pictures.h"
 #include "train/plan.h"
+#include "train/results.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/sample.h"
@@ -30,14 +29,9 @@ typedef struct {
     int32_t *look_tokens;      /* (look_batch, T): the fixed validation batch */
     size_t look_batch;
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
-    FILE *metrics, *attention, *samples;
-    Json *description;
-    double start, predicted, last_train_loss, last_val_loss;
+    Results results;
+    double start, last_train_loss, last_val_loss;
 } Trainer;
-
-static bool join(const Trainer *t, char path[4096], const char *name, Error *err) {
-    return path_join(path, 4096, t->record->directory, name, err);
-}
 
 static size_t batch_size(const Trainer *t) { return (size_t)t->config->train.batch; }
 
@@ -84,58 +78,25 @@ static bool prepare(Trainer *t, Error *err) {
     return prepare_text(t, err);
 }
 
-static bool open_log(const Trainer *t, const char *name, const char *header, FILE **file, Error *err) {
-    char path[4096];
-    if (!join(t, path, name, err)) return false;
-    *file = fopen(path, "wb");
-    if (!*file) return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
-    fputs(header, *file);
-    return true;
-}
-
-/* A row is on its way to the disk before the next step starts; a full disk ends the run here and not at the end. */
-static bool flush_log(const Trainer *t, FILE *file, const char *name, Error *err) {
-    if (fflush(file) == 0 && !ferror(file)) return true;
-    return error_set(err, STATUS_FAILED, "cannot write %s/%s: %s", t->record->directory, name, strerror(errno));
-}
-
-static bool write_config(const Trainer *t, Error *err) {
-    char path[4096];
-    FileWriter writer;
-    if (!join(t, path, "config.ini", err) || !file_writer_open(&writer, path, err)) return false;
-    config_write(t->config, writer.stream);
-    return file_writer_commit(&writer, err);
-}
-
-static void describe_run(Trainer *t) {
+static Json *describe(const Trainer *t) {
     const ModelShape *s = &t->model.shape;
     char divisor[64];
     scale_text(t->config->attention.scale_divisor, divisor, sizeof divisor);
-    t->description = run_description(t->options->command_line, t->options->threads);
-    js_set(t->description, "parameters", js_integer((int64_t)t->model.tensors.parameters));
-    js_set(t->description, "vocabulary", js_integer((int64_t)s->V));
-    js_set(t->description, "scale_divisor", js_text(divisor));
-    js_set(t->description, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->D)));
-    js_set(t->description, "multiplier", js_number((double)s->multiplier));
-    js_set(t->description, "result", js_text("running"));
+    Json *run = run_description(t->options->command_line, t->options->threads);
+    js_set(run, "parameters", js_integer((int64_t)t->model.tensors.parameters));
+    js_set(run, "vocabulary", js_integer((int64_t)s->V));
+    js_set(run, "scale_divisor", js_text(divisor));
+    js_set(run, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->D)));
+    js_set(run, "multiplier", js_number((double)s->multiplier));
+    return run;
 }
 
 static bool open_directory(Trainer *t, Error *err) {
-    char path[4096];
     const char *out = t->options->out;
     RunRecord *r = t->record;
-    if (!run_directory_make(r->directory, sizeof r->directory, out ? out : t->config->log.out, out != NULL,
-                            t->options->force, err))
-        return false;
-    describe_run(t);
-    return run_description_save(t->description, r->directory, err) && write_config(t, err) &&
-           join(t, path, "vocab.json", err) && vocabulary_save(&t->corpus.vocabulary, path, err) &&
-           join(t, path, "attention", err) && directory_make(path, true, err) && join(t, path, "checkpoint", err) &&
-           directory_make(path, true, err) &&
-           open_log(t, "metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n", &t->metrics, err) &&
-           open_log(t, "attention.csv", "step,layer,head,score_std,score_max,entropy,max_weight\n", &t->attention,
-                    err) &&
-           open_log(t, "samples.txt", "", &t->samples, err);
+    return run_directory_make(r->directory, sizeof r->directory, out ? out : t->config->log.out, out != NULL,
+                              t->options->force, err) &&
+           results_open(&t->results, r->directory, t->config, &t->corpus.vocabulary, describe(t), err);
 }
 
 /* The spread of the first block's scores on the first batch, mean over its heads. */
@@ -162,7 +123,8 @@ static bool announce(Trainer *t, Error *err) {
 
 static bool save(const Trainer *t, const char *name, Error *err) {
     char path[4096];
-    return join(t, path, name, err) && safetensors_save(path, &t->model.tensors, t->model.parameters, err);
+    return results_path(&t->results, path, name, err) &&
+           safetensors_save(path, &t->model.tensors, t->model.parameters, err);
 }
 
 /* Statistics on the fixed batch, weights on the fixed text, pictures of both. */
@@ -174,15 +136,10 @@ static bool look_at_attention(Trainer *t, size_t step, Error *err) {
     model_forward(m, &(Batch){t->look_tokens, NULL, t->look_batch, m->shape.T});
     probe_statistics(m, t->look_batch, m->shape.T, look->heads);
     model_forward(m, &(Batch){t->text, NULL, 1, r->text_length});
-    for (size_t layer = 0; layer < r->L; layer++) {
-        for (size_t head = 0; head < r->H; head++) {
-            const HeadStatistics *s = &look->heads[layer * r->H + head];
+    for (size_t layer = 0; layer < r->L; layer++)
+        for (size_t head = 0; head < r->H; head++)
             probe_weights(m, layer, head, r->text_length, look_weights(r, look, layer, head));
-            fprintf(t->attention, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g\n", step, layer, head, s->score_std, s->score_max,
-                    s->entropy, s->max_weight);
-        }
-    }
-    bool ok = flush_log(t, t->attention, "attention.csv", err) && picture_attention(r, t->config, look, err);
+    bool ok = results_attention(&t->results, r, look, err) && picture_attention(r, t->config, look, err);
     record_looked(r);
     return ok;
 }
@@ -192,10 +149,11 @@ static bool write_sample(Trainer *t, size_t step, Error *err) {
     const SampleOptions options = {
         .tokens = (size_t)t->config->log.sample_tokens, .temperature = 1, .seed = (uint64_t)t->config->train.seed};
     if (options.tokens == 0) return true;
-    fprintf(t->samples, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
-    sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, t->samples);
-    fputs("\n\n", t->samples);
-    return flush_log(t, t->samples, "samples.txt", err);
+    FILE *out = t->results.samples;
+    fprintf(out, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
+    sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, out);
+    fputs("\n\n", out);
+    return results_flush_samples(&t->results, err);
 }
 
 /* The validation loss at `step`; *complete is false when a signal cut it short. Keeps the best parameters. */
@@ -254,11 +212,11 @@ static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t
 
 static bool write_metrics(Trainer *t, size_t step, double lr, double loss, bool validated, double norm, Error *err) {
     size_t tokens = step * (size_t)(t->config->train.accumulate * t->config->train.batch) * t->model.shape.T;
-    fprintf(t->metrics, "%zu,%zu,%.3f,%.8g,%.7g,", step, tokens, omp_get_wtime() - t->start, lr, loss);
-    if (validated) fprintf(t->metrics, "%.7g", t->last_val_loss);
-    fprintf(t->metrics, ",%.6g\n", norm);
     record_train_loss(t->record, step, loss);
-    return flush_log(t, t->metrics, "metrics.csv", err);
+    return results_metrics(
+        &t->results,
+        &(MetricsRow){step, tokens, omp_get_wtime() - t->start, lr, loss, validated ? t->last_val_loss : NAN, norm},
+        err);
 }
 
 static void show_progress(const Trainer *t, size_t step) {
@@ -306,36 +264,18 @@ static bool loop(Trainer *t, Error *err) {
     return save(t, "checkpoint/model.safetensors", err);
 }
 
-/* Pictures and run.json are brought to their last state however the run ended. */
+/* The loss curves and run.json are brought to their last state however the run ended. */
 static bool finish(Trainer *t, bool ok, Error *err) {
-    RunRecord *r = t->record;
-    Error second;
-    char result[256];
-    r->seconds = omp_get_wtime() - t->start;
+    Error second, *where = ok ? err : &second; /* the first error is the one to tell */
+    t->record->seconds = omp_get_wtime() - t->start;
     progress_clear(t->options->progress);
-    if (!ok)
-        snprintf(result, sizeof result, "%s", err->status == STATUS_DIVERGED ? "diverged" : "failed");
-    else
-        snprintf(result, sizeof result, "%s", r->signal ? "interrupted" : "finished");
-    js_set(t->description, "result", js_text(result));
-    if (!ok) js_set(t->description, "error", js_text(err->message));
-    js_set(t->description, "steps", js_integer((int64_t)r->steps_done));
-    js_set(t->description, "train_loss", js_number(t->last_train_loss));
-    js_set(t->description, "val_loss", js_number(t->last_val_loss));
-    js_set(t->description, "best_val_loss", js_number(r->best_val_loss));
-    js_set(t->description, "best_step", js_integer((int64_t)r->best_step));
-    js_set(t->description, "seconds", js_number(r->seconds));
-    js_set(t->description, "end", time_now());
-    bool saved = picture_loss(r, t->config, ok ? err : &second);
-    return run_description_save(t->description, r->directory, ok && saved ? err : &second) && saved && ok;
+    bool drawn = picture_loss(t->record, t->config, where);
+    bool concluded = results_conclude(&t->results, t->record, ok && drawn ? NULL : err, drawn ? where : &second);
+    return ok && drawn && concluded;
 }
 
 static void trainer_free(Trainer *t) {
-    /* Every row was flushed and checked when it was written. */
-    if (t->metrics) fclose(t->metrics);
-    if (t->attention) fclose(t->attention);
-    if (t->samples) fclose(t->samples);
-    js_free(t->description);
+    results_close(&t->results);
     free(t->tokens);
     free(t->targets);
     free(t->look_tokens);
@@ -372,7 +312,10 @@ bool train_check(const Config *config, const TrainOptions *options, Error *err) 
 /* Comments, so that the whole output is a config again. */
 static void write_commented(const char *text, FILE *out) {
     fputs("\n; ", out);
-    for (; *text; text++) fputs(*text == '\n' ? "\n; " : (char[]){*text, 0}, out);
+    for (; *text; text++) {
+        fputc(*text, out);
+        if (*text == '\n') fputs("; ", out);
+    }
     fputc('\n', out);
 }
 

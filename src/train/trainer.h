@@ -19,7 +19,10 @@ typedef struct {
    with record_free in either case. */
 bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err);
 
-/* The resolved config and what it would take, to `out`; writes nothing else. */
+/* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. */
+bool train_check(const Config *config, const TrainOptions *options, Error *err);
+
+/* After train_check, the resolved config and, as comments, what it would take, to `out`; writes nothing else. */
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 #endif

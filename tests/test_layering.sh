@@ -1,0 +1,129 @@
+#!/bin/sh
+# The arrows between the folders of src/ go one way only (docs and README: "the map"), each foreign library has one file
+# that includes its header, and OpenMP and unsafe arithmetic stay out of where they do not belong. Every rule is first
+# proved: a copy of the tree with a violation planted in it must be refused, with that file named.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0 failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    printf 'FAILED: %s\n  expected: %s\n  came: %s\n' "$1" "$2" "$3"
+}
+
+# What a folder of src/ may include, apart from itself.
+allowed() {
+    case $1 in
+    base) echo ;;
+    ops | data | show) echo base ;;
+    model) echo ops base ;;
+    train) echo model data show ops base ;;
+    lab) echo train model data show ops base ;;
+    esac
+}
+
+# The rules: each reads the tree in the current directory and prints a line for each violation, beginning with its file.
+
+# "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
+own_includes() {
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|ops|model|data|show|train|lab)/)' src |
+        sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
+}
+rule_arrows() {
+    own_includes | while read -r file header; do
+        from=${file#src/} from=${from%%/*} to=${header%%/*}
+        [ "$from" = "$to" ] && continue
+        case " $(allowed "$from") " in
+        *" $to "*) ;;
+        *) echo "$file includes $header: $from may include only: $(allowed "$from")" ;;
+        esac
+    done
+}
+rule_program() {
+    grep -rnE '#[[:space:]]*include.*[<"/]train\.c[>"]' src tests/*.[ch] train.c
+}
+rule_one_includer() {
+    for header in cblas.h stb_image_write.h stb_truetype.h ini.h jansson.h; do
+        files=$(grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]([^>\"]*/)?${header}[>\"]" src train.c)
+        [ "$(printf '%s\n' "$files" | grep -c .)" = 1 ] || echo "${files:-no file} includes $header: one file must, and only one" |
+            tr '\n' ' '
+    done
+}
+rule_openmp() {
+    grep -rnE '<omp\.h>|"omp\.h"|pragma[[:space:]]+omp|_Pragma.*omp' src/base src/ops src/data src/show
+}
+rule_reduction() {
+    grep -rnE '(^|[^_[:alnum:]])reduction[[:space:]]*\(' src train.c
+}
+rule_arithmetic() {
+    grep -nE -e '-(ffast-math|Ofast|funsafe-math-optimizations|fassociative-math|ffinite-math-only)' Makefile |
+        sed 's/^/Makefile:/'
+    grep -rnE 'pragma[[:space:]]+(GCC|clang|STDC)?[[:space:]]*(optimize|fp)|__attribute__.*optimize|fast-math' src train.c
+}
+
+# planted RULE FILE LINE: the rule has nothing against a copy of the tree, and names FILE once LINE stands in it.
+planted() {
+    rm -rf "$tmp/tree"
+    mkdir "$tmp/tree" && cp -R src tests Makefile train.c "$tmp/tree" || exit 1
+    [ ! -e "$tmp/tree/$2" ] && fail "planting in $2" "a file that is there" "none"
+    printf '%s\n' "$3" >>"$tmp/tree/$2"
+    came=$(cd "$tmp/tree" && "$1")
+    case $came in
+    *"$2"*) pass ;;
+    *) fail "$1 with $3 planted in $2" "a line that names $2" "${came:-nothing}" ;;
+    esac
+}
+planted rule_arrows src/base/files.c '#include "ops/matmul.h"'
+planted rule_arrows src/ops/matmul.c '#include "model/config.h"'
+planted rule_arrows src/ops/softmax.h '  #  include <train/trainer.h>'
+planted rule_arrows src/model/tensors.c '#include "data/corpus.h"'
+planted rule_arrows src/model/probe.h '#include "show/canvas.h"'
+planted rule_arrows src/data/corpus.c '#include "ops/softmax.h"'
+planted rule_arrows src/show/chart.c '#include "model/config.h"'
+planted rule_arrows src/train/trainer.c '#include "lab/sweep.h"'
+planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
+planted rule_program src/lab/sweep.c '#include "../../train.c"'
+planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
+planted rule_one_includer src/train/pictures.c '#include "stb_image_write.h"'
+planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
+planted rule_one_includer train.c '#include <ini.h>'
+planted rule_one_includer src/train/safetensors.c '#include <jansson.h>'
+planted rule_openmp src/ops/linear.c '#include <omp.h>'
+planted rule_openmp src/base/memory.c '#pragma omp parallel for'
+planted rule_openmp src/data/corpus.c '    #  pragma omp barrier'
+planted rule_openmp src/show/canvas.c '_Pragma("omp parallel")'
+planted rule_reduction src/model/probe.c '#pragma omp parallel for reduction(+ : sum)'
+planted rule_reduction src/train/optimizer.c '    reduction (max : largest)'
+planted rule_arithmetic Makefile 'OPTIMISE += -ffast-math'
+planted rule_arithmetic Makefile 'OPTIMISE := -Ofast'
+planted rule_arithmetic src/ops/softmax.c '#pragma GCC optimize("fast-math")'
+
+# A header that nobody includes any more is a violation too.
+grep -v cblas "$tmp/tree/src/ops/matmul.c" >"$tmp/without" && cp "$tmp/without" "$tmp/tree/src/ops/matmul.c"
+came=$(cd "$tmp/tree" && rule_one_includer)
+case $came in
+*"no file includes cblas.h"*) pass ;;
+*) fail "rule_one_includer without cblas.h" "no file includes cblas.h" "${came:-nothing}" ;;
+esac
+
+# The tree as it is. It must have been read: an empty list of includes would please every rule.
+count=$(own_includes | grep -c .)
+if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "more than 50" "$count"; fi
+for folder in src/*/; do
+    name=$(basename "$folder")
+    case $name in
+    base | ops | data | show | model | train | lab) pass ;;
+    *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
+    esac
+done
+for rule in rule_arrows rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic; do
+    came=$($rule)
+    if [ -z "$came" ]; then pass; else fail "$rule on this tree" "nothing" "$came"; fi
+done
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,219 @@
+/* model/probe: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
+   elsewhere, and theory's prediction of the scores at initialisation. */
+#include "support.h"
+
+#include "model/probe.h"
+
+static Model model;
+
+static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
+    return (ModelShape){.T = T, .C = C, .H = H, .D = D, .F = 2 * C, .V = 31, .L = 2, .pre_norm = true, .bias = true,
+                        .tied = true, .multiplier = (real)(1 / sqrt((double)D))};
+}
+static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
+    Error err = {0};
+    assert_that(model_make(&model, shape, batch, threads, false, &err), "%s", err.message);
+    tensors_initialise(&model.tensors, shape, init, seed, model.parameters);
+}
+static int clear(void **state) {
+    model_free(&model);
+    return support_release(state);
+}
+static void forward(size_t B, size_t T) {
+    int32_t tokens[4096];
+    assert_true(B * T <= COUNT_OF(tokens));
+    random_tokens(tokens, B * T, model.shape.V);
+    model_forward(&model, &(Batch){.tokens = tokens, .B = B, .T = T});
+}
+
+/* Score of key j for query i of sequence b, in double from what the forward pass left behind. */
+static double score(size_t layer, size_t head, size_t b, size_t T, size_t i, size_t j) {
+    const ModelShape *s = &model.shape;
+    const real *qkv = model.blocks[layer].qkv + b * T * 3 * s->H * s->D + head * s->D;
+    return (double)s->multiplier * dot(qkv + i * 3 * s->H * s->D, qkv + j * 3 * s->H * s->D + s->H * s->D, s->D);
+}
+
+static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size_t T) {
+    double sum = 0, squares = 0, entries = 0, rows = 0;
+    HeadStatistics h = {.score_max = -INFINITY};
+    for (size_t b = 0; b < B; b++)
+        for (size_t i = 0; i < T; i++)
+            for (size_t j = 0; j <= i; j++) sum += score(layer, head, b, T, i, j), entries++;
+    for (size_t b = 0; b < B; b++)
+        for (size_t i = 0; i < T; i++) {
+            double most = -INFINITY, total = 0, entropy = 0;
+            for (size_t j = 0; j <= i; j++) {
+                double s = score(layer, head, b, T, i, j);
+                squares += pow(s - sum / entries, 2);
+                most = fmax(most, s);
+            }
+            h.score_max = fmax(h.score_max, most);
+            for (size_t j = 0; j <= i; j++) total += exp(score(layer, head, b, T, i, j) - most);
+            for (size_t j = 0; j <= i; j++) {
+                double p = exp(score(layer, head, b, T, i, j) - most) / total;
+                if (p > 0) entropy -= p * log(p);
+            }
+            if (i == 0) continue;
+            rows++;
+            h.entropy += entropy / log((double)i + 1);
+            h.max_weight += 1 / total;
+        }
+    h.score_std = sqrt(squares / entries);
+    h.entropy /= rows;
+    h.max_weight /= rows;
+    return h;
+}
+
+static void against_plain_statistics(void **state) {
+    (void)state;
+    const size_t lengths[] = {70, 64, 33, 2};
+    for (int divisor = 0; divisor < 2; divisor++) {
+        ModelShape shape = shape_of(70, 24, 3, 10);
+        if (divisor) shape.multiplier = 3;
+        make_model(&shape, 3, 2, INIT_TORCH, 4); /* with biases: a mean that is not zero */
+        for (size_t n = 0; n < COUNT_OF(lengths); n++) {
+            HeadStatistics got[6];
+            forward(3, lengths[n]);
+            probe_statistics(&model, 3, lengths[n], got);
+            for (size_t head = 0; head < 6; head++) {
+                HeadStatistics plain = plain_statistics(head / 3, head % 3, 3, lengths[n]);
+                assert_close(got[head].score_std, plain.score_std, 1e-5 * plain.score_std, "score_std of %zu", head);
+                assert_close(got[head].score_max, plain.score_max, 1e-5 * fabs(plain.score_max), "score_max of %zu", head);
+                assert_close(got[head].entropy, plain.entropy, 1e-5, "entropy of %zu", head);
+                assert_close(got[head].max_weight, plain.max_weight, 1e-5, "max_weight of %zu", head);
+            }
+        }
+        model_free(&model);
+    }
+}
+
+/* W_Q = 0: every score is 0, every row uniform. */
+static void uniform(void **state) {
+    (void)state;
+    enum { T = 40 };
+    ModelShape shape = shape_of(T, 16, 2, 8);
+    make_model(&shape, 2, 1, INIT_UNIT, 1);
+    for (size_t layer = 0; layer < 2; layer++) {
+        real *w = tensor_at(&model.tensors, model.parameters, ATTN_W, layer); /* (C, 3HD) */
+        for (size_t c = 0; c < 16; c++)
+            for (size_t column = 0; column < 16; column++) w[c * 48 + column] = 0;
+    }
+    forward(2, T);
+    HeadStatistics got[4];
+    probe_statistics(&model, 2, T, got);
+    double mean = 0;
+    for (size_t visible = 2; visible <= T; visible++) mean += 1 / (double)visible / (T - 1);
+    for (size_t head = 0; head < 4; head++) {
+        assert_close(got[head].score_std, 0, 0, "score_std");
+        assert_close(got[head].score_max, 0, 0, "score_max");
+        assert_close(got[head].entropy, 1, 1e-12, "entropy");
+        assert_close(got[head].max_weight, mean, 1e-12, "max_weight");
+    }
+    float weights[T * T];
+    forward(1, T);
+    probe_weights(&model, 1, 1, T, weights);
+    for (size_t i = 0; i < T; i++)
+        for (size_t j = 0; j < T; j++)
+            assert_close(weights[i * T + j], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
+}
+
+/* A great multiplier: all weight on one key. */
+static void one_hot(void **state) {
+    (void)state;
+    ModelShape shape = shape_of(32, 16, 2, 8);
+    shape.multiplier = (real)1e6;
+    make_model(&shape, 1, 1, INIT_UNIT, 2);
+    int32_t tokens[32];
+    for (size_t t = 0; t < 32; t++) tokens[t] = (int32_t)(t % 31);
+    model_forward(&model, &(Batch){.tokens = tokens, .B = 1, .T = 32});
+    HeadStatistics got[4];
+    probe_statistics(&model, 1, 32, got);
+    for (size_t head = 0; head < 4; head++) {
+        assert_close(got[head].entropy, 0, 1e-6, "entropy");
+        assert_close(got[head].max_weight, 1, 1e-6, "max_weight");
+        assert_true(got[head].score_std > 1e5);
+    }
+}
+
+/* Rows sum to one, nothing is seen ahead, and each weight is the softmax of the scores. */
+static void weights(void **state) {
+    (void)state;
+    enum { T = 48 };
+    ModelShape shape = shape_of(T, 24, 3, 5);
+    make_model(&shape, 2, 2, INIT_UNIT, 3);
+    for (size_t length = 1; length <= T; length += 47) {
+        forward(1, length);
+        for (size_t head = 0; head < 6; head++) {
+            float matrix[T * T];
+            probe_weights(&model, head / 3, head % 3, length, matrix);
+            for (size_t i = 0; i < length; i++) {
+                double sum = 0, total = 0;
+                for (size_t j = 0; j <= i; j++) total += exp(score(head / 3, head % 3, 0, length, i, j));
+                for (size_t j = 0; j < length; j++) {
+                    double expected = j <= i ? exp(score(head / 3, head % 3, 0, length, i, j)) / total : 0;
+                    assert_close(matrix[i * length + j], expected, j <= i ? 1e-6 : 0, "weight %zu, %zu", i, j);
+                    sum += (double)matrix[i * length + j];
+                }
+                assert_close(sum, 1, 1e-6, "row %zu", i);
+            }
+        }
+    }
+}
+
+static void one_position(void **state) {
+    (void)state;
+    ModelShape shape = shape_of(1, 8, 1, 8);
+    make_model(&shape, 3, 1, INIT_UNIT, 3);
+    forward(3, 1);
+    HeadStatistics got[2];
+    probe_statistics(&model, 3, 1, got);
+    assert_true(isnan(got[0].entropy) && isnan(got[0].max_weight) && isfinite(got[0].score_std));
+}
+
+/* The first block's score_std, mean over heads and seeds, against theory's; d_k and divisor vary. */
+static void prediction(void **state) {
+    (void)state;
+    const struct { size_t H, D; double divisor; Init init; } cases[] = {
+        {2, 64, 8, INIT_UNIT}, {4, 32, 1, INIT_UNIT}, {1, 64, 64, INIT_UNIT}, {8, 16, 8, INIT_UNIT}, {2, 64, 8, INIT_XAVIER},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        ModelShape shape = shape_of(32, 128, cases[n].H, cases[n].D);
+        shape.V = 80, shape.L = 1;
+        shape.multiplier = (real)(1 / cases[n].divisor);
+        double sum = 0;
+        enum { SEEDS = 6 };
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            HeadStatistics got[8];
+            make_model(&shape, 8, 1, cases[n].init, seed);
+            forward(8, 32);
+            probe_statistics(&model, 8, 32, got);
+            for (size_t head = 0; head < cases[n].H; head++) sum += got[head].score_std / (SEEDS * (double)cases[n].H);
+            model_free(&model);
+        }
+        double predicted = probe_predicted_std(&shape, cases[n].init);
+        if (cases[n].init == INIT_UNIT)
+            assert_close(predicted, sqrt((double)cases[n].D) / cases[n].divisor, 0.02 * predicted, "theory, case %zu", n);
+        assert_close(sum, predicted, 0.1 * predicted, "measured spread, case %zu", n);
+    }
+}
+
+/* At initialisation nothing is known: the loss is ln V. */
+static void first_loss(void **state) {
+    (void)state;
+    ModelShape shape = shape_of(32, 64, 2, 32);
+    make_model(&shape, 8, 1, INIT_GPT2, 1);
+    int32_t tokens[256], targets[256];
+    random_tokens(tokens, 256, 31);
+    random_tokens(targets, 256, 31);
+    double loss = model_forward(&model, &(Batch){tokens, targets, 8, 32}) / 256;
+    assert_close(loss, log(31), 0.05, "first loss");
+}
+
+int main(void) {
+#define PROBE_TEST(function) cmocka_unit_test_teardown(function, clear)
+    const struct CMUnitTest tests[] = {
+        PROBE_TEST(against_plain_statistics), PROBE_TEST(uniform),    PROBE_TEST(one_hot),    PROBE_TEST(weights),
+        PROBE_TEST(one_position),             PROBE_TEST(prediction), PROBE_TEST(first_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* train/sample: from a model whose logits are the same whatever it reads, the frequencies drawn; from any model, the
+   likeliest character found by hand. */
+#include "temporary.h"
+
+#include "train/sample.h"
+
+enum { T = 4, C = 6, V = 6 };
+static const double LOGITS[V] = {0.5, -1, 2, 0, 1.25, -3};
+
+static Model model;
+static Sampler sampler;
+static uint32_t letters[V] = {'a', 'b', 'c', 0xE9, 0x6F22, 0x1F389}; /* of one to four bytes */
+static const Vocabulary vocabulary = {letters, V};
+static const char *const texts[V] = {"a", "b", "c", "é", "漢", "\xF0\x9F\x8E\x89"};
+
+static int make(void **state) {
+    (void)state;
+    const ModelShape shape = {.T = T, .C = C, .H = 2, .D = 3, .F = 12, .V = V, .L = 1, .pre_norm = true, .bias = true,
+                              .multiplier = 1};
+    Error err;
+    if (!model_make(&model, &shape, 1, 1, false, &err) || !sampler_make(&sampler, &shape, &err)) return 1;
+    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.parameters);
+    return 0;
+}
+static int clear(void **state) {
+    sampler_free(&sampler);
+    model_free(&model);
+    return support_release(state);
+}
+
+/* ln_f gives (1, 0, 0, ...) always, so that column 0 of the head is the logits. */
+static void fix_logits(void) {
+    real *gamma = tensor_at(&model.tensors, model.parameters, LN_F_W, 0);
+    real *beta = tensor_at(&model.tensors, model.parameters, LN_F_B, 0);
+    real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
+    for (size_t i = 0; i < C; i++) gamma[i] = 0, beta[i] = i == 0;
+    for (size_t v = 0; v < V; v++) head[v * C] = (real)LOGITS[v];
+}
+
+/* The text drawn behind a prompt. */
+static char *sample(const int32_t *prompt, size_t count, SampleOptions options) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    bool done = sample_text(&model, &vocabulary, &sampler, prompt, count, &options, out);
+    assert_int_equal(fclose(out), 0);
+    assert_true(done);
+    return kept(text);
+}
+
+/* Ids of a sampled text. */
+static size_t ids_of(const char *text, int32_t *ids, size_t capacity) {
+    Error err;
+    size_t count;
+    assert_true(vocabulary_encode(&vocabulary, "sample", text, strlen(text), ids, capacity, &count, &err));
+    return count;
+}
+
+/* Chi-square of n draws against softmax(logits / temperature) over the k likeliest; .9999 quantiles. */
+static void check_frequencies(double temperature, size_t top_k, const double *logits, size_t k) {
+    static const double bars[] = {0, 15.1, 18.4, 21.1, 23.5, 25.7};
+    enum { N = 20000 };
+    static int32_t ids[N];
+    const int32_t prompt = 0;
+    double seen[V] = {0}, total = 0, chi_square = 0;
+    size_t drawn = ids_of(sample(&prompt, 1, (SampleOptions){N, temperature, top_k, 42}), ids, N), options = 0;
+    assert_int_equal(drawn, N);
+    for (size_t i = 0; i < N; i++) seen[ids[i]]++;
+    for (size_t v = 0; v < V; v++) total += exp(logits[v] / temperature);
+    for (size_t v = 0; v < V; v++) {
+        double expected = N * exp(logits[v] / temperature) / total;
+        if (expected == 0) assert_true(seen[v] == 0);
+        if (expected == 0) continue;
+        chi_square += pow(seen[v] - expected, 2) / expected;
+        options++;
+    }
+    assert_int_equal(options, k);
+    assert_that(chi_square <= bars[options - 1], "chi-square %g of %zu degrees, temperature %g, top %zu", chi_square,
+                options - 1, temperature, top_k);
+}
+
+static void frequencies(void **state) {
+    (void)state;
+    fix_logits();
+    const double three[V] = {0.5, -INFINITY, 2, -INFINITY, 1.25, -INFINITY};
+    check_frequencies(1, 0, LOGITS, V);
+    check_frequencies(2.5, 0, LOGITS, V);
+    check_frequencies(0.5, 0, LOGITS, V);
+    check_frequencies(1, V, LOGITS, V);
+    check_frequencies(1, V + 1, LOGITS, V);
+    check_frequencies(1, SIZE_MAX, LOGITS, V);
+    check_frequencies(1, 3, three, 3);
+    check_frequencies(3, 3, three, 3);
+}
+
+/* As a loop over the last T ids finds it. */
+static void likeliest(void **state) {
+    (void)state;
+    enum { N = 5 * T };
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, seed, model.parameters);
+        int32_t ids[2 * T + N] = {0}, got[N];
+        size_t prompt = 1 + seed % (2 * T), count = prompt;
+        random_tokens(ids, prompt, V);
+        const SampleOptions greedy = {.tokens = N, .temperature = 0, .seed = seed};
+        assert_int_equal(ids_of(sample(ids, prompt, greedy), got, N), N);
+        for (; count < prompt + N; count++) {
+            size_t seen = count < T ? count : T, best = 0;
+            model_forward(&model, &(Batch){.tokens = ids + count - seen, .B = 1, .T = seen});
+            const real *z = model.logits + (seen - 1) * V;
+            for (size_t v = 1; v < V; v++)
+                if (z[v] > z[best]) best = v;
+            ids[count] = (int32_t)best;
+        }
+        assert_memory_equal(got, ids + prompt, sizeof got);
+        const SampleOptions others[] = {{N, 1, 1, seed}, {N, 0, 3, 9}, {N, 100, 1, 7}, {N, 1e-12, 0, seed}};
+        for (size_t n = 0; n < COUNT_OF(others); n++)
+            assert_string_equal(sample(ids, prompt, others[n]), sample(ids, prompt, greedy));
+    }
+}
+
+static void seeds(void **state) {
+    (void)state;
+    const int32_t prompt[] = {3, 1, 4, 1, 5, 0, 2, 5};
+    const SampleOptions options = {.tokens = 100, .temperature = 1, .seed = 6};
+    SampleOptions other = options;
+    other.seed = 7;
+    const char *text = sample(prompt, 8, options);
+    assert_string_equal(sample(prompt, 8, options), text);
+    assert_string_equal(sample(prompt + 8 - T, T, options), text); /* the last T are seen */
+    assert_string_not_equal(sample(prompt, 8, other), text);
+    other = options;
+    other.tokens = 40;
+    char *shorter = sample(prompt, 8, other);
+    assert_memory_equal(shorter, text, strlen(shorter)); /* the beginning does not depend on the length */
+    other.tokens = 0;
+    assert_string_equal(sample(prompt, 8, other), "");
+}
+
+/* Every character comes out as UTF-8. */
+static void characters(void **state) {
+    (void)state;
+    fix_logits();
+    real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
+    const int32_t prompt = 0;
+    for (size_t v = 0; v < V; v++) {
+        head[v * C] = (real)(10 + (double)v);
+        assert_string_equal(sample(&prompt, 1, (SampleOptions){.tokens = 1}), texts[v]);
+    }
+}
+
+static void output_fails(void **state) {
+    (void)state;
+    const int32_t prompt = 0;
+    const SampleOptions options = {.tokens = 3, .temperature = 1};
+    FILE *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    setvbuf(full, NULL, _IONBF, 0);
+    assert_false(sample_text(&model, &vocabulary, &sampler, &prompt, 1, &options, full));
+    fclose(full);
+}
+
+static void start(void **state) {
+    (void)state;
+    uint32_t lines[] = {'\t', '\n', 'a'};
+    assert_int_equal(sample_start(&(Vocabulary){lines, 3}), 1);
+    assert_int_equal(sample_start(&vocabulary), 0);
+}
+
+int main(void) {
+#define SAMPLE_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
+    const struct CMUnitTest tests[] = {
+        SAMPLE_TEST(frequencies), SAMPLE_TEST(likeliest),    SAMPLE_TEST(seeds),
+        SAMPLE_TEST(characters),  SAMPLE_TEST(output_fails), SAMPLE_TEST(start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
