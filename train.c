@@ -1,11 +1,13 @@
 /* The command line: verbs and options become calls into src/. The only place that prints an Error and exits. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/version.h"
 #include "lab/kernels.h"
@@ -83,14 +85,18 @@ static void print_results(const RunRecord *r) {
     print_file(r->directory, "attention.csv", "attention");
 }
 
+static TrainOptions train_options(const Arguments *a, const char *command_line, Progress *progress) {
+    return (TrainOptions){.threads = (size_t)a->threads,
+                          .out = a->out,
+                          .force = a->force,
+                          .command_line = command_line,
+                          .progress = progress};
+}
+
 static bool run_training(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config; /* large */
     Progress progress = progress_make(stderr, a->quiet);
-    const TrainOptions options = {.threads = (size_t)a->threads,
-                                  .out = a->out,
-                                  .force = a->force,
-                                  .command_line = command_line,
-                                  .progress = &progress};
+    const TrainOptions options = train_options(a, command_line, &progress);
     if (!config_load(&config, a->target, a->overrides, a->override_count, err)) return false;
     if (config.sweep_count)
         return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", a->target,
@@ -107,11 +113,7 @@ static bool run_training(const Arguments *a, const char *command_line, int *sign
 static bool run_sweep(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config;
     Progress progress = progress_make(stderr, a->quiet);
-    const TrainOptions options = {.threads = (size_t)a->threads,
-                                  .out = a->out,
-                                  .force = a->force,
-                                  .command_line = command_line,
-                                  .progress = &progress};
+    const TrainOptions options = train_options(a, command_line, &progress);
     return config_load(&config, a->target, a->overrides, a->override_count, err) &&
            (a->dry_run ? sweep_dry_run(&config, &options, stdout, err)
                        : sweep_run(&config, &options, stdout, signal, err));
@@ -314,11 +316,20 @@ static int finish_output(int status) {
     return fail(&err);
 }
 
+/* Without this the next file opened would take the number of a standard stream that is closed, and messages would end
+   up in metrics.csv. Opened for reading, so that writing to it still fails. */
+static void hold_standard_streams(void) {
+    int fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
+    if (fd > STDERR_FILENO) close(fd);
+}
+
 int main(int argc, char **argv) {
     Arguments arguments;
     const Verb *verb;
     Error err = {0};
     int caught = 0;
+    hold_standard_streams();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("sqrtdk %s\n", SQRTDK_VERSION);
         return finish_output(0);

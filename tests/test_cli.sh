@@ -1,13 +1,13 @@
 #!/bin/sh
 # The command line, as people meet it: what is refused, with which status and line; what is written where; signals, full
-# disks and pipes. Everything runs in a directory of its own, with models that train in less than a second.
+# disks and closed streams. Everything runs in a directory of its own, with a model that trains in less than a second.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset OPENBLAS_CORETYPE
+export OMP_NUM_THREADS=1 # the model is too small for more, and other tests may be running
 repository=$PWD train=$PWD/train
 tmp=$(mktemp -d) || exit 1
-said=$tmp/said # what commands print; beside the working directory, so that it is not taken for something they wrote
-mkdir "$tmp/work" "$tmp/full" "$said"
+said=$tmp/said # what commands print; beside the working directory, so that it is not taken for what they wrote
 running=
 clean_up() {
     [ -z "$running" ] || kill -KILL "$running" 2>/dev/null
@@ -16,6 +16,7 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
+mkdir "$said" "$tmp/full" "$tmp/work" && cd "$tmp/work" || exit 1
 passed=0 failed=0
 
 # check NAME EXPECTED CAME
@@ -27,54 +28,283 @@ check() {
         printf 'FAILED: %s\n  expected: %s\n  came: %s\n' "$1" "$2" "$3"
     fi
 }
-
-# check_match NAME PATTERN CAME: an extended regular expression that a line of CAME matches
+# check_match NAME PATTERN CAME: a line of CAME matches the extended regular expression
 check_match() {
-    if printf '%s\n' "$3" | grep -qE -e "$2"; then check "$1" "" ""; else check "$1" "/$2/" "$3"; fi
+    if printf '%s\n' "$3" | grep -qE -e "$2"; then check "$1" "" ""; else check "$1" "a match of /$2/" "$3"; fi
 }
+check_files() {
+    for file in "$@"; do check "$file" "is there" "$([ -s "$file" ] && echo is there || echo missing or empty)"; done
+}
+# Every file and directory with its checksum: two listings that are the same mean that nothing was written.
+listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
 
-check_file() { check "$1 is there and not empty" yes "$([ -s "$1" ] && echo yes || echo no)"; }
-
-# Every file and directory, with checksums: two that are the same mean that nothing was written.
-listing() { find . -exec ls -ld {} + | awk '{ print $1, $NF }' | sort && find . -type f -exec cksum {} + | sort; }
-
-# run COMMAND...: its status, and what it printed in $said/out and $said/err
+# run COMMAND...: $status, $name, and what it printed in $said/out and $said/err
 run() {
-    status=0
+    name=$(printf '%s ' "$@" | sed "s,$train,./train,") status=0
     "$@" >"$said/out" 2>"$said/err" </dev/null || status=$?
 }
-
-# fails STATUS PATTERN COMMAND...: ends with that status and exactly one line on stderr, which matches
-fails() {
-    want=$1 pattern=$2
-    shift 2
+# ends STATUS COMMAND...
+ends() {
+    want=$1
+    shift
     run "$@"
-    name=$(printf '%s ' "$@")
-    check "status of: $name" "$want" "$status ($(head -c 300 "$said/err"))" | sed 's/^/  /' >"$said/check"
-    [ "$status" = "$want" ] || cat "$said/check"
-    check "status of: $name" "$want" "$status" >/dev/null
-    check "lines on stderr of: $name" 1 "$(grep -c '' <"$said/err")"
-    check_match "message of: $name" "$pattern" "$(cat "$said/err")"
+    [ "$status" = "$want" ] || status="$status, saying: $(head -c 400 "$said/err")"
+    check "exit status of: $name" "$want" "$status"
 }
-
-# refuses STATUS PATTERN COMMAND...: and writes nothing
+# fails STATUS PATTERN COMMAND...: with exactly one line on stderr, which matches
+fails() {
+    pattern=$2 want=$1
+    shift 2
+    ends "$want" "$@"
+    check "lines on stderr of: $name" 1 "$(grep -c '' "$said/err")"
+    check_match "stderr of: $name" "$pattern" "$(cat "$said/err")"
+}
+# refuses STATUS PATTERN COMMAND...: and nothing is written
 refuses() {
     listing >"$said/before"
     fails "$@"
     listing >"$said/after"
-    check "what changed by: $name" "" "$(diff "$said/before" "$said/after" | grep '^[<>]')"
+    check "changed by: $name" "" "$(diff "$said/before" "$said/after" | grep '^[<>]')"
 }
-
-# refuses_config PATTERN CONFIG: of ./train bad.ini
+# refuses_config PATTERN CONFIG [STATUS]: trained with the tiny config's other keys
 refuses_config() {
-    printf '%b' "$2" >bad.ini
-    refuses 2 "$1" "$train" bad.ini
+    { cat tiny.ini; printf '%b\n' "$2"; } >bad.ini
+    refuses "${3:-2}" "$1" "$train" bad.ini
 }
+result_of() { sed -n 's/^.*"result": *"\([a-z]*\)".*$/\1/p' "$1/run.json"; }
 
-succeeds() {
-    run "$@"
-    check "status of: $(printf '%s ' "$@")" 0 "$status"
-    [ "$status" = 0 ] || cat "$said/err"
-}
+head -n 400 "$repository/data/sallow_reach.txt" >corpus.txt
+cat >tiny.ini <<'CONFIG'
+[data]
+corpus = corpus.txt
+[model]
+layers = 1
+heads = 2
+d_model = 32
+context = 16
+[train]
+steps = 20
+batch = 4
+[eval]
+every = 10
+[log]
+sample_tokens = 20
+CONFIG
+{ cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
-result_of() { sed -n 's/^.*"result": "\([a-z]*\)".*$/\1/p' "$1/run.json"; }
+# An OpenBLAS that does not know this processor is started again with a line that says so; that line is not the subject.
+again=$("$train" tiny.ini --dry-run 2>&1 >/dev/null | sed -n 's/^.*starting again with OPENBLAS_CORETYPE=//p')
+[ -z "$again" ] || export OPENBLAS_CORETYPE="$again"
+
+# --- help
+for words in --help --version --keys 'sweep --help' 'eval --help' 'sample --help' 'x.ini --help'; do
+    # shellcheck disable=SC2086 # a list of words
+    ends 0 "$train" $words
+    check "stderr of: $name" "" "$(cat "$said/err")"
+    check_match "stdout of: $name" . "$(cat "$said/out")"
+    [ "$words" = --keys ] || check "lines over 80 columns of: $name" "" "$(LC_ALL=C grep -E '^.{81}' "$said/out")"
+done
+"$train" --keys >"$said/keys"
+check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$repository/docs/config.md" | head -5)"
+
+# --- refused: the command line
+mkdir directory && echo "mine" >directory/mine.txt
+refuses 2 'usage: ./train CONFIG.ini' "$train"
+for verb in sweep eval sample; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+refuses 2 'directory' "$train" directory
+refuses 2 'cannot read .*missing.ini' "$train" missing.ini
+refuses 2 'did you mean tiny.ini' "$train" tiny
+refuses 2 'no option --treads' "$train" tiny.ini --treads 2
+refuses 2 'no option -x' "$train" tiny.ini -x
+refuses 2 'no option --prompt' "$train" tiny.ini --prompt a
+refuses 2 'no option --set' "$train" eval directory --set train.steps=1
+refuses 2 '--threads takes .* not "0"' "$train" tiny.ini --threads 0
+refuses 2 '--threads takes .* not "x"' "$train" tiny.ini --threads x
+refuses 2 '--threads takes .* not "2x"' "$train" tiny.ini --threads=2x
+refuses 2 '--threads needs a value' "$train" tiny.ini --threads
+refuses 2 '--set needs a value' "$train" tiny.ini --set
+refuses 2 '--out takes a directory' "$train" tiny.ini --out ''
+refuses 2 '--quiet takes no value' "$train" tiny.ini --quiet=yes
+refuses 2 'one argument too many: "sweep.ini"' "$train" tiny.ini sweep.ini
+refuses 2 'section.key=value' "$train" tiny.ini --set train.steps
+refuses 2 'did you mean train.steps' "$train" tiny.ini --set train.stepps=3
+refuses 2 'train.lr' "$train" tiny.ini --set lr=3
+
+# --- refused: the config
+refuses_config 'bad.ini:[0-9]+: .*sqrt_dk' '[attention]\nscale_divisor = sqrt'
+refuses_config 'bad.ini:[0-9]+: "nokey = 1"' '[train]\nnokey = 1'
+refuses_config 'bad.ini:[0-9]+: .*did you mean \[train\]' '[trian]\nlr = 1'
+refuses_config 'steps is given twice, in line 9 and in line [0-9]+' '[train]\nsteps = 3'
+refuses_config 'bad.ini:[0-9]+: .*neither' 'steps'
+refuses_config 'bad.ini has a \[sweep\] section: .*./train sweep bad.ini' '[sweep]\ntrain.seed = 1, 2'
+refuses_config 'log.attention_text has the character .~' '[log]\nattention_text = "a~b"'
+refuses 2 'heads' "$train" tiny.ini --set model.heads=0
+refuses 2 'heads = 3 .*does not divide' "$train" tiny.ini --set model.heads=3
+refuses 2 'd_model' "$train" tiny.ini --set model.d_model=1e9
+refuses 2 'd_model' "$train" tiny.ini --set model.d_model=1000000 --set model.layers=1000
+refuses 1 'need .* GB, and the machine has .* GB' "$train" tiny.ini --set model.d_model=65536 --set model.layers=1000
+refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini
+refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini --dry-run
+refuses 2 'train --set|the value "-1"' "$train" sweep sweep.ini --set sweep.train.lr=-1
+
+# --- refused: the corpus, also by a sweep, and by a --force that would have something to replace
+ends 0 "$train" tiny.ini --out ours --quiet
+head -c 5000 "$train" >binary && : >empty && printf 'short\n' >short
+for corpus in 'binary:not UTF-8 text: byte' 'empty:is empty' 'short:too short: 6 characters' 'missing:cannot read'; do
+    set -- --set data.corpus="${corpus%%:*}"
+    refuses 2 "the corpus ${corpus%%:*}.*|${corpus#*:}" "$train" tiny.ini "$@"
+    check_match "stderr of: $name" "${corpus#*:}" "$(cat "$said/err")"
+    refuses 2 "${corpus#*:}" "$train" tiny.ini "$@" --out ours --force
+    refuses 2 "${corpus#*:}" "$train" tiny.ini "$@" --dry-run
+    refuses 2 "${corpus#*:}" "$train" sweep sweep.ini "$@" --out ours --force
+done
+refuses 2 'cannot read the corpus directory|directory' "$train" tiny.ini --set data.corpus=directory
+
+# --- refused: where to write
+refuses 2 'directory exists' "$train" tiny.ini --out directory
+refuses 2 'ours exists' "$train" tiny.ini --out ours
+refuses 2 'ours exists' "$train" sweep sweep.ini --out ours
+refuses 2 'not a run of this program' "$train" tiny.ini --out directory --force
+refuses 2 'not a run of this program' "$train" sweep sweep.ini --out directory --force
+refuses 2 'not a run of this program' "$train" tiny.ini --out corpus.txt --force
+refuses 1 'cannot make the directory .*Not a directory' "$train" tiny.ini --out corpus.txt/run
+mkdir locked && chmod 555 locked && chmod 755 "$tmp"
+set -- env
+[ "$(id -u)" != 0 ] || set -- setpriv --reuid=65534 --regid=65534 --clear-groups
+if "$@" "$train" --version >/dev/null 2>&1; then
+    refuses 1 'cannot make the directory locked/run: Permission denied' "$@" "$train" tiny.ini --out locked/run
+    chmod 755 locked
+fi
+
+# --- refused: verbs that read a run
+cp -R ours cut && head -c 5000 ours/checkpoint/model.safetensors >cut/checkpoint/model.safetensors
+cp -R ours stub && printf 'abc' >stub/checkpoint/model.safetensors
+cp -R ours bare && rm bare/checkpoint/model.safetensors
+for verb in eval sample; do
+    refuses 2 'directory is not the directory of a run' "$train" "$verb" directory
+    refuses 2 'nowhere is not the directory of a run' "$train" "$verb" nowhere
+    refuses 2 'cut/checkpoint/model.safetensors' "$train" "$verb" cut
+    refuses 2 'stub/checkpoint/model.safetensors' "$train" "$verb" stub
+    refuses 2 'bare/checkpoint/model.safetensors' "$train" "$verb" bare
+done
+refuses 2 '--prompt has the character .~' "$train" sample ours --prompt 'a~b'
+refuses 2 '--prompt is not UTF-8' "$train" sample ours --prompt "$(printf 'a\377b')"
+refuses 2 '--temperature takes' "$train" sample ours --temperature -1
+refuses 2 '--temperature takes' "$train" sample ours --temperature nan
+refuses 2 '--top-k takes' "$train" sample ours --top-k 0
+refuses 2 '--tokens takes' "$train" sample ours --tokens -1
+refuses 2 '--seed takes' "$train" sample ours --seed 1.5
+for words in --help --keys 'eval ours' 'sample ours --tokens 9999'; do
+    # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
+    refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
+done
+
+# --- training: where it goes, and what it says
+ends 0 "$train" tiny.ini
+check_match "stdout of: $name" '^done after 20 steps' "$(cat "$said/out")"
+check_files runs/tiny/config.ini runs/tiny/vocab.json runs/tiny/metrics.csv runs/tiny/attention.csv runs/tiny/loss.png \
+    runs/tiny/samples.txt runs/tiny/attention/step000000_layer0.png runs/tiny/attention/step000020_layer0.png \
+    runs/tiny/checkpoint/model.safetensors runs/tiny/checkpoint/best.safetensors
+check "the result in runs/tiny/run.json" finished "$(result_of runs/tiny)"
+check "steps in runs/tiny/metrics.csv" "step 0 10 20 " "$(cut -d, -f1 runs/tiny/metrics.csv | tr '\n' ' ')"
+listing | grep runs/ >"$said/first"
+ends 0 "$train" tiny.ini --quiet
+check "stderr of: $name" "" "$(cat "$said/err")"
+check_files runs/tiny-2/run.json
+check "the first run, after a second of that name" "" "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" - )"
+check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.new*' -o -name '*~')"
+echo old >ours/old.txt
+ends 0 "$train" tiny.ini --out=ours --force --threads 2
+check "a file of the run that --force replaced" gone "$([ -e ours/old.txt ] && echo there || echo gone)"
+
+# --- the resolved config
+listing >"$said/before"
+ends 0 "$train" tiny.ini --dry-run --set model.layers=2 --set train.lr=.5 --set model.layers=3
+check "written by: $name" "" "$(listing | diff "$said/before" -)"
+check_match "the resolved config" '^layers = 3$' "$(cat "$said/out")"
+check_match "the resolved config" '^lr = 0.5$' "$(cat "$said/out")"
+cp "$said/out" again.ini
+ends 0 "$train" again.ini --dry-run
+check "a dry run of what a dry run printed" "" "$(diff again.ini "$said/out")"
+"$train" sweep sweep.ini --dry-run >again.ini
+ends 0 "$train" sweep again.ini --dry-run
+check "a dry run of what a sweep's dry run printed" "" "$(diff again.ini "$said/out")"
+check_match "a sweep's dry run" '^attention.scale_divisor = none, sqrt_dk$' "$(cat "$said/out")"
+ends 0 "$train" runs/tiny/config.ini --out repeated --quiet
+check "the losses of a run repeated from its config.ini" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
+    "$(cut -d, -f1,2,4-6 repeated/metrics.csv)"
+
+# --- reading a run
+ends 0 "$train" eval ours
+check "the loss of eval, and of the last row of metrics.csv" "$(tail -n 1 ours/metrics.csv | cut -d, -f6 | xargs printf '%.4f')" \
+    "$(sed -n 's/^validation loss \([0-9.]*\) nats.*/\1/p' "$said/out")"
+sample() { "$train" sample ours --tokens 200 --prompt 'The ' "$@"; }
+one=$(sample --seed 5) same=$(sample --seed 5) other=$(sample --seed 6)
+check "two samples of one seed" "$one" "$same"
+check "samples of two seeds" differ "$([ "$one" = "$other" ] && echo agree || echo differ)"
+check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1)"
+check "characters of a sample" 204 "$(printf '%s.' "$one" | wc -m | awk '{ print $1 - 1 }')"
+check "the prompt of a sample" 'The ' "$(printf '%.4s' "$one")"
+
+# --- a run that diverges; an arm that does
+set -- --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet
+fails 3 'diverged.* step [0-9]+' "$train" tiny.ini "$@" --out diverged
+check "the result in diverged/run.json" diverged "$(result_of diverged)"
+ends 0 "$train" sweep sweep.ini "$@" --out diverging
+check "arms that diverged" 2 "$(grep -c ',diverged,' diverging/summary.csv)"
+
+# --- a sweep
+ends 0 "$train" sweep sweep.ini --quiet
+check "stderr of: $name" "" "$(cat "$said/err")"
+check_files runs/sweep/loss.png runs/sweep/attention_compare.png runs/sweep/scale_divisor=none/run.json \
+    runs/sweep/scale_divisor=sqrt_dk/run.json
+check "arms in summary.csv" "arm scale_divisor=none scale_divisor=sqrt_dk " \
+    "$(cut -d, -f1 runs/sweep/summary.csv | tr '\n' ' ')"
+check "the arm sqrt_dk, and the same run by itself" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
+    "$(cut -d, -f1,2,4-6 runs/sweep/scale_divisor=sqrt_dk/metrics.csv)"
+
+# --- signals: saved, and said so
+for signal in INT:130 TERM:143; do
+    out=stopped-${signal%:*}
+    "$train" tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1 >"$said/out" 2>&1 &
+    running=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 5 ] 2>/dev/null && break
+        sleep 0.5
+    done
+    kill -"${signal%:*}" "$running"
+    wait "$running"
+    check "exit status of a run stopped by SIG${signal%:*}" "${signal#*:}" $?
+    running=
+    check "the result in $out/run.json" interrupted "$(result_of "$out")"
+    check_match "its last words" '^stopped after [0-9]+ steps' "$(cat "$said/out")"
+    check_files "$out/checkpoint/model.safetensors" "$out/loss.png"
+    ends 0 "$train" eval "$out"
+done
+
+# --- a full disk, at whichever file it strikes; a limit on files' sizes; standard streams that are closed
+for size in 8k 64k 160k; do
+    [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=$size none "$tmp/full" 2>/dev/null || break
+    fails 1 'cannot (write|make).*: No space left on device' "$train" tiny.ini --quiet --out "$tmp/full/run"
+    umount "$tmp/full"
+done
+# shellcheck disable=SC2016 # expanded by the inner shell
+fails 1 'cannot write.*: File too large' sh -c 'trap "" XFSZ; ulimit -f 16; "$@"' sh "$train" tiny.ini --quiet --out limited
+# shellcheck disable=SC2016
+ends 0 sh -c '"$@" 2>&-' sh "$train" tiny.ini --out closed
+check "metrics.csv with stderr closed" "$(cut -d, -f1,5 runs/tiny/metrics.csv)" "$(cut -d, -f1,5 closed/metrics.csv)"
+# shellcheck disable=SC2016
+fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" eval ours
+
+# --- OpenBLAS's kernels
+run "$train" tiny.ini --dry-run
+check "stderr of: $name" "" "$(cat "$said/err")"
+if grep -qs avx2 /proc/cpuinfo; then
+    OPENBLAS_CORETYPE=Prescott fails 0 'OPENBLAS_CORETYPE=Prescott' "$train" tiny.ini --dry-run
+    OPENBLAS_CORETYPE=Prescott ends 0 "$train" tiny.ini --out slow
+    check "lines that name the kernels" 1 "$(grep -c OPENBLAS_CORETYPE "$said/err")"
+    check_files slow/checkpoint/model.safetensors
+fi
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

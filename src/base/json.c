@@ -2,6 +2,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* jansson answers an allocation failure with NULL, and setting a NULL fails too: a null in its place would be a lie, so
    the failure is remembered until the text is asked for. */
@@ -14,7 +16,15 @@ static Json *made(Json *value) {
 
 Json *js_object(void) { return made(json_object()); }
 Json *js_array(void) { return made(json_array()); }
-Json *js_text(const char *utf8) { return made(json_string(utf8)); }
+Json *js_text(const char *text) {
+    Json *value = json_string(text);
+    char *ascii = value ? NULL : strdup(text);
+    for (char *c = ascii; c && *c; c++)
+        if ((unsigned char)*c >= 0x80) *c = '?';
+    if (ascii) value = json_string(ascii);
+    free(ascii);
+    return made(value);
+}
 Json *js_integer(int64_t value) { return made(json_integer(value)); }
 Json *js_number(double value) { return made(isfinite(value) ? json_real(value) : json_null()); }
 

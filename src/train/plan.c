@@ -95,9 +95,10 @@ bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus,
     fprintf(out, "  model     %zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:\n            %s parameters\n",
             s->L, s->L == 1 ? "" : "s", s->H, s->H == 1 ? "" : "s", s->C, s->D, s->T, parameters);
     announce_scores(out, plan, config, measured_std);
-    fprintf(out, "  training  %lld steps of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
-            (long long)config->train.steps, (long long)config->train.batch * (long long)config->train.accumulate, s->T,
-            plan->flops_per_step / 1e9, config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
+    fprintf(out, "  training  %lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
+            (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
+            (long long)config->train.batch * (long long)config->train.accumulate, s->T, plan->flops_per_step / 1e9,
+            config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
     announce_memory(out, plan);
     fprintf(out, "  machine   %zu thread%s on %s;\n            OpenBLAS core %s, %s build", threads,
             threads == 1 ? "" : "s", cpu, matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");

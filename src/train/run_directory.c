@@ -41,9 +41,11 @@ bool run_directory_check(const char *wanted, bool named, bool force, Error *err)
 bool run_directory_make(char *out, size_t capacity, const char *wanted, bool named, bool force, Error *err) {
     if (!run_directory_check(wanted, named, force, err)) return false;
     if (named && path_exists(wanted) && !directory_remove(wanted, err)) return false;
+    size_t name = strlen(wanted);
+    while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
     for (unsigned number = 1; number < 1000000; number++) {
-        int length =
-            number == 1 ? snprintf(out, capacity, "%s", wanted) : snprintf(out, capacity, "%s-%u", wanted, number);
+        int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
+                                 : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
         if (length < 0 || (size_t)length >= capacity)
             return error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
         if (!named && path_exists(out)) continue;

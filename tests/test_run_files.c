@@ -1,0 +1,211 @@
+/* What a run leaves in its directory, and that it can be opened again. */
+#include "training.h"
+
+#include <dirent.h>
+
+#include "base/json.h"
+#include "train/optimizer.h"
+#include "train/run_directory.h"
+#include "train/saved_run.h"
+
+static void every_file(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "config.ini", "vocab.json", "run.json", "metrics.csv", "attention.csv", "loss.png", "samples.txt",
+        "checkpoint/model.safetensors", "checkpoint/best.safetensors", "attention/step000000_layer0.png",
+        "attention/step000025_layer0.png", "attention/step000050_layer1.png", "attention/step000060_layer1.png",
+    };
+    CONFIGURE("model.layers=2");
+    train("run", 2);
+    assert_string_equal(record.directory, in("run"));
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        char path[256];
+        size_t size;
+        snprintf(path, sizeof path, "run/%s", names[n]);
+        const char *data = contents(in(path), &size);
+        assert_true(size > 10);
+        if (strstr(path, ".png")) assert_memory_equal(data, "\x89PNG\r\n\x1A\n", 8);
+    }
+    DIR *checkpoint = opendir(in("run/checkpoint")); /* no file is left over from writing */
+    size_t entries = 0;
+    assert_non_null(checkpoint);
+    for (struct dirent *e; (e = readdir(checkpoint)) != NULL;) entries += e->d_name[0] != '.';
+    closedir(checkpoint);
+    assert_int_equal(entries, 2);
+    size_t samples = 0;
+    for (const char *at = contents(in("run/samples.txt"), NULL); (at = strstr(at, "step")) != NULL; at++) samples++;
+    assert_int_equal(samples, 4);
+}
+
+static void metrics(void **state) {
+    (void)state;
+    static const double steps[] = {0, 7, 14, 20, 21, 28, 35, 40, 42, 49, 56, 60};
+    CONFIGURE("train.accumulate=2");
+    train("run", 1);
+    const Table *m = read_metrics("run");
+    assert_int_equal(m->rows, COUNT_OF(steps));
+    double best = INFINITY;
+    for (size_t i = 0; i < m->rows; i++) {
+        const double *row = m->at[i];
+        assert_close(row[STEP], steps[i], 0, "step of row %zu", i);
+        assert_close(row[TOKENS], steps[i] * 2 * 4 * 16, 0, "tokens of row %zu", i);
+        assert_close(row[LR], learning_rate(&config, (size_t)steps[i]), 1e-7 * row[LR], "lr of row %zu", i);
+        assert_true(row[SECONDS] >= 0 && (i == 0 || row[SECONDS] >= m->at[i - 1][SECONDS]));
+        assert_int_equal(isfinite(row[VAL_LOSS]) != 0, (int)steps[i] % 20 == 0);
+        assert_true(row[TRAIN_LOSS] > 0 && row[GRAD_NORM] > 0);
+        if (isfinite(row[VAL_LOSS])) best = fmin(best, row[VAL_LOSS]);
+    }
+    assert_int_equal(record.val_count, 4);
+    assert_int_equal(record.train_count, COUNT_OF(steps));
+    assert_int_equal(record.steps_done, 60);
+    assert_close(record.best_val_loss, best, 1e-6 * best, "best validation loss");
+}
+
+/* Rows at the start, at every step asked for, and at the end, in order; intervals that do not divide steps. */
+static void intervals(void **state) {
+    (void)state;
+    const struct { const char *eval, *log, *attention; size_t rows, evaluations, looks; } cases[] = {
+        {"eval.every=0", "log.every=1000", "log.attention_every=1000", 2, 2, 2},
+        {"eval.every=7", "log.every=4", "log.attention_every=13", 9, 4, 3}, /* 0 4 7 8 12 14 16 17 */
+        {"eval.every=1", "log.every=1", "log.attention_every=1", 18, 18, 18},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        char name[16], path[64];
+        snprintf(name, sizeof name, "run%zu", n);
+        snprintf(path, sizeof path, "%s/attention.csv", name);
+        CONFIGURE("train.steps=17", cases[n].eval, cases[n].log, cases[n].attention, "log.sample_tokens=0");
+        train(name, 1);
+        const Table *m = read_metrics(name);
+        const Table *a = read_table(in(path), "step,layer,head,score_std,score_max,entropy,max_weight");
+        size_t evaluations = 0, expected = n == 1 ? 8 : cases[n].rows;
+        for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][VAL_LOSS]) != 0;
+        assert_int_equal(m->rows, expected);
+        assert_int_equal(evaluations, cases[n].evaluations);
+        assert_int_equal(a->rows, cases[n].looks * 2);
+        assert_close(m->at[m->rows - 1][STEP], 17, 0, "last step");
+    }
+}
+
+static void attention_table(void **state) {
+    (void)state;
+    static const double steps[] = {0, 25, 50, 60};
+    CONFIGURE("model.layers=3");
+    train("run", 2);
+    const Table *a = read_table(in("run/attention.csv"), "step,layer,head,score_std,score_max,entropy,max_weight");
+    assert_int_equal(a->rows, COUNT_OF(steps) * 3 * 2);
+    for (size_t i = 0; i < a->rows; i++) {
+        const double *row = a->at[i];
+        assert_close(row[0], steps[i / 6], 0, "step of row %zu", i);
+        assert_close(row[1], i / 2 % 3, 0, "layer of row %zu", i);
+        assert_close(row[2], i % 2, 0, "head of row %zu", i);
+        assert_true(row[3] > 0 && row[4] > row[3] && row[5] > 0 && row[5] < 1 && row[6] > 1.0 / 16 && row[6] < 1);
+    }
+    assert_int_equal(record.looks, COUNT_OF(steps));
+    assert_close(record.last.heads[5].entropy, a->at[a->rows - 1][5], 1e-5, "entropy of the last look");
+    assert_close(record.first.heads[0].score_std, a->at[0][3], 1e-4, "score_std of the first look");
+}
+
+static void description(void **state) {
+    (void)state;
+    static const char *const texts[] = {"version", "command", "blas_core", "start", "end"};
+    static const char *const numbers[] = {"threads", "parameters", "vocabulary", "steps"};
+    CONFIGURE("attention.scale_divisor=none");
+    train("run", 2);
+    Json *run;
+    Error err = {0};
+    size_t size;
+    const char *text = contents(in("run/run.json"), &size);
+    assert_that(js_parse(text, size, "run.json", &run, &err), "%s", err.message);
+    for (size_t n = 0; n < COUNT_OF(texts); n++) assert_non_null(js_as_text(js_get(run, texts[n])));
+    for (size_t n = 0; n < COUNT_OF(numbers); n++) {
+        int64_t value = 0;
+        assert_true(js_as_integer(js_get(run, numbers[n]), &value) && value > 0);
+    }
+    assert_string_equal(js_as_text(js_get(run, "program")), "sqrtdk");
+    assert_string_equal(js_as_text(js_get(run, "result")), "finished");
+    assert_string_equal(js_as_text(js_get(run, "scale_divisor")), "none");
+    assert_non_null(strstr(text, "\"divisor\": 1"));
+    assert_non_null(strstr(text, "\"multiplier\": 1"));
+    js_free(run);
+    assert_true(run_directory_check(in("run"), true, true, &err)); /* --force knows it again */
+}
+
+/* Opened again, the run gives the very loss it wrote down last. */
+static void opened_again(void **state) {
+    (void)state;
+    static const char *const choices[][2] = {
+        {"model.norm=pre", "eval.batches=0"},
+        {"model.norm=post", "model.tie_embeddings=no"},
+        {"model.bias=no", "attention.scale_divisor=3.7"},
+    };
+    for (size_t n = 0; n < COUNT_OF(choices); n++) {
+        static SavedRun run;
+        Error err = {0};
+        char name[16], got[32], expected[32];
+        double loss = 0;
+        size_t characters;
+        bool complete = false;
+        snprintf(name, sizeof name, "run%zu", n);
+        CONFIGURE("train.steps=20", choices[n][0], choices[n][1]);
+        train(name, 1);
+        const Table *m = read_metrics(name);
+        for (size_t batch = 0; batch < 2; batch++) {
+            assert_that(saved_run_open(&run, in(name), batch * 7, 1, &err), "%s", err.message);
+            assert_that(saved_run_evaluate(&run, &loss, &characters, &complete, &err), "%s", err.message);
+            assert_true(complete);
+            assert_close(characters, 0.2 * 6000, 10, "characters");
+            assert_close(loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * loss, "loss of %s", name);
+            saved_run_close(&run);
+            if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */
+            snprintf(got, sizeof got, "%.7g", loss);
+            snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][VAL_LOSS]);
+            assert_string_equal(got, expected);
+        }
+    }
+}
+
+static void not_a_run(void **state) {
+    (void)state;
+    static SavedRun run;
+    static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/checkpoint/model.safetensors"};
+    Error err = {0};
+    double loss;
+    size_t characters;
+    bool complete;
+    CONFIGURE("train.steps=1");
+    train("run", 1);
+    assert_refused(saved_run_open(&run, in("missing"), 0, 1, &err), &err, in("missing"), "no directory");
+    saved_run_close(&run);
+    for (size_t n = 0; n < COUNT_OF(files); n++) {
+        size_t size;
+        const char *before = contents(in(files[n]), &size);
+        put_text(files[n], "[]");
+        assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, in(files[n]), "a damaged file");
+        saved_run_close(&run);
+        remove(in(files[n]));
+        assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, in("run"), "a missing file");
+        saved_run_close(&run);
+        put(files[n], before, size);
+    }
+    put_text("run/vocab.json", "[\"a\", \"b\"]"); /* another model's */
+    assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, "wte.weight", "a model of another vocabulary");
+    saved_run_close(&run);
+    remove(in("run/vocab.json"));
+    assert_false(saved_run_open(&run, in("run"), 0, 1, &err));
+    saved_run_close(&run);
+
+    train("again", 1);
+    assert_true(saved_run_open(&run, in("again"), 0, 1, &err));
+    put_text("corpus.txt", "quite another text, with Ω and more than enough of characters for one window and another, and so on and on and on");
+    assert_refused(saved_run_evaluate(&run, &loss, &characters, &complete, &err), &err, "vocab.json", "another corpus");
+    saved_run_close(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(every_file),      TRAINING_TEST(metrics),     TRAINING_TEST(intervals),
+        TRAINING_TEST(attention_table), TRAINING_TEST(description), TRAINING_TEST(opened_again),
+        TRAINING_TEST(not_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

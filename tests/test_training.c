@@ -1,0 +1,158 @@
+/* What training does: losses fall, results repeat to the bit, every choice of the config trains and changes something,
+   and what diverges says so. What a run leaves behind is tested in test_run_files.c. */
+#include "training.h"
+
+static double first_of(const Table *t, int column) { return t->at[0][column]; }
+static double last_of(const Table *t, int column) { return t->at[t->rows - 1][column]; }
+
+static void learns(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=150");
+    train("run", 2);
+    const Table *m = read_metrics("run");
+    double chance = log(20); /* about as many characters */
+    assert_close(first_of(m, VAL_LOSS), chance, 1, "loss at the start");
+    assert_that(last_of(m, VAL_LOSS) < first_of(m, VAL_LOSS) - 1, "validation from %g to %g", first_of(m, VAL_LOSS),
+                last_of(m, VAL_LOSS));
+    assert_true(last_of(m, TRAIN_LOSS) < first_of(m, TRAIN_LOSS) - 1);
+}
+
+/* A text of one sentence, over and over, is learned by heart. */
+static void overfits(void **state) {
+    (void)state;
+    char text[4000] = "";
+    while (strlen(text) < 3900) strcat(text, "a quick brown fox jumps over the lazy dog; ");
+    put_text("corpus.txt", text);
+    CONFIGURE("train.steps=250", "train.batch=8", "train.weight_decay=0", "model.init=gpt2");
+    train("run", 1);
+    const Table *m = read_metrics("run");
+    assert_that(last_of(m, VAL_LOSS) < 0.1, "validation loss %g", last_of(m, VAL_LOSS)); /* the first characters of a window are a guess */
+}
+
+static void repeats_to_the_bit(void **state) {
+    (void)state;
+    const struct { size_t threads; const char *runs[2]; } cases[] = {
+        {1, {"a1", "b1"}}, {2, {"a2", "b2"}}, {8, {"a8", "b8"}},
+    };
+    CONFIGURE("model.dropout=0.1", "train.batch=5", "log.attention_every=0");
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        for (size_t i = 0; i < 2; i++) train(cases[n].runs[i], cases[n].threads);
+        assert_that(same_parameters(cases[n].runs[0], cases[n].runs[1]), "%zu threads", cases[n].threads);
+        const Table *a = read_metrics("a1"), *b = read_metrics(cases[n].runs[0]);
+        assert_int_equal(a->rows, b->rows);
+        for (size_t i = 0; i < a->rows; i++)
+            assert_close(b->at[i][TRAIN_LOSS], a->at[i][TRAIN_LOSS], 1e-3, "row %zu by %zu threads", i, cases[n].threads);
+    }
+    CONFIGURE("model.dropout=0.1", "train.batch=5", "train.seed=2", "log.attention_every=0");
+    train("other", 1);
+    assert_false(same_parameters("a1", "other"));
+}
+
+/* How often one looks and what one draws change nothing of what is learned. */
+static void looking_changes_nothing(void **state) {
+    (void)state;
+    CONFIGURE("model.dropout=0.2", "train.steps=20");
+    train("a", 2);
+    CONFIGURE("model.dropout=0.2", "train.steps=20", "eval.every=3", "log.every=1", "log.attention_every=4",
+              "log.sample_tokens=50", "log.checkpoint_every=2", "eval.batches=2", "log.attention_text=the keys");
+    train("b", 2);
+    assert_true(same_parameters("a", "b"));
+}
+
+/* Each choice trains, and is another run than the plain one. */
+static void every_choice(void **state) {
+    (void)state;
+    static const char *const choices[][3] = {
+        {"model.dropout=0.2"}, {"train.accumulate=3"}, {"train.optimizer=sgd", "train.lr=0.1"}, {"model.activation=relu"},
+        {"model.norm=post"}, {"model.tie_embeddings=no"}, {"model.bias=no"}, {"model.init=xavier"}, {"model.init=torch"},
+        {"model.init=gpt2"}, {"model.d_k=5"}, {"model.d_ff=7"}, {"attention.scale_divisor=none"},
+        {"attention.scale_divisor=dk"}, {"attention.scale_divisor=2.5"}, {"train.grad_clip=0"}, {"train.weight_decay=0"},
+        {"train.optimizer=sgd", "train.momentum=0", "train.lr=0.3"}, {"model.layers=3", "model.norm=post"},
+        {"model.norm=post", "model.dropout=0.1", "model.tie_embeddings=no"}, {"train.batch=1"},
+    };
+    CONFIGURE("log.attention_every=0");
+    train("plain", 1);
+    for (size_t n = 0; n < COUNT_OF(choices); n++) {
+        char name[32];
+        const char *const *c = choices[n];
+        snprintf(name, sizeof name, "run%zu", n);
+        const char *const overrides[] = {"log.attention_every=0", c[0], c[1] ? c[1] : c[0], c[2] ? c[2] : c[0], NULL};
+        configure(overrides);
+        train(name, 1);
+        const Table *m = read_metrics(name);
+        assert_that(last_of(m, VAL_LOSS) < first_of(m, VAL_LOSS) - 0.3, "%s %s: from %g to %g", c[0], c[1] ? c[1] : "",
+                    first_of(m, VAL_LOSS), last_of(m, VAL_LOSS));
+        assert_that(!same_parameters("plain", name), "%s changes nothing", c[0]);
+        for (size_t i = 0; i < m->rows; i++) assert_true(isfinite(m->at[i][TRAIN_LOSS]) && m->at[i][GRAD_NORM] > 0);
+    }
+}
+
+/* Two batches of four make the step that one of eight makes: windows are drawn one after the other. */
+static void accumulation(void **state) {
+    (void)state;
+    CONFIGURE("train.batch=8", "log.every=1", "train.steps=30");
+    train("eight", 1);
+    CONFIGURE("train.batch=4", "train.accumulate=2", "log.every=1", "train.steps=30");
+    train("four", 1);
+    const Table *a = read_metrics("eight"), *b = read_metrics("four");
+    assert_int_equal(a->rows, b->rows);
+    for (size_t i = 0; i < a->rows; i++) {
+        double bar = i == 0 ? 1e-5 : 2e-3; /* rounding grows from step to step */
+        assert_close(b->at[i][TOKENS], a->at[i][TOKENS], 0, "tokens in row %zu", i);
+        assert_close(b->at[i][TRAIN_LOSS], a->at[i][TRAIN_LOSS], bar, "loss in row %zu", i);
+        assert_close(b->at[i][GRAD_NORM], a->at[i][GRAD_NORM], bar * 10 * a->at[i][GRAD_NORM], "norm in row %zu", i);
+    }
+}
+
+static void diverges(void **state) {
+    (void)state;
+    const char *const everys[] = {"eval.every=0", "eval.every=1"};
+    for (size_t n = 0; n < COUNT_OF(everys); n++) {
+        Error err = {0};
+        int step = -1;
+        CONFIGURE("train.optimizer=sgd", "train.lr=1e6", "train.warmup=0", everys[n]);
+        assert_false(try_training(n ? "b" : "a", 1, &err));
+        assert_that(err.status == STATUS_DIVERGED, "status %d: %s", (int)err.status, err.message);
+        const char *place = strstr(err.message, "step ");
+        assert_non_null(place);
+        assert_int_equal(sscanf(place, "step %d", &step), 1);
+        assert_true(step > 0 && step < 60);
+        assert_that(strstr(err.message, ".weight") || strstr(err.message, ".bias") || strstr(err.message, "validation"),
+                    "no tensor in: %s", err.message);
+        assert_null(strchr(err.message, '\n'));
+        const char *run = contents(in(n ? "b/run.json" : "a/run.json"), NULL);
+        assert_true(strstr(run, "\"diverged\"") && strstr(run, "\"error\""));
+        read_metrics(n ? "b" : "a"); /* whole lines */
+        assert_true(path_exists(in(n ? "b/loss.png" : "a/loss.png")));
+    }
+}
+
+/* Bad input is refused before anything is written. */
+static void refused(void **state) {
+    (void)state;
+    Error err = {0};
+    CONFIGURE("model.context=2000");
+    assert_refused(try_training("run", 1, &err), &err, "too short", "a corpus of less than a window");
+    CONFIGURE("log.attention_text=Ω");
+    assert_refused(try_training("run", 1, &err), &err, "U+03A9", "a character the corpus lacks");
+    CONFIGURE("log.attention_text=the keys and queries");
+    assert_refused(try_training("run", 1, &err), &err, "16", "a text longer than the context");
+    CONFIGURE("data.corpus=/nowhere/at/all");
+    assert_refused(try_training("run", 1, &err), &err, "/nowhere/at/all", "a missing corpus");
+    assert_false(path_exists(in("run")));
+    CONFIGURE("train.steps=1");
+    assert_int_equal(directory_make(in("run"), true, &err), true);
+    assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
+    train(NULL, 1); /* log.out: the next free name */
+    assert_string_equal(record.directory, in("run-2"));
+    assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(learns),       TRAINING_TEST(overfits),     TRAINING_TEST(repeats_to_the_bit),
+        TRAINING_TEST(looking_changes_nothing), TRAINING_TEST(every_choice), TRAINING_TEST(accumulation),
+        TRAINING_TEST(diverges),     TRAINING_TEST(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

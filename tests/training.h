@@ -1,0 +1,106 @@
+/* A tiny run, for the tests that look at what training does and at what it leaves behind. */
+#ifndef SQRTDK_TESTS_TRAINING_H
+#define SQRTDK_TESTS_TRAINING_H
+
+#include "temporary.h"
+
+#include "train/trainer.h"
+
+static Config config;
+static RunRecord record;
+
+static inline int training_leave(void **state) {
+    record_free(&record);
+    return temporary_leave(state);
+}
+#define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, training_leave)
+
+/* 6000 characters of sentences put together at random: a model can learn their words soon and their order never. */
+static inline const char *make_corpus(void) {
+    static const char *const words[] = {"the ", "keys ", "and ", "queries ", "of ", "one ", "head ", "answer ", "softly.\n", "naïve "};
+    char text[6400] = "";
+    Rng rng = rng_make(1, RNG_SAMPLE, 0);
+    size_t size = 0;
+    for (uint64_t i = 0; size < 6000; i++)
+        size += (size_t)sprintf(text + size, "%s", words[rng_below(&rng, i, COUNT_OF(words))]);
+    return put("corpus.txt", text, size);
+}
+
+/* The config of a tiny run with some keys set ("section.key=value"). */
+#define CONFIGURE(...) configure((const char *const[]){__VA_ARGS__, NULL})
+static inline void configure(const char *const *overrides) {
+    char text[2048];
+    size_t count = 0;
+    Error err = {0};
+    while (overrides[count]) count++;
+    snprintf(text, sizeof text,
+             "[data]\ncorpus = %s\nval_fraction = 0.2\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 16\n"
+             "[train]\nsteps = 60\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 20\n"
+             "[log]\nout = %s\nsample_tokens = 20\nattention_every = 25\nevery = 7\n",
+             path_exists(in("corpus.txt")) ? in("corpus.txt") : make_corpus(), in("run"));
+    bool done = config_load(&config, put_text("tiny.ini", text), overrides, count, &err);
+    assert_that(done, "%s", err.message);
+}
+
+static inline bool try_training(const char *name, size_t threads, Error *err) {
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.threads = threads, .out = name ? in(name) : NULL,
+                                  .command_line = "./train tiny.ini", .progress = &progress};
+    record_free(&record);
+    return train_run(&config, &options, &record, err);
+}
+static inline void train(const char *name, size_t threads) {
+    Error err = {0};
+    bool done = try_training(name, threads, &err);
+    assert_that(done, "%s: %s", name, err.message);
+}
+
+/* A table of numbers; NaN where a field is empty. */
+enum { COLUMNS_MAX = 8, ROWS_MAX = 400 };
+typedef struct {
+    size_t columns, rows;
+    double at[ROWS_MAX][COLUMNS_MAX];
+} Table;
+
+/* Every row must have as many columns as the header, which must be as given. */
+static inline const Table *read_table(const char *path, const char *header) {
+    Table *table = kept(calloc(1, sizeof *table));
+    char *rest = contents(path, NULL), *line = strsep(&rest, "\n");
+    assert_string_equal(line, header);
+    for (const char *c = header; (c = strchr(c, ',')) != NULL; c++) table->columns++;
+    table->columns++;
+    while ((line = strsep(&rest, "\n")) != NULL && rest != NULL) {
+        size_t column = 0;
+        for (char *field; (field = strsep(&line, ",")) != NULL; column++) {
+            char *end;
+            assert_true(column < table->columns && table->rows < ROWS_MAX);
+            table->at[table->rows][column] = *field ? strtod(field, &end) : NAN;
+            if (*field) assert_int_equal(*end, 0);
+        }
+        assert_int_equal(column, table->columns);
+        table->rows++;
+    }
+    assert_string_equal(line, ""); /* the last line is complete */
+    return table;
+}
+
+enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM };
+static inline const Table *read_metrics(const char *run) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/metrics.csv", run);
+    return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm");
+}
+
+/* The bytes of a run's last parameters. */
+static inline const char *parameters_of(const char *run, size_t *size) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/checkpoint/model.safetensors", run);
+    return contents(in(path), size);
+}
+static inline bool same_parameters(const char *a, const char *b) {
+    size_t size_a, size_b;
+    const char *x = parameters_of(a, &size_a), *y = parameters_of(b, &size_b);
+    return size_a == size_b && memcmp(x, y, size_a) == 0;
+}
+
+#endif
