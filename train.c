@@ -45,7 +45,7 @@ static const struct {
     const char *help;
 } OPTIONS[] = {
     {'s', "--set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated"},
-    {'o', "--out", "DIR", "where the results go (default: log.out, or the next free name)"},
+    {'o', "--out", "DIR", "where results go (default: log.out, or the next free name)"},
     {'t', "--threads", "N", "threads (default: one for each processor)"},
     {'d', "--dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop"},
     {'f', "--force", NULL, "with --out: replace a run that is there"},
@@ -186,7 +186,7 @@ static void print_options(const Verb *verb) {
 static void print_verb_help(const Verb *verb) {
     static const char *const what[VERB_COUNT] = {
         "Trains a model and draws what it learned.",
-        "Trains every combination of the config's [sweep] section and draws them together.",
+        "Trains every combination of a config's [sweep] section and draws them together.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
     };
@@ -266,7 +266,7 @@ static bool parse_option(Arguments *a, const Verb *verb, char **argv, int argc, 
         if (OPTIONS[o].value && !equals && *i + 1 >= argc)
             return error_set(err, STATUS_USAGE, "%s needs a value: %s %s", OPTIONS[o].name, OPTIONS[o].name,
                              OPTIONS[o].value);
-        return set_option(a, o, !OPTIONS[o].value ? NULL : equals ? equals + 1 : argv[++*i], err);
+        return set_option(a, o, !OPTIONS[o].value ? "" : equals ? equals + 1 : argv[++*i], err);
     }
     return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s%s%s --help lists them", word, "./train",
                      verb->name ? " " : "", verb->name ? verb->name : "");

@@ -1,5 +1,5 @@
-/* train/safetensors: what is saved is what is loaded, bit for bit, in a file that other programs read; and whatever else
-   a file may hold is refused by name, the parameters left as they were. */
+/* train/safetensors: what is saved is what is loaded, bit for bit, in a file that other programs read; and whatever
+   else a file may hold is refused by name, the parameters left as they were. */
 #include "temporary.h"
 
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "train/safetensors.h"
 
-static const ModelShape SMALL = {.T = 4, .C = 6, .H = 2, .D = 2, .F = 8, .V = 5, .L = 1, .pre_norm = true, .bias = true,
-                                 .tied = true};
+static const ModelShape SMALL = {
+    .T = 4, .C = 6, .H = 2, .D = 2, .F = 8, .V = 5, .L = 1, .pre_norm = true, .bias = true, .tied = true};
 
 /* A saved checkpoint of SMALL, in memory, and what may be made of it. */
 static struct {
@@ -67,7 +67,8 @@ static void refuse(const char *path, const char *word, const char *what) {
     assert_untouched();
 }
 
-static const char *put_parts(uint64_t length, const char *header, size_t header_size, const char *data, size_t data_size) {
+static const char *put_parts(uint64_t length, const char *header, size_t header_size, const char *data,
+                             size_t data_size) {
     char *file = kept(malloc(8 + header_size + data_size));
     memcpy(file, &length, 8);
     memcpy(file + 8, header, header_size);
@@ -115,12 +116,26 @@ static void round_trip(void **state) {
 /* Another program's view of the file: GPT-2's names and shapes, offsets without gaps, the numbers where they say. */
 static void file_layout(void **state) {
     (void)state;
-    const struct { const char *name; int64_t rows, columns; } expected[] = {
-        {"wte.weight", 5, 6}, {"wpe.weight", 4, 6}, {"h.0.ln_1.weight", 6, 0}, {"h.0.ln_1.bias", 6, 0},
-        {"h.0.attn.c_attn.weight", 6, 12}, {"h.0.attn.c_attn.bias", 12, 0}, {"h.0.attn.c_proj.weight", 4, 6},
-        {"h.0.attn.c_proj.bias", 6, 0}, {"h.0.ln_2.weight", 6, 0}, {"h.0.ln_2.bias", 6, 0},
-        {"h.0.mlp.c_fc.weight", 6, 8}, {"h.0.mlp.c_fc.bias", 8, 0}, {"h.0.mlp.c_proj.weight", 8, 6},
-        {"h.0.mlp.c_proj.bias", 6, 0}, {"ln_f.weight", 6, 0}, {"ln_f.bias", 6, 0},
+    const struct {
+        const char *name;
+        int64_t rows, columns;
+    } expected[] = {
+        {"wte.weight", 5, 6},
+        {"wpe.weight", 4, 6},
+        {"h.0.ln_1.weight", 6, 0},
+        {"h.0.ln_1.bias", 6, 0},
+        {"h.0.attn.c_attn.weight", 6, 12},
+        {"h.0.attn.c_attn.bias", 12, 0},
+        {"h.0.attn.c_proj.weight", 4, 6},
+        {"h.0.attn.c_proj.bias", 6, 0},
+        {"h.0.ln_2.weight", 6, 0},
+        {"h.0.ln_2.bias", 6, 0},
+        {"h.0.mlp.c_fc.weight", 6, 8},
+        {"h.0.mlp.c_fc.bias", 8, 0},
+        {"h.0.mlp.c_proj.weight", 8, 6},
+        {"h.0.mlp.c_proj.bias", 6, 0},
+        {"ln_f.weight", 6, 0},
+        {"ln_f.bias", 6, 0},
     };
     Json *header;
     Error err = {0};
@@ -133,7 +148,7 @@ static void file_layout(void **state) {
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
         const Json *entry = js_get(header, expected[i].name), *shape = js_get(entry, "shape");
         const Json *offsets = js_get(entry, "data_offsets");
-        int64_t size[2] = {0, 0}, from, to;
+        int64_t size[2] = {0, 0}, from = -1, to = -1;
         assert_that(entry != NULL, "%s", expected[i].name);
         assert_string_equal(js_as_text(js_get(entry, "dtype")), "F32");
         assert_int_equal(js_array_size(shape), expected[i].columns ? 2 : 1);
@@ -161,8 +176,9 @@ static void other_writers(void **state) {
         const Tensor *t = &c.table.items[i];
         char shape[64];
         snprintf(shape, sizeof shape, t->dimensions == 2 ? "%zu, %zu" : "%zu", t->size[0], t->size[1]);
-        sprintf(header + strlen(header), "%s\n\"%s\": {\"data_offsets\": [%zu, %zu], \"shape\": [%s], \"dtype\": \"F32\"}",
-                at ? "," : "", t->name, at, at + t->count * 4, shape);
+        sprintf(header + strlen(header),
+                "%s\n\"%s\": {\"data_offsets\": [%zu, %zu], \"shape\": [%s], \"dtype\": \"F32\"}", at ? "," : "",
+                t->name, at, at + t->count * 4, shape);
         memcpy(data + at, c.saved + t->offset, t->count * 4);
         at += t->count * 4;
     }
@@ -170,7 +186,8 @@ static void other_writers(void **state) {
     const char *path = put_parts(strlen(header), header, strlen(header), data, at);
     assert_that(safetensors_load(path, &c.table, c.flat, &err), "%s", err.message);
     for (size_t i = 0; i < c.table.count; i++)
-        assert_memory_equal(c.flat + c.table.items[i].offset, c.saved + c.table.items[i].offset, c.table.items[i].count * 4);
+        assert_memory_equal(c.flat + c.table.items[i].offset, c.saved + c.table.items[i].offset,
+                            c.table.items[i].count * 4);
 }
 
 static void headers_refused(void **state) {
@@ -205,9 +222,19 @@ static void headers_refused(void **state) {
 static void offsets_refused(void **state) {
     (void)state;
     /* wte is 0..120, wpe 120..216, ln_1.weight 216..240, ln_1.bias 240..264. */
-    const char *const bad[] = {"[120,215]", "[120,220]", "[216,120]", "[-1,95]", "[120]", "[120,216,0]", "[]", "96",
-                               "[120.0,216.0]", "[4294967416,4294967512]", "[9223372036854775711,9223372036854775807]",
-                               "[-9223372036854775808,-9223372036854775712]", "[\"120\",\"216\"]"};
+    const char *const bad[] = {"[120,215]",
+                               "[120,220]",
+                               "[216,120]",
+                               "[-1,95]",
+                               "[120]",
+                               "[120,216,0]",
+                               "[]",
+                               "96",
+                               "[120.0,216.0]",
+                               "[4294967416,4294967512]",
+                               "[9223372036854775711,9223372036854775807]",
+                               "[-9223372036854775808,-9223372036854775712]",
+                               "[\"120\",\"216\"]"};
     for (size_t n = 0; n < COUNT_OF(bad); n++) refuse_header(changed("wpe.weight", "[120,216]", bad[n]), "wpe.weight");
     refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[216,240]"), "overlap");
     refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[236,260]"), "h.0.ln_1.weight");
@@ -220,7 +247,8 @@ static void offsets_refused(void **state) {
     memcpy(longer, c.data, c.data_size);
     refuse(put_parts(strlen(gap), gap, strlen(gap), longer, c.data_size + 4), "bytes", "a gap");
     for (size_t more = 1; more <= 4; more++)
-        refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes", "bytes behind the last");
+        refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes",
+               "bytes behind the last");
 }
 
 static void cut_short(void **state) {
@@ -232,8 +260,9 @@ static void cut_short(void **state) {
         assert_int_equal(truncate(path, (off_t)size), 0);
         refuse(path, "", "a truncated file");
     }
-    const uint64_t lengths[] = {c.size - 7, c.size, 100u << 20, (100u << 20) + 1, 1ull << 32, 1ull << 63, UINT64_MAX,
-                                UINT64_MAX - 7, 0, 1, c.header_size - 1, c.header_size + 1};
+    const uint64_t lengths[] = {c.size - 7, c.size,     100u << 20,        (100u << 20) + 1,
+                                1ull << 32, 1ull << 63, UINT64_MAX,        UINT64_MAX - 7,
+                                0,          1,          c.header_size - 1, c.header_size + 1};
     for (size_t n = 0; n < COUNT_OF(lengths); n++)
         if (lengths[n] != c.header_size - 1 || c.header[c.header_size - 1] != ' ')
             refuse(put_parts(lengths[n], c.header, c.header_size, c.data, c.data_size), "", "another header length");
@@ -286,7 +315,7 @@ static void saving_fails(void **state) {
 int main(void) {
 #define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
     const struct CMUnitTest tests[] = {
-        CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout), CHECKPOINT_TEST(other_writers),
+        CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers),
         CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),
         CHECKPOINT_TEST(mutated),         CHECKPOINT_TEST(saving_fails),
     };

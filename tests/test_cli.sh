@@ -127,7 +127,7 @@ refuses 2 '--out takes a directory' "$train" tiny.ini --out ''
 refuses 2 '--quiet takes no value' "$train" tiny.ini --quiet=yes
 refuses 2 'one argument too many: "sweep.ini"' "$train" tiny.ini sweep.ini
 refuses 2 'section.key=value' "$train" tiny.ini --set train.steps
-refuses 2 'did you mean train.steps' "$train" tiny.ini --set train.stepps=3
+refuses 2 'did you mean steps' "$train" tiny.ini --set train.stepps=3
 refuses 2 'train.lr' "$train" tiny.ini --set lr=3
 
 # --- refused: the config
@@ -145,20 +145,19 @@ refuses 2 'd_model' "$train" tiny.ini --set model.d_model=1000000 --set model.la
 refuses 1 'need .* GB, and the machine has .* GB' "$train" tiny.ini --set model.d_model=65536 --set model.layers=1000
 refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini
 refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini --dry-run
-refuses 2 'train --set|the value "-1"' "$train" sweep sweep.ini --set sweep.train.lr=-1
+refuses 2 'sweep.train.lr=-1: the value "-1"' "$train" sweep sweep.ini --set sweep.train.lr=-1
 
 # --- refused: the corpus, also by a sweep, and by a --force that would have something to replace
 ends 0 "$train" tiny.ini --out ours --quiet
 head -c 5000 "$train" >binary && : >empty && printf 'short\n' >short
 for corpus in 'binary:not UTF-8 text: byte' 'empty:is empty' 'short:too short: 6 characters' 'missing:cannot read'; do
     set -- --set data.corpus="${corpus%%:*}"
-    refuses 2 "the corpus ${corpus%%:*}.*|${corpus#*:}" "$train" tiny.ini "$@"
-    check_match "stderr of: $name" "${corpus#*:}" "$(cat "$said/err")"
+    refuses 2 "the corpus ${corpus%%:*}" "$train" tiny.ini "$@"
     refuses 2 "${corpus#*:}" "$train" tiny.ini "$@" --out ours --force
     refuses 2 "${corpus#*:}" "$train" tiny.ini "$@" --dry-run
     refuses 2 "${corpus#*:}" "$train" sweep sweep.ini "$@" --out ours --force
 done
-refuses 2 'cannot read the corpus directory|directory' "$train" tiny.ini --set data.corpus=directory
+refuses 2 'the corpus directory' "$train" tiny.ini --set data.corpus=directory
 
 # --- refused: where to write
 refuses 2 'directory exists' "$train" tiny.ini --out directory
@@ -167,7 +166,7 @@ refuses 2 'ours exists' "$train" sweep sweep.ini --out ours
 refuses 2 'not a run of this program' "$train" tiny.ini --out directory --force
 refuses 2 'not a run of this program' "$train" sweep sweep.ini --out directory --force
 refuses 2 'not a run of this program' "$train" tiny.ini --out corpus.txt --force
-refuses 1 'cannot make the directory .*Not a directory' "$train" tiny.ini --out corpus.txt/run
+refuses 1 'cannot make the directory corpus.txt' "$train" tiny.ini --out corpus.txt/run
 mkdir locked && chmod 555 locked && chmod 755 "$tmp"
 set -- env
 [ "$(id -u)" != 0 ] || set -- setpriv --reuid=65534 --regid=65534 --clear-groups
@@ -211,7 +210,8 @@ listing | grep runs/ >"$said/first"
 ends 0 "$train" tiny.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_files runs/tiny-2/run.json
-check "the first run, after a second of that name" "" "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" - )"
+check "the first run, after a second of that name" "" \
+    "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" -)"
 check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.new*' -o -name '*~')"
 echo old >ours/old.txt
 ends 0 "$train" tiny.ini --out=ours --force --threads 2
@@ -236,7 +236,8 @@ check "the losses of a run repeated from its config.ini" "$(cut -d, -f1,2,4-6 ru
 
 # --- reading a run
 ends 0 "$train" eval ours
-check "the loss of eval, and of the last row of metrics.csv" "$(tail -n 1 ours/metrics.csv | cut -d, -f6 | xargs printf '%.4f')" \
+check "the loss of eval, and of the last row of metrics.csv" \
+    "$(tail -n 1 ours/metrics.csv | awk -F, '{ printf "%.4f", $6 }')" \
     "$(sed -n 's/^validation loss \([0-9.]*\) nats.*/\1/p' "$said/out")"
 sample() { "$train" sample ours --tokens 200 --prompt 'The ' "$@"; }
 one=$(sample --seed 5) same=$(sample --seed 5) other=$(sample --seed 6)
@@ -284,7 +285,7 @@ done
 
 # --- a full disk, at whichever file it strikes; a limit on files' sizes; standard streams that are closed
 for size in 8k 64k 160k; do
-    [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=$size none "$tmp/full" 2>/dev/null || break
+    mount -t tmpfs -o size=$size none "$tmp/full" 2>/dev/null || break # only root can
     fails 1 'cannot (write|make).*: No space left on device' "$train" tiny.ini --quiet --out "$tmp/full/run"
     umount "$tmp/full"
 done
@@ -300,8 +301,8 @@ fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" eval ours
 run "$train" tiny.ini --dry-run
 check "stderr of: $name" "" "$(cat "$said/err")"
 if grep -qs avx2 /proc/cpuinfo; then
-    OPENBLAS_CORETYPE=Prescott fails 0 'OPENBLAS_CORETYPE=Prescott' "$train" tiny.ini --dry-run
-    OPENBLAS_CORETYPE=Prescott ends 0 "$train" tiny.ini --out slow
+    fails 0 'OPENBLAS_CORETYPE=Prescott is set' env OPENBLAS_CORETYPE=Prescott "$train" tiny.ini --dry-run
+    ends 0 env OPENBLAS_CORETYPE=Prescott "$train" tiny.ini --out slow
     check "lines that name the kernels" 1 "$(grep -c OPENBLAS_CORETYPE "$said/err")"
     check_files slow/checkpoint/model.safetensors
 fi

@@ -7,7 +7,8 @@
 #include "base/json.h"
 #include "data/corpus.h"
 
-static const char MULTILINGUAL[] = "Ünïcødé: λόγος, Привет, 漢字 かな 한국어, עברית العربية \xF0\x9F\x8E\x89\xF0\x9D\x92\xB3\xF4\x8F\xBF\xBF\n\t\"\\/\x7F\x01\xE2\x80\xA8";
+static const char MULTILINGUAL[] =
+    "Ünïcødé: λόγος, Привет, 漢字 かな 한국어, עברית العربية \xF0\x9F\x8E\x89\xF0\x9D\x92\xB3\xF4\x8F\xBF\xBF\n\t\"\\/\x7F\x01\xE2\x80\xA8";
 
 /* Every code point, against glibc's iconv; every beginning of its bytes alone is refused. */
 static void utf8_of_every_code_point(void **state) {
@@ -50,11 +51,12 @@ static size_t table_3_7(const unsigned char *b, size_t size) {
     return 0;
 }
 
-/* Overlong forms, surrogates, beyond U+10FFFF, lone and missing continuations: every three bytes, and every two with the
-   bytes next to each border behind them. */
+/* Overlong forms, surrogates, beyond U+10FFFF, lone and missing continuations: every three bytes, and every two with
+   the bytes next to each border behind them. */
 static void utf8_of_every_malformed_kind(void **state) {
     (void)state;
-    static const unsigned char borders[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xED, 0xF4, 0xFF};
+    static const unsigned char borders[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F,
+                                            0xA0, 0xBF, 0xC0, 0xED, 0xF4, 0xFF};
     uint32_t c;
     for (uint32_t n = 0; n < 1u << 24; n++) {
         const unsigned char b[4] = {(unsigned char)(n >> 16), (unsigned char)(n >> 8), (unsigned char)n};
@@ -159,9 +161,26 @@ static void vocabulary_file(void **state) {
 static void vocabulary_file_refused(void **state) {
     (void)state;
     const char *const texts[] = {
-        "", " ", "{\"a\": 1}", "\"abc\"", "12", "null", "[]", "[\"ab\"]", "[\"a\", 1]", "[\"b\", \"a\"]",
-        "[\"a\", \"a\"]", "[\"a\", \"\"]", "[\"a\"", "[\"a\", \"e\\u0301\"]", "[\"a\", \"\\ud800\"]",
-        "[\"a\", \"\\u0000\"]", "[\"\xFF\"]", "[\"a\"] x", "[\"a\", [\"b\"]]", "[\"a\", null]",
+        "",
+        " ",
+        "{\"a\": 1}",
+        "\"abc\"",
+        "12",
+        "null",
+        "[]",
+        "[\"ab\"]",
+        "[\"a\", 1]",
+        "[\"b\", \"a\"]",
+        "[\"a\", \"a\"]",
+        "[\"a\", \"\"]",
+        "[\"a\"",
+        "[\"a\", \"e\\u0301\"]",
+        "[\"a\", \"\\ud800\"]",
+        "[\"a\", \"\\u0000\"]",
+        "[\"\xFF\"]",
+        "[\"a\"] x",
+        "[\"a\", [\"b\"]]",
+        "[\"a\", null]",
     };
     Vocabulary v;
     Error err = {0};
@@ -191,10 +210,20 @@ static void corpus_built_in(void **state) {
 
 static void corpus_refused(void **state) {
     (void)state;
-    const struct { const char *text; size_t size; const char *word; } cases[] = {
-        {"", 0, "empty"}, {"ab\ncd\xFFxyz", 9, "line 2"}, {"\xC3", 1, "line 1"}, {"abc\n\nx\0yz", 9, "line 3"},
-        {"a\n\n\n\xE2\x82", 6, "line 4"}, {"\xFF\xFE\x61\x00", 4, "line 1"}, {"short", 5, "short"},
-        {"\xEF\xBB\xBF", 3, "short"}, {"ab\xED\xA0\x80", 5, "UTF-8"},
+    const struct {
+        const char *text;
+        size_t size;
+        const char *word;
+    } cases[] = {
+        {"", 0, "empty"},
+        {"ab\ncd\xFFxyz", 9, "line 2"},
+        {"\xC3", 1, "line 1"},
+        {"abc\n\nx\0yz", 9, "line 3"},
+        {"a\n\n\n\xE2\x82", 6, "line 4"},
+        {"\xFF\xFE\x61\x00", 4, "line 1"},
+        {"short", 5, "short"},
+        {"\xEF\xBB\xBF", 3, "short"},
+        {"ab\xED\xA0\x80", 5, "UTF-8"},
     };
     Corpus corpus;
     Error err = {0};
@@ -223,7 +252,8 @@ static void corpus_of_a_file(void **state) {
     Vocabulary given;
     uint32_t characters[16];
     /* The mark at the head is left out; U+FEFF anywhere else is a character like others. */
-    const char *path = put_text("corpus.txt", "\xEF\xBB\xBF\xEF\xBB\xBF" "baé\xEF\xBB\xBF");
+    const char *path = put_text("corpus.txt", "\xEF\xBB\xBF\xEF\xBB\xBF"
+                                              "baé\xEF\xBB\xBF");
     assert_true(corpus_load(&corpus, path, NULL, 0.4, 1, &err));
     const int32_t ids[] = {3, 1, 0, 2, 3};
     assert_int_equal(corpus.count, 5);
@@ -309,17 +339,10 @@ static void validation_windows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(utf8_of_every_code_point),
-        TEST(utf8_of_every_malformed_kind),
-        TEST(text_to_ids_and_back),
-        TEST(text_outside_the_vocabulary),
-        TEMPORARY_TEST(vocabulary_file),
-        TEMPORARY_TEST(vocabulary_file_refused),
-        TEMPORARY_TEST(corpus_built_in),
-        TEMPORARY_TEST(corpus_refused),
-        TEMPORARY_TEST(corpus_of_a_file),
-        TEMPORARY_TEST(training_batches),
-        TEMPORARY_TEST(validation_windows),
+        TEST(utf8_of_every_code_point),    TEST(utf8_of_every_malformed_kind), TEST(text_to_ids_and_back),
+        TEST(text_outside_the_vocabulary), TEMPORARY_TEST(vocabulary_file),    TEMPORARY_TEST(vocabulary_file_refused),
+        TEMPORARY_TEST(corpus_built_in),   TEMPORARY_TEST(corpus_refused),     TEMPORARY_TEST(corpus_of_a_file),
+        TEMPORARY_TEST(training_batches),  TEMPORARY_TEST(validation_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

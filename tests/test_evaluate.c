@@ -21,8 +21,16 @@ static int make(void **state) {
 static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
 
 static void make_model(size_t batch, size_t threads) {
-    const ModelShape shape = {.T = T, .C = 16, .H = 2, .D = 8, .F = 32, .V = COUNT, .L = 2, .pre_norm = true,
-                              .bias = true, .multiplier = (real)0.3};
+    const ModelShape shape = {.T = T,
+                              .C = 16,
+                              .H = 2,
+                              .D = 8,
+                              .F = 32,
+                              .V = COUNT,
+                              .L = 2,
+                              .pre_norm = true,
+                              .bias = true,
+                              .multiplier = (real)0.3};
     Error err;
     assert_true(model_make(&model, &shape, batch, threads, false, &err));
     tensors_initialise(&model.tensors, &shape, INIT_UNIT, 3, model.parameters);
@@ -141,7 +149,8 @@ static void batch_to_look_at(void **state) {
         split_at(validation);
         size_t whole = (validation - 1) / T;
         for (size_t batch = 1; batch <= 9; batch++) {
-            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens)), *targets = kept(calloc(batch * T, sizeof *targets));
+            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens)),
+                    *targets = kept(calloc(batch * T, sizeof *targets));
             size_t count = validation_batch(&corpus, batch, T, tokens, targets);
             assert_int_equal(count, batch < whole ? batch : whole);
             check_spread(tokens, targets, count, whole);

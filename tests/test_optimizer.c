@@ -3,12 +3,12 @@
 
 #include "train/optimizer.h"
 
-static const ModelShape SHAPE = {.T = 16, .C = 40, .H = 2, .D = 20, .F = 160, .V = 70, .L = 1, .pre_norm = true,
-                                 .bias = true, .tied = true};
+static const ModelShape SHAPE = {
+    .T = 16, .C = 40, .H = 2, .D = 20, .F = 160, .V = 70, .L = 1, .pre_norm = true, .bias = true, .tied = true};
 
 static Config *config_of(OptimizerKind kind) {
     static Config config;
-    config.train.optimizer = kind;
+    config.train.optimizer = (int)kind;
     config.train.beta1 = 0.9, config.train.beta2 = 0.99, config.train.eps = 1e-8;
     config.train.momentum = 0.9, config.train.weight_decay = 0.1, config.train.grad_clip = 1;
     return &config;

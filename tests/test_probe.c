@@ -7,8 +7,17 @@
 static Model model;
 
 static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
-    return (ModelShape){.T = T, .C = C, .H = H, .D = D, .F = 2 * C, .V = 31, .L = 2, .pre_norm = true, .bias = true,
-                        .tied = true, .multiplier = (real)(1 / sqrt((double)D))};
+    return (ModelShape){.T = T,
+                        .C = C,
+                        .H = H,
+                        .D = D,
+                        .F = 2 * C,
+                        .V = 31,
+                        .L = 2,
+                        .pre_norm = true,
+                        .bias = true,
+                        .tied = true,
+                        .multiplier = (real)(1 / sqrt((double)D))};
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     Error err = {0};
@@ -78,7 +87,8 @@ static void against_plain_statistics(void **state) {
             for (size_t head = 0; head < 6; head++) {
                 HeadStatistics plain = plain_statistics(head / 3, head % 3, 3, lengths[n]);
                 assert_close(got[head].score_std, plain.score_std, 1e-5 * plain.score_std, "score_std of %zu", head);
-                assert_close(got[head].score_max, plain.score_max, 1e-5 * fabs(plain.score_max), "score_max of %zu", head);
+                assert_close(got[head].score_max, plain.score_max, 1e-5 * fabs(plain.score_max), "score_max of %zu",
+                             head);
                 assert_close(got[head].entropy, plain.entropy, 1e-5, "entropy of %zu", head);
                 assert_close(got[head].max_weight, plain.max_weight, 1e-5, "max_weight of %zu", head);
             }
@@ -173,8 +183,13 @@ static void one_position(void **state) {
 /* The first block's score_std, mean over heads and seeds, against theory's; d_k and divisor vary. */
 static void prediction(void **state) {
     (void)state;
-    const struct { size_t H, D; double divisor; Init init; } cases[] = {
-        {2, 64, 8, INIT_UNIT}, {4, 32, 1, INIT_UNIT}, {1, 64, 64, INIT_UNIT}, {8, 16, 8, INIT_UNIT}, {2, 64, 8, INIT_XAVIER},
+    const struct {
+        size_t H, D;
+        double divisor;
+        Init init;
+    } cases[] = {
+        {2, 64, 8, INIT_UNIT}, {4, 32, 1, INIT_UNIT},   {1, 64, 64, INIT_UNIT},
+        {8, 16, 8, INIT_UNIT}, {2, 64, 8, INIT_XAVIER},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         ModelShape shape = shape_of(32, 128, cases[n].H, cases[n].D);
@@ -192,7 +207,8 @@ static void prediction(void **state) {
         }
         double predicted = probe_predicted_std(&shape, cases[n].init);
         if (cases[n].init == INIT_UNIT)
-            assert_close(predicted, sqrt((double)cases[n].D) / cases[n].divisor, 0.02 * predicted, "theory, case %zu", n);
+            assert_close(predicted, sqrt((double)cases[n].D) / cases[n].divisor, 0.02 * predicted, "theory, case %zu",
+                         n);
         assert_close(sum, predicted, 0.1 * predicted, "measured spread, case %zu", n);
     }
 }
@@ -212,8 +228,13 @@ static void first_loss(void **state) {
 int main(void) {
 #define PROBE_TEST(function) cmocka_unit_test_teardown(function, clear)
     const struct CMUnitTest tests[] = {
-        PROBE_TEST(against_plain_statistics), PROBE_TEST(uniform),    PROBE_TEST(one_hot),    PROBE_TEST(weights),
-        PROBE_TEST(one_position),             PROBE_TEST(prediction), PROBE_TEST(first_loss),
+        PROBE_TEST(against_plain_statistics),
+        PROBE_TEST(uniform),
+        PROBE_TEST(one_hot),
+        PROBE_TEST(weights),
+        PROBE_TEST(one_position),
+        PROBE_TEST(prediction),
+        PROBE_TEST(first_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,16 @@ static void slash_at_the_end(void **state) {
 static void named_and_there(void **state) {
     (void)state;
     Error err = {0};
-    const struct { const char *run_json; } others[] = {
-        {NULL}, {""}, {"{}"}, {"{\"program\": \"another\"}"}, {"[\"sqrtdk\"]"}, {"{\"program\": \"sqrtdk\""}, {"{\"program\": 1}"},
+    const struct {
+        const char *run_json;
+    } others[] = {
+        {NULL},
+        {""},
+        {"{}"},
+        {"{\"program\": \"another\"}"},
+        {"[\"sqrtdk\"]"},
+        {"{\"program\": \"sqrtdk\""},
+        {"{\"program\": 1}"},
     };
     assert_made(in("deep/er/run"), true, false, in("deep/er/run"));
     for (size_t n = 0; n < COUNT_OF(others); n++) {
@@ -105,7 +113,8 @@ static void impossible(void **state) {
     assert_false(make(in("file/run"), false, false, &err));
     assert_int_not_equal(err.status, STATUS_OK);
     assert_false(make(in("file/run"), true, true, &err));
-    assert_refused(run_directory_make(small, sizeof small, in("run"), true, false, &err), &err, "long", "no place for the path");
+    assert_refused(run_directory_make(small, sizeof small, in("run"), true, false, &err), &err, "long",
+                   "no place for the path");
     assert_false(path_exists(in("run")));
     memset(lengthy, 'x', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = 0;
@@ -130,7 +139,8 @@ static void description(void **state) {
     for (size_t n = 0; n < COUNT_OF(texts); n++) assert_true(strlen(js_as_text(js_get(read, texts[n]))) > 0);
     assert_true(js_is_object(js_get(read, "machine")));
     int year, month, day, hour, minute, second, end = 0;
-    sscanf(js_as_text(js_get(read, "start")), "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour, &minute, &second, &end);
+    sscanf(js_as_text(js_get(read, "start")), "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour, &minute,
+           &second, &end);
     assert_int_equal(end, 20);
     js_free(read);
 }
@@ -151,8 +161,12 @@ static void description_of_any_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(next_free_name), TEMPORARY_TEST(slash_at_the_end), TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(link_to_a_run),  TEMPORARY_TEST(impossible),       TEMPORARY_TEST(description),
+        TEMPORARY_TEST(next_free_name),
+        TEMPORARY_TEST(slash_at_the_end),
+        TEMPORARY_TEST(named_and_there),
+        TEMPORARY_TEST(link_to_a_run),
+        TEMPORARY_TEST(impossible),
+        TEMPORARY_TEST(description),
         TEMPORARY_TEST(description_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

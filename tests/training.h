@@ -17,7 +17,8 @@ static inline int training_leave(void **state) {
 
 /* 6000 characters of sentences put together at random: a model can learn their words soon and their order never. */
 static inline const char *make_corpus(void) {
-    static const char *const words[] = {"the ", "keys ", "and ", "queries ", "of ", "one ", "head ", "answer ", "softly.\n", "naïve "};
+    static const char *const words[] = {"the ", "keys ", "and ",    "queries ",  "of ",
+                                        "one ", "head ", "answer ", "softly.\n", "naïve "};
     char text[6400] = "";
     Rng rng = rng_make(1, RNG_SAMPLE, 0);
     size_t size = 0;
@@ -44,15 +45,15 @@ static inline void configure(const char *const *overrides) {
 
 static inline bool try_training(const char *name, size_t threads, Error *err) {
     Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.threads = threads, .out = name ? in(name) : NULL,
-                                  .command_line = "./train tiny.ini", .progress = &progress};
+    const TrainOptions options = {
+        .threads = threads, .out = name ? in(name) : NULL, .command_line = "./train tiny.ini", .progress = &progress};
     record_free(&record);
     return train_run(&config, &options, &record, err);
 }
 static inline void train(const char *name, size_t threads) {
     Error err = {0};
     bool done = try_training(name, threads, &err);
-    assert_that(done, "%s: %s", name, err.message);
+    assert_that(done, "%s", err.message);
 }
 
 /* A table of numbers; NaN where a field is empty. */
@@ -90,6 +91,10 @@ static inline const Table *read_metrics(const char *run) {
     snprintf(path, sizeof path, "%s/metrics.csv", run);
     return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm");
 }
+
+/* The first and the last row's value. */
+static inline double first_of(const Table *table, int column) { return table->at[0][column]; }
+static inline double last_of(const Table *table, int column) { return table->at[table->rows - 1][column]; }
 
 /* The bytes of a run's last parameters. */
 static inline const char *parameters_of(const char *run, size_t *size) {

@@ -12,7 +12,7 @@ typedef struct json_t Json;
 
 Json *js_object(void);
 Json *js_array(void);
-Json *js_text(const char *text); /* of a text that is not UTF-8, such as a command line may be, ASCII stays and '?' for the rest */
+Json *js_text(const char *text); /* not UTF-8, as a command line may be: every byte that is not ASCII becomes '?' */
 Json *js_integer(int64_t value);
 Json *js_number(double value); /* null when it is not finite, as JSON has no such numbers */
 void js_set(Json *object, const char *key, Json *value);

@@ -83,7 +83,7 @@ const Setting SETTINGS[] = {
      .help = "Directory of the run; NAME is the config's file name without .ini."},
     {FIELD(log, every), COUNT(1, 1000000000), .initial = "10", .help = "Steps between rows of metrics.csv."},
     {FIELD(log, attention_every), COUNT(0, 1000000000), .initial = "250",
-     .help = "Steps between attention pictures and statistics; 0: never."},
+     .help = "Steps between looks at attention; 0: only at the start and the end."},
     {FIELD(log, attention_text), TEXT(0), .initial = "", .shown = "(validation)",
      .help = "Text of the pictures; empty: the beginning of the validation split."},
     {FIELD(log, sample_tokens), COUNT(0, 100000), .initial = "256",
