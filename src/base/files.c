@@ -130,7 +130,8 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
             struct stat info;
             bool there = reason == EEXIST && stat(part, &info) == 0 && S_ISDIR(info.st_mode);
             if (!there || (last && must_be_new))
-                return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(reason));
+                return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part,
+                                 strerror(there || reason != EEXIST || last ? reason : ENOTDIR));
         }
         if (last) return true;
         *c = '/';

@@ -11,6 +11,17 @@
 #include "base/version.h"
 #include "ops/matmul.h"
 
+/* Whether `directory` is the working directory or above it. */
+static bool holds_us(const char *directory) {
+    char *here = getcwd(NULL, 0), *there = realpath(directory, NULL);
+    size_t length = there ? strlen(there) : 0;
+    bool holds =
+        here && there && strncmp(here, there, length) == 0 && (here[length] == 0 || here[length] == '/' || length == 1);
+    free(here);
+    free(there);
+    return holds;
+}
+
 static bool is_our_run(const char *directory) {
     char path[4096], *text = NULL;
     size_t size;
@@ -30,6 +41,10 @@ bool run_directory_check(const char *wanted, bool named, bool force, Error *err)
     if (!named || !path_exists(wanted)) return true;
     if (!force)
         return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", wanted);
+    if (holds_us(wanted))
+        return error_set(err, STATUS_USAGE,
+                         "%s is or holds the directory you are in, so --force does not replace it: name another --out",
+                         wanted);
     if (!is_our_run(wanted))
         return error_set(
             err, STATUS_USAGE,

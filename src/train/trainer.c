@@ -30,6 +30,7 @@ typedef struct {
     size_t look_batch;
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
     Results results;
+    bool cut_short; /* a signal came during the last validation */
     double start, last_train_loss, last_val_loss;
 } Trainer;
 
@@ -156,15 +157,39 @@ static bool write_sample(Trainer *t, size_t step, Error *err) {
     return results_flush_samples(&t->results, err);
 }
 
-/* The validation loss at `step`; *complete is false when a signal cut it short. Keeps the best parameters. */
-static bool validate(Trainer *t, size_t step, bool *complete, Error *err) {
+/* The first tensor with a NaN or an infinity in it, or NULL. */
+static const char *find_not_finite(const TensorTable *table, const real *flat) {
+    for (size_t i = 0; i < table->count; i++)
+        for (size_t j = 0; j < table->items[i].count; j++)
+            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
+    return NULL;
+}
+
+/* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is no number any more. */
+static bool check_finite(const Trainer *t, size_t step, const char *which, double loss, const double *norm,
+                         Error *err) {
+    if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
+    const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
+    const char *gradient = norm ? find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
+    const char *what = weight     ? "the parameter "
+                       : gradient ? "the gradient of "
+                                  : "no parameter or gradient, but a number on the way,";
+    const char *name = weight ? weight : gradient ? gradient : "";
+    return error_set(
+        err, STATUS_DIVERGED,
+        "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
+        step, which, isnan(loss) ? fabs(loss) : loss, what, name);
+}
+
+/* The validation loss at `step`, unless a signal cuts it short. Keeps the best parameters. */
+static bool validate(Trainer *t, size_t step, Error *err) {
+    bool complete;
     double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens, t->targets,
-                           complete);
-    if (!*complete) return true;
+                           &complete);
+    t->cut_short = !complete;
+    if (t->cut_short) return true;
     t->last_val_loss = loss;
-    if (!isfinite(loss))
-        return error_set(err, STATUS_DIVERGED,
-                         "diverged: the validation loss at step %zu is %f; try a smaller train.lr", step, loss);
+    if (!check_finite(t, step, "validation", loss, NULL, err)) return false;
     bool best = loss < t->record->best_val_loss;
     record_val_loss(t->record, step, loss);
     return (!best || save(t, "checkpoint/best.safetensors", err)) && write_sample(t, step, err);
@@ -182,30 +207,6 @@ static double compute_gradients(Trainer *t, size_t step) {
                                       1 / (double)micro_steps, micro == 0);
     }
     return sum / ((double)B * (double)T * (double)micro_steps);
-}
-
-/* The first tensor with a NaN or an infinity in it, or NULL. */
-static const char *find_not_finite(const TensorTable *table, const real *flat) {
-    for (size_t i = 0; i < table->count; i++)
-        for (size_t j = 0; j < table->items[i].count; j++)
-            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
-    return NULL;
-}
-
-static bool check_finite(const Trainer *t, size_t step, double loss, double norm, Error *err) {
-    if (isfinite(loss) && isfinite(norm)) return true;
-    const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
-    const char *gradient = find_not_finite(&t->model.tensors, t->model.gradients);
-    const char *which = weight     ? "the parameter"
-                        : gradient ? "the gradient of"
-                                   : "the sum of squares over",
-               *name = weight     ? weight
-                       : gradient ? gradient
-                                  : "all gradients";
-    return error_set(
-        err, STATUS_DIVERGED,
-        "diverged at step %zu: loss %f, and %s %s is not finite; try a smaller train.lr or a larger divisor", step,
-        loss, which, name);
 }
 
 static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
@@ -231,14 +232,14 @@ static void show_progress(const Trainer *t, size_t step) {
 static bool take_step(Trainer *t, size_t step, Error *err) {
     const Config *c = t->config;
     bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
-    bool looks = due(step, c->log.attention_every) || last || step == 0, complete = true;
-    if (validated && !validate(t, step, &complete, err)) return false;
-    if (!complete) return true;
+    bool looks = due(step, c->log.attention_every) || last || step == 0;
+    if (validated && !validate(t, step, err)) return false;
+    if (t->cut_short) return true;
     if (looks && !look_at_attention(t, step, err)) return false;
 
     double lr = learning_rate(c, step), loss = compute_gradients(t, step);
     double norm = gradient_norm(&t->optimizer, t->model.gradients);
-    if (!check_finite(t, step, loss, norm, err)) return false;
+    if (!check_finite(t, step, "training", loss, &norm, err)) return false;
     t->last_train_loss = loss;
     if ((due(step, c->log.every) || validated) && !write_metrics(t, step, lr, loss, validated, norm, err)) return false;
     if (validated)
@@ -257,7 +258,7 @@ static bool loop(Trainer *t, Error *err) {
     for (size_t step = 0; step <= steps; step++) {
         if (!take_step(t, step, err)) return false;
         t->record->signal = interrupt_signal();
-        if (t->record->signal && step < steps) break;
+        if (t->record->signal && (step < steps || t->cut_short)) break;
         t->record->signal = 0;
     }
     progress_clear(t->options->progress);
