@@ -1,5 +1,5 @@
 # make                builds ./train
-# make test           builds and runs every test
+# make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
@@ -29,8 +29,9 @@ endif
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
 OPTIMISE := -O3 -fno-math-errno -fno-trapping-math
 CFLAGS ?= -g
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fopenmp $(WARNINGS) $(OPTIMISE) $(CFLAGS) -Isrc -MMD -MP \
+LANGUAGE = -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
 	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(call pkg,--cflags-only-I $(LIBRARIES)))
+ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(LDFLAGS)
 LDLIBS = $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
 ifdef SANITIZER
@@ -52,7 +53,7 @@ DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%)
 
-.PHONY: all test install clean FORCE
+.PHONY: all test lint install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -82,6 +83,12 @@ $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
+
+# Needs clang-format, clang-tidy (both 14) and shellcheck.
+lint:
+	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch]
+	shellcheck setup.sh data/*.sh tests/*.sh .ci/run
+	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs

@@ -17,7 +17,7 @@ static size_t line_of(const char *text, size_t at) {
     return line;
 }
 
-/* Code points of a text, as ids to be (the type's width is the same), *count of them. */
+/* Code points of a text, *count of them. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
     *count = 0;
     for (size_t at = 0; at < size;) {
@@ -33,11 +33,13 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     return true;
 }
 
-static bool encode(Corpus *corpus, const char *path, uint32_t *characters, const Vocabulary *vocabulary, Error *err) {
+static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *vocabulary,
+                   Error *err) {
     if (!vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : characters,
                          vocabulary ? vocabulary->count : corpus->count, err))
         return false;
-    corpus->ids = (int32_t *)characters;
+    corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
+    if (!corpus->ids) return error_set(err, STATUS_FAILED, "no memory for the corpus %s", path);
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
         if (id < 0)
@@ -82,7 +84,7 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
          encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
     free(file);
-    if (!corpus->ids) free(characters); /* else they became the ids */
+    free(characters);
     if (!ok) corpus_free(corpus);
     return ok;
 }

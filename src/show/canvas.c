@@ -129,8 +129,9 @@ static void stroke_dashes(Canvas *canvas, unsigned char *mask, Segment s, double
     double length = hypot(s.x1 - s.x0, s.y1 - s.y0);
     if (!(length > 0 && length < FAR)) return;
     double dx = (s.x1 - s.x0) / length, dy = (s.y1 - s.y0) / length;
-    for (double from = -fmod(travelled, 2 * dash); from < length; from += 2 * dash) {
-        double a = fmax(0, from), b = fmin(length, from + dash);
+    const double start = -fmod(travelled, 2 * dash);
+    for (size_t i = 0; start + 2 * dash * (double)i < length; i++) {
+        double from = start + 2 * dash * (double)i, a = fmax(0, from), b = fmin(length, from + dash);
         if (a >= b) continue;
         Segment piece = {s.x0 + a * dx, s.y0 + a * dy, s.x0 + b * dx, s.y0 + b * dy};
         stroke(canvas, mask, piece, thickness, (Color){0});
