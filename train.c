@@ -68,9 +68,9 @@ static void print_file(const char *directory, const char *name, const char *what
 static void print_results(const RunRecord *r) {
     char duration[32], name[64];
     progress_duration(r->seconds, duration, sizeof duration);
-    printf("%s after %zu steps and %s: train loss %.4f, validation loss %.4f\n", r->signal ? "stopped" : "done",
-           r->steps_done, duration, r->train_count ? r->train_loss[r->train_count - 1] : 0,
-           r->val_count ? r->val_loss[r->val_count - 1] : 0);
+    printf("%s after %zu step%s and %s: train loss %.4f, validation loss %.4f\n", r->signal ? "stopped" : "done",
+           r->steps_done, r->steps_done == 1 ? "" : "s", duration,
+           r->train_count ? r->train_loss[r->train_count - 1] : 0, r->val_count ? r->val_loss[r->val_count - 1] : 0);
     if (r->val_count) printf("the best validation loss was %.4f, at step %zu\n", r->best_val_loss, r->best_step);
     printf("look at\n");
     print_file(r->directory, "loss.png", "loss curves");

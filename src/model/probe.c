@@ -52,10 +52,11 @@ static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_
         }
     }
     double mean = tally.sum / tally.entries, variance = tally.squares / tally.entries - mean * mean;
+    /* 0 / 0 would have a sign. */
     return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance),
                             .score_max = tally.maximum,
-                            .entropy = tally.entropy / tally.rows,
-                            .max_weight = tally.max_weight / tally.rows};
+                            .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
+                            .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
