@@ -1,5 +1,6 @@
-# make                builds ./train
+# make                builds ./train, and train-double beside it, in which gradients are checked
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
+# make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
@@ -34,6 +35,11 @@ LANGUAGE = -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(LDFLAGS)
 LDLIBS = $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
+ifdef COVERAGE
+ALL_CFLAGS += --coverage -fprofile-update=atomic -DSANITIZED
+ALL_LDFLAGS += --coverage
+OPTIMISE := -O1
+endif
 ifdef SANITIZER
 ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
 ALL_LDFLAGS += -fsanitize=$(SANITIZER)
@@ -41,26 +47,30 @@ OPTIMISE := -O1
 endif
 
 comma := ,
-BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))
+BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
 SOURCES := $(wildcard src/*/*.c)
 EMBEDDED := $(wildcard src/*/*.S)
 FLOAT := $(SOURCES:%.c=$(BUILD)/float/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
 DOUBLE := $(SOURCES:%.c=$(BUILD)/double/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
 
-# Gradients are compared with differences in double precision; everything else is tested as it runs.
+# Gradients are compared with differences in double precision, and with PyTorch's in both; everything else is tested as
+# it runs.
 TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
-TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%)
+BOTH_TESTS := $(filter test_torch,$(TESTS))
+TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 
-.PHONY: all test lint install clean FORCE
+.PHONY: all test lint fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
-train: $(BUILD)/train FORCE
+train: $(BUILD)/train $(BUILD)/train-double FORCE
 	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
 
 $(BUILD)/train: $(BUILD)/float/train.o $(FLOAT)
+	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$(BUILD)/train-double: $(BUILD)/double/train.o $(DOUBLE)
 	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(BUILD)/float/%.o: %.c Makefile
@@ -80,6 +90,8 @@ $(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
 	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+$(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
+	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
@@ -90,9 +102,17 @@ lint:
 	shellcheck setup.sh data/*.sh tests/*.sh .ci/run
 	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
 
+# Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
+PYTHON ?= python3
+fixtures:
+	$(PYTHON) tests/fixtures/make_fixtures.py
+fixtures-check:
+	$(PYTHON) tests/fixtures/make_fixtures.py --check
+
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
 	install -m 755 $(BUILD)/train $(DESTDIR)$(PREFIX)/bin/sqrtdk
+	install -m 755 $(BUILD)/train-double $(DESTDIR)$(PREFIX)/bin/sqrtdk-double
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
 
 clean:
@@ -101,4 +121,4 @@ clean:
 FORCE:
 .SECONDARY:
 
--include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(BUILD)/float/train.d
+-include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d

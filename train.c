@@ -29,7 +29,7 @@ typedef struct {
     long threads, tokens, top_k;
     long long seed;
     double temperature;
-    bool dry_run, force, quiet, help, seeded;
+    bool dry_run, force, quiet, help, seeded, threads_given;
 } Arguments;
 
 typedef struct {
@@ -110,6 +110,23 @@ static bool run_training(const Arguments *a, const char *command_line, int *sign
     return ok;
 }
 
+static bool run_resumption(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    Progress progress = progress_make(stderr, a->quiet);
+    TrainOptions options = train_options(a, command_line, &progress);
+    RunRecord record;
+    bool finished;
+    if (!a->threads_given) options.threads = 0;
+    bool ok = train_resume(a->target, a->overrides, a->override_count, &options, &record, &finished, err);
+    if (ok && finished)
+        printf("%s has made all of its steps; to train it further: ./train resume %s --set train.steps=N\n", a->target,
+               a->target);
+    else if (ok)
+        print_results(&record);
+    *signal = record.signal;
+    record_free(&record);
+    return ok;
+}
+
 static bool run_sweep(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config;
     Progress progress = progress_make(stderr, a->quiet);
@@ -164,6 +181,7 @@ static bool run_sampling(const Arguments *a, const char *command_line, int *sign
 
 static const Verb VERBS[] = {
     {NULL, "sotdfqh", "./train CONFIG.ini [options]", run_training},
+    {"resume", "stqh", "./train resume RUN_DIR [options]", run_resumption},
     {"sweep", "sotdfqh", "./train sweep CONFIG.ini [options]", run_sweep},
     {"eval", "tqh", "./train eval RUN_DIR [options]", run_evaluation},
     {"sample", "pnTkStqh", "./train sample RUN_DIR [options]", run_sampling},
@@ -186,6 +204,8 @@ static void print_options(const Verb *verb) {
 static void print_verb_help(const Verb *verb) {
     static const char *const what[VERB_COUNT] = {
         "Trains a model and draws what it learned.",
+        "Goes on where a run stopped, to the same bits as if it had not. Of --set it takes\ntrain.steps; --threads are "
+        "the run's own unless given.",
         "Trains every combination of a config's [sweep] section and draws them together.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
@@ -232,6 +252,7 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
     case 't':
         if (!parse_whole("--threads", value, 1, 1024, &number, err)) return false;
         a->threads = (long)number;
+        a->threads_given = true;
         return true;
     case 'p': a->prompt = value; return true;
     case 'n':

@@ -18,6 +18,16 @@ static struct {
     size_t header_size, data_size, size;
 } c;
 
+static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
+    const TensorSet set = tensor_set(table, flat);
+    return safetensors_save(path, &set, 7, err);
+}
+static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
+    const TensorSet set = tensor_set(table, flat);
+    size_t step;
+    return safetensors_load(path, &set, &step, err);
+}
+
 static real *random_bits(size_t count) {
     Rng rng = rng_make(5, RNG_SAMPLE, 5);
     real *x = reals(count);
@@ -49,7 +59,7 @@ static int make(void **state) {
     c.saved = random_bits(c.table.flat);
     c.flat = normal_reals(c.table.flat, 1);
     c.before = copied_reals(c.flat, c.table.flat);
-    if (!safetensors_save(in("model"), &c.table, c.saved, &err)) return 1;
+    if (!save(in("model"), &c.table, c.saved, &err)) return 1;
     split_file(in("model"));
     return 0;
 }
@@ -62,7 +72,7 @@ static void assert_untouched(void) { assert_memory_equal(c.flat, c.before, c.tab
 
 static void refuse(const char *path, const char *word, const char *what) {
     Error err = {0};
-    assert_refused(safetensors_load(path, &c.table, c.flat, &err), &err, word, what);
+    assert_refused(load(path, &c.table, c.flat, &err), &err, word, what);
     assert_non_null(strstr(err.message, path));
     assert_untouched();
 }
@@ -103,8 +113,8 @@ static void round_trip(void **state) {
         Error err = {0};
         assert_true(tensors_make(&table, &shapes[n], &err));
         real *saved = random_bits(table.flat), *loaded = filled_reals(table.flat, 3);
-        assert_true(safetensors_save(in("it"), &table, saved, &err));
-        assert_that(safetensors_load(in("it"), &table, loaded, &err), "%s", err.message);
+        assert_true(save(in("it"), &table, saved, &err));
+        assert_that(load(in("it"), &table, loaded, &err), "%s", err.message);
         for (size_t i = 0; i < table.count; i++) {
             const Tensor *t = &table.items[i];
             assert_memory_equal(saved + t->offset, loaded + t->offset, t->count * sizeof *saved);
@@ -184,7 +194,7 @@ static void other_writers(void **state) {
     }
     strcat(header, "}   ");
     const char *path = put_parts(strlen(header), header, strlen(header), data, at);
-    assert_that(safetensors_load(path, &c.table, c.flat, &err), "%s", err.message);
+    assert_that(load(path, &c.table, c.flat, &err), "%s", err.message);
     for (size_t i = 0; i < c.table.count; i++)
         assert_memory_equal(c.flat + c.table.items[i].offset, c.saved + c.table.items[i].offset,
                             c.table.items[i].count * 4);
@@ -255,7 +265,7 @@ static void cut_short(void **state) {
     (void)state;
     const char *path = put_parts(c.header_size, c.header, c.header_size, c.data, c.data_size);
     Error err = {0};
-    assert_true(safetensors_load(path, &c.table, kept(malloc(c.table.flat * sizeof *c.flat)), &err));
+    assert_true(load(path, &c.table, kept(malloc(c.table.flat * sizeof *c.flat)), &err));
     for (size_t size = c.size; size-- > 0;) {
         assert_int_equal(truncate(path, (off_t)size), 0);
         refuse(path, "", "a truncated file");
@@ -288,7 +298,7 @@ static void mutated(void **state) {
             file[at] = byte;
         }
         Error err = {0};
-        bool done = safetensors_load(put("mutated", file, c.size), &c.table, c.flat, &err);
+        bool done = load(put("mutated", file, c.size), &c.table, c.flat, &err);
         loaded += done;
         if (done) {
             memcpy(c.flat, c.before, c.table.flat * sizeof *c.flat);
@@ -303,13 +313,13 @@ static void mutated(void **state) {
 static void saving_fails(void **state) {
     (void)state;
     Error err = {0};
-    assert_false(safetensors_save(in("missing/model"), &c.table, c.saved, &err));
+    assert_false(save(in("missing/model"), &c.table, c.saved, &err));
     assert_int_equal(err.status, STATUS_FAILED);
     assert_non_null(strstr(err.message, in("missing/model")));
     assert_false(path_exists(in("missing")));
-    assert_false(safetensors_save(temporary, &c.table, c.saved, &err)); /* a directory stands there */
-    assert_false(safetensors_save(in("model/below"), &c.table, c.saved, &err));
-    assert_true(safetensors_load(in("model"), &c.table, c.flat, &err));
+    assert_false(save(temporary, &c.table, c.saved, &err)); /* a directory stands there */
+    assert_false(save(in("model/below"), &c.table, c.saved, &err));
+    assert_true(load(in("model"), &c.table, c.flat, &err));
 }
 
 int main(void) {

@@ -6,6 +6,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
     if (strlen(path) >= sizeof writer->path)
         return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", path);
     snprintf(writer->path, sizeof writer->path, "%s", path);
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.new", path);
+    snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
     writer->stream = fopen(writer->temporary, "wb");
     if (!writer->stream)
         return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->temporary, strerror(errno));
@@ -63,16 +64,16 @@ void file_writer_abandon(FileWriter *writer) {
 }
 
 /* A rename is on disk only once its directory is. */
-static void directory_sync(const char *path) {
+void directory_sync(const char *path) {
     char copy[4096];
     snprintf(copy, sizeof copy, "%s", path);
     int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY);
     if (fd < 0) return;
-    (void)fsync(fd); /* some file systems cannot; the file itself is safe by then */
+    (void)fsync(fd); /* the file itself is safe by then */
     close(fd);
 }
 
-bool file_writer_commit(FileWriter *writer, Error *err) {
+bool file_writer_close(FileWriter *writer, Error *err) {
     FILE *stream = writer->stream;
     writer->stream = NULL;
     bool failed_before = ferror(stream) != 0;
@@ -83,16 +84,22 @@ bool file_writer_commit(FileWriter *writer, Error *err) {
         ok = false;
         reason = errno;
     }
-    if (ok && rename(writer->temporary, writer->path) != 0) {
-        ok = false;
-        reason = errno;
-    }
-    if (!ok) {
-        unlink(writer->temporary);
-        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
-    }
+    if (ok) return true;
+    unlink(writer->temporary);
+    return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
+}
+
+bool file_writer_rename(FileWriter *writer, Error *err) {
+    if (rename(writer->temporary, writer->path) == 0) return true;
+    return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(errno));
+}
+
+bool file_writer_commit(FileWriter *writer, Error *err) {
+    if (!file_writer_close(writer, err)) return false;
+    bool ok = file_writer_rename(writer, err);
+    if (!ok) unlink(writer->temporary);
     directory_sync(writer->path);
-    return true;
+    return ok;
 }
 
 bool file_write(const char *path, const void *data, size_t size, Error *err) {
@@ -136,6 +143,16 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
         if (last) return true;
         *c = '/';
     }
+}
+
+bool directory_lock(const char *path, int *lock, Error *err) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0) return error_set(err, STATUS_FAILED, "cannot open the directory %s: %s", path, strerror(errno));
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    close(*lock);
+    *lock = -1;
+    return error_set(err, STATUS_USAGE, "%s is in use: another process is training there; wait for it, or stop it",
+                     path);
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {

@@ -16,9 +16,14 @@ typedef struct {
     FILE *stream;
     char path[4096], temporary[4096 + 16];
 } FileWriter;
+#define FILE_NEW ".new" /* behind the name of a file that is being written */
 bool file_writer_open(FileWriter *writer, const char *path, Error *err);
 bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
 void file_writer_abandon(FileWriter *writer);
+/* The two halves of file_writer_commit, for files that change together. First the content is on disk under the new
+   name, which is removed on failure; then it takes its place (see directory_sync), or keeps the new name on failure. */
+bool file_writer_close(FileWriter *writer, Error *err);
+bool file_writer_rename(FileWriter *writer, Error *err);
 bool file_write(const char *path, const void *data, size_t size, Error *err); /* the three in one */
 
 /* "directory/name" into `out`; an error when it is longer than `capacity`. */
@@ -27,6 +32,11 @@ bool path_join(char *out, size_t capacity, const char *directory, const char *na
 bool path_exists(const char *path);
 /* Makes the directory and the ones above it. One that is there is an error when `must_be_new`. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
+/* New names in the directory of `path` are on disk. Some file systems cannot say: no error. */
+void directory_sync(const char *path);
+/* Keeps other processes of this program out of a directory until `*lock` is closed (flock; where the file system has
+   no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
+bool directory_lock(const char *path, int *lock, Error *err);
 /* Removes a directory and what is in it; symbolic links are removed, not followed. */
 bool directory_remove(const char *path, Error *err);
 

@@ -31,8 +31,13 @@ Json *js_number(double value) { return made(isfinite(value) ? json_real(value) :
 void js_set(Json *object, const char *key, Json *value) {
     if (json_object_set_new(object, key, value) != 0) memory_ran_out = true;
 }
+void js_remove(Json *object, const char *key) { (void)json_object_del(object, key); }
 void js_append(Json *array, Json *value) {
     if (json_array_append_new(array, value) != 0) memory_ran_out = true;
+}
+Json *js_list(Json *object, const char *key) {
+    if (!json_is_array(json_object_get(object, key))) js_set(object, key, js_array());
+    return json_object_get(object, key);
 }
 void js_free(Json *value) { json_decref(value); }
 
@@ -67,5 +72,10 @@ const char *js_as_text(const Json *value) { return json_string_value(value); }
 bool js_as_integer(const Json *value, int64_t *out) {
     if (!json_is_integer(value)) return false;
     *out = json_integer_value(value);
+    return true;
+}
+bool js_as_number(const Json *value, double *out) {
+    if (!json_is_number(value)) return false;
+    *out = json_number_value(value);
     return true;
 }

@@ -16,7 +16,9 @@ Json *js_text(const char *text); /* not UTF-8, as a command line may be: every b
 Json *js_integer(int64_t value);
 Json *js_number(double value); /* null when it is not finite, as JSON has no such numbers */
 void js_set(Json *object, const char *key, Json *value);
+void js_remove(Json *object, const char *key); /* nothing where there is none */
 void js_append(Json *array, Json *value);
+Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
 void js_free(Json *value);
 
 /* Text of a value, indented or on one line, which the caller frees. Fails when memory ran out somewhere on the way. */
@@ -34,5 +36,6 @@ const char *js_object_key(const Json *object, size_t i);
 bool js_is_object(const Json *value);
 const char *js_as_text(const Json *value);
 bool js_as_integer(const Json *value, int64_t *out);
+bool js_as_number(const Json *value, double *out);
 
 #endif

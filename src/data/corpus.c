@@ -95,6 +95,18 @@ void corpus_free(Corpus *corpus) {
     *corpus = (Corpus){0};
 }
 
+static uint64_t fnv(uint64_t hash, uint32_t word) {
+    for (int byte = 0; byte < 4; byte++) hash = (hash ^ (word >> 8 * byte & 0xff)) * 0x100000001b3u;
+    return hash;
+}
+
+uint64_t corpus_fingerprint(const Corpus *corpus) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t v = 0; v < corpus->vocabulary.count; v++) hash = fnv(hash, corpus->vocabulary.characters[v]);
+    for (size_t i = 0; i < corpus->count; i++) hash = fnv(hash, (uint32_t)corpus->ids[i]);
+    return hash;
+}
+
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens, int32_t *targets) {
     Rng rng = rng_make(seed, RNG_BATCH, 0);

@@ -19,6 +19,10 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
                  Error *err);
 void corpus_free(Corpus *corpus);
 
+/* A number that another text, or the same text under other ids, does not have but by chance (FNV-1a, 64 bits, over the
+   characters of the vocabulary and the ids of the text). */
+uint64_t corpus_fingerprint(const Corpus *corpus);
+
 /* B windows of T tokens from the training part and the tokens one further on, both (B, T). Their places are drawn from
    (seed, step): the same for every run that shares them. */
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,

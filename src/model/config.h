@@ -82,7 +82,8 @@ void config_write_help(FILE *out);
 /* The same as a Markdown table, for docs/config.md (`./train --help-markdown`, kept in step by a test). */
 void config_write_markdown(FILE *out);
 
-/* "section.key" of a table entry. */
+/* "section.key" of a table entry, and how many there are. */
+size_t config_key_count(void);
 const char *config_key_name(size_t setting);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
 void config_value_text(const Config *config, size_t setting, char *out, size_t capacity);

@@ -102,4 +102,5 @@ size_t setting_at(size_t offset) {
     return i;
 }
 
+size_t config_key_count(void) { return SETTING_COUNT; }
 const char *config_key_name(size_t setting) { return SETTINGS[setting].name; }

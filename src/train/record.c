@@ -59,10 +59,13 @@ void record_val_loss(RunRecord *r, size_t step, double loss) {
     if (r->val_count == r->val_capacity) return;
     r->val_step[r->val_count] = (double)step;
     r->val_loss[r->val_count++] = loss;
-    if (loss < r->best_val_loss) {
-        r->best_val_loss = loss;
-        r->best_step = step;
-    }
+}
+
+bool record_best(RunRecord *r, size_t step, double loss) {
+    if (!(loss < r->best_val_loss)) return false;
+    r->best_val_loss = loss;
+    r->best_step = step;
+    return true;
 }
 
 Look *record_next_look(RunRecord *r) { return r->looks == 0 ? &r->first : &r->last; }

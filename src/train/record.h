@@ -34,6 +34,8 @@ void record_free(RunRecord *record);
 
 void record_train_loss(RunRecord *record, size_t step, double loss);
 void record_val_loss(RunRecord *record, size_t step, double loss);
+/* Whether a validation loss is the lowest so far; then it is kept as such. */
+bool record_best(RunRecord *record, size_t step, double loss);
 
 /* Where the next look goes: `first` if there was none, else `last`. record_looked counts it and keeps `last` complete.
  */

@@ -7,12 +7,14 @@
 
 #include "base/json.h"
 #include "data/vocabulary.h"
+#include "train/checkpoint.h"
 #include "train/record.h"
 
 typedef struct {
-    const char *directory; /* of the run; the record's, which outlives this */
-    FILE *metrics, *attention, *samples;
-    Json *description; /* run.json */
+    const char *directory; /* of the run; outlives this */
+    int lock;              /* held on the directory; -1: none */
+    FILE *logs[LOG_COUNT]; /* open for appending */
+    Json *description;     /* run.json */
 } Results;
 
 typedef struct {
@@ -24,8 +26,21 @@ typedef struct {
 bool results_open(Results *results, const char *directory, const Config *config, const Vocabulary *vocabulary,
                   Json *description, Error *err);
 
-/* Each row is flushed before the next step starts: a full disk ends the run there and not at its end. */
-bool results_metrics(Results *results, const MetricsRow *row, Error *err);
+/* The directory of a run that goes on, in two halves: results_enter keeps other processes out and reads run.json;
+   results_go_on, once all else is known to be good, cuts the logs back to log_size (all zero: starts them again), takes
+   the curves of metrics.csv into the record, and writes config.ini and run.json. Errors have status STATUS_USAGE when
+   what is there does not fit. results_close after either. */
+bool results_enter(Results *results, const char *directory, Error *err);
+bool results_go_on(Results *results, const Config *config, const size_t log_size[LOG_COUNT], RunRecord *record,
+                   Error *err);
+/* How long the logs are now. */
+void results_log_sizes(const Results *results, size_t log_size[LOG_COUNT]);
+/* Everything in the logs is on disk, before a checkpoint says that it is there. */
+bool results_sync(const Results *results, Error *err);
+
+/* Each row is flushed before the next step starts: a full disk ends the run there and not at its end. The record's
+   curves get the losses as the row has them, rounded, so that a run that goes on draws them alike. */
+bool results_metrics(Results *results, const MetricsRow *row, RunRecord *record, Error *err);
 bool results_attention(Results *results, const RunRecord *record, const Look *look, Error *err);
 bool results_flush_samples(Results *results, Error *err);
 

@@ -22,18 +22,26 @@ static bool holds_us(const char *directory) {
     return holds;
 }
 
-static bool is_our_run(const char *directory) {
+bool run_description_load(Json **run, const char *directory, Error *err) {
     char path[4096], *text = NULL;
     size_t size;
-    Json *json = NULL;
-    Error ignored;
-    bool ours = path_join(path, sizeof path, directory, "run.json", &ignored) &&
-                file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, &ignored) &&
-                js_parse(text, size, path, &json, &ignored);
-    const char *program = ours ? js_as_text(js_get(json, "program")) : NULL;
-    ours = program && strcmp(program, "sqrtdk") == 0;
-    js_free(json);
+    *run = NULL;
+    if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
+    if (!path_exists(path))
+        return error_set(err, STATUS_USAGE, "%s is not the directory of a run: it holds no run.json", directory);
+    bool ok = file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, err) &&
+              js_parse(text, size, path, run, err);
+    const char *program = ok ? js_as_text(js_get(*run, "program")) : NULL;
     free(text);
+    if (!ok || (program && strcmp(program, "sqrtdk") == 0)) return ok;
+    return error_set(err, STATUS_USAGE, "%s is not a run.json of this program", path);
+}
+
+static bool is_our_run(const char *directory) {
+    Json *run;
+    Error ignored;
+    bool ours = run_description_load(&run, directory, &ignored);
+    js_free(run);
     return ours;
 }
 
@@ -50,6 +58,9 @@ bool run_directory_check(const char *wanted, bool named, bool force, Error *err)
             err, STATUS_USAGE,
             "%s is not a run of this program (it holds no run.json of ours), so --force does not replace it: name another --out",
             wanted);
+    int lock;
+    if (!directory_lock(wanted, &lock, err)) return false;
+    if (lock >= 0) close(lock);
     return true;
 }
 

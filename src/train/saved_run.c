@@ -16,10 +16,12 @@ bool saved_run_open(SavedRun *run, const char *directory, size_t max_batch, size
         !vocabulary_load(&run->vocabulary, path, err))
         return false;
     ModelShape shape = model_shape(&run->config, run->vocabulary.count);
-    return model_make(&run->model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false,
-                      err) &&
-           path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err) &&
-           safetensors_load(path, &run->model.tensors, run->model.parameters, err);
+    size_t step;
+    if (!model_make(&run->model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
+        return false;
+    const TensorSet set = tensor_set(&run->model.tensors, run->model.parameters);
+    return path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err) &&
+           safetensors_load(path, &set, &step, err);
 }
 
 void saved_run_close(SavedRun *run) {

@@ -5,36 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/corpus.h"
+#include "base/version.h"
+#include "ops/matmul.h"
 #include "train/evaluate.h"
-#include "train/interrupt.h"
-#include "train/optimizer.h"
+#include "train/loop.h"
 #include "train/pictures.h"
 #include "train/plan.h"
-#include "train/results.h"
 #include "train/run_directory.h"
-#include "train/safetensors.h"
-#include "train/sample.h"
-
-/* Everything one run holds. Arrays are made before the first step; the loop allocates nothing but for pictures. */
-typedef struct {
-    const Config *config;
-    const TrainOptions *options;
-    RunRecord *record;
-    Corpus corpus;
-    Model model;
-    Optimizer optimizer;
-    Sampler sampler;
-    int32_t *tokens, *targets; /* (batch, T): of training, or of the evaluation in progress */
-    int32_t *look_tokens;      /* (look_batch, T): the fixed validation batch */
-    size_t look_batch;
-    int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
-    Results results;
-    bool cut_short; /* a signal came during the last validation */
-    double start, last_train_loss, last_val_loss;
-} Trainer;
-
-static size_t batch_size(const Trainer *t) { return (size_t)t->config->train.batch; }
 
 /* The fixed text of the pictures: log.attention_text, or the beginning of the validation split. */
 static bool prepare_text(Trainer *t, Error *err) {
@@ -63,13 +40,11 @@ static bool prepare_batches(Trainer *t, Error *err) {
     return true;
 }
 
-/* Everything that can be refused, before anything is written. */
-static bool prepare(Trainer *t, Error *err) {
+/* Everything that config and text can be refused for, before anything is written. `vocabulary` NULL: the text's. */
+static bool prepare(Trainer *t, const Vocabulary *vocabulary, Error *err) {
     const Config *c = t->config;
     Plan plan;
-    const char *wanted = t->options->out ? t->options->out : c->log.out;
-    if (!run_directory_check(wanted, t->options->out != NULL, t->options->force, err) ||
-        !corpus_load(&t->corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err) ||
+    if (!corpus_load(&t->corpus, c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context, err) ||
         !plan_make(&plan, c, t->corpus.vocabulary.count, t->options->threads, err) ||
         !model_make(&t->model, &plan.shape, batch_size(t), t->options->threads, true, err) ||
         !optimizer_make(&t->optimizer, c, t->model.tensors.flat, t->options->threads, err) ||
@@ -79,11 +54,24 @@ static bool prepare(Trainer *t, Error *err) {
     return prepare_text(t, err);
 }
 
+/* The same for a new run, which needs a place as well. */
+static bool prepare_new(Trainer *t, Error *err) {
+    const char *out = t->options->out;
+    return run_directory_check(out ? out : t->config->log.out, out != NULL, t->options->force, err) &&
+           prepare(t, NULL, err);
+}
+
+static void initialise(Trainer *t) {
+    tensors_initialise(&t->model.tensors, &t->model.shape, (Init)t->config->model.init, (uint64_t)t->config->train.seed,
+                       t->model.parameters);
+}
+
 static Json *describe(const Trainer *t) {
     const ModelShape *s = &t->model.shape;
     char divisor[64];
     scale_text(t->config->attention.scale_divisor, divisor, sizeof divisor);
     Json *run = run_description(t->options->command_line, t->options->threads);
+    js_set(run, "name", js_text(t->config->name));
     js_set(run, "parameters", js_integer((int64_t)t->model.tensors.parameters));
     js_set(run, "vocabulary", js_integer((int64_t)s->V));
     js_set(run, "scale_divisor", js_text(divisor));
@@ -122,149 +110,6 @@ static bool announce(Trainer *t, Error *err) {
     return true;
 }
 
-static bool save(const Trainer *t, const char *name, Error *err) {
-    char path[4096];
-    return results_path(&t->results, path, name, err) &&
-           safetensors_save(path, &t->model.tensors, t->model.parameters, err);
-}
-
-/* Statistics on the fixed batch, weights on the fixed text, pictures of both. */
-static bool look_at_attention(Trainer *t, size_t step, Error *err) {
-    Model *m = &t->model;
-    RunRecord *r = t->record;
-    Look *look = record_next_look(r);
-    look->step = step;
-    model_forward(m, &(Batch){t->look_tokens, NULL, t->look_batch, m->shape.T});
-    probe_statistics(m, t->look_batch, m->shape.T, look->heads);
-    model_forward(m, &(Batch){t->text, NULL, 1, r->text_length});
-    for (size_t layer = 0; layer < r->L; layer++)
-        for (size_t head = 0; head < r->H; head++)
-            probe_weights(m, layer, head, r->text_length, look_weights(r, look, layer, head));
-    bool ok = results_attention(&t->results, r, look, err) && picture_attention(r, t->config, look, err);
-    record_looked(r);
-    return ok;
-}
-
-static bool write_sample(Trainer *t, size_t step, Error *err) {
-    const int32_t start = sample_start(&t->corpus.vocabulary);
-    const SampleOptions options = {
-        .tokens = (size_t)t->config->log.sample_tokens, .temperature = 1, .seed = (uint64_t)t->config->train.seed};
-    if (options.tokens == 0) return true;
-    FILE *out = t->results.samples;
-    fprintf(out, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
-    sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, out);
-    fputs("\n\n", out);
-    return results_flush_samples(&t->results, err);
-}
-
-/* The first tensor with a NaN or an infinity in it, or NULL. */
-static const char *find_not_finite(const TensorTable *table, const real *flat) {
-    for (size_t i = 0; i < table->count; i++)
-        for (size_t j = 0; j < table->items[i].count; j++)
-            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
-    return NULL;
-}
-
-/* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is no number any more. */
-static bool check_finite(const Trainer *t, size_t step, const char *which, double loss, const double *norm,
-                         Error *err) {
-    if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
-    const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
-    const char *gradient = norm ? find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
-    const char *what = weight     ? "the parameter "
-                       : gradient ? "the gradient of "
-                                  : "no parameter or gradient, but a number on the way,";
-    const char *name = weight ? weight : gradient ? gradient : "";
-    return error_set(
-        err, STATUS_DIVERGED,
-        "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
-        step, which, isnan(loss) ? fabs(loss) : loss, what, name);
-}
-
-/* The validation loss at `step`, unless a signal cuts it short. Keeps the best parameters. */
-static bool validate(Trainer *t, size_t step, Error *err) {
-    bool complete;
-    double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens, t->targets,
-                           &complete);
-    t->cut_short = !complete;
-    if (t->cut_short) return true;
-    t->last_val_loss = loss;
-    if (!check_finite(t, step, "validation", loss, NULL, err)) return false;
-    bool best = loss < t->record->best_val_loss;
-    record_val_loss(t->record, step, loss);
-    return (!best || save(t, "checkpoint/best.safetensors", err)) && write_sample(t, step, err);
-}
-
-/* Loss and gradients of step `step`, over all of its micro-batches. */
-static double compute_gradients(Trainer *t, size_t step) {
-    const Config *c = t->config;
-    size_t B = batch_size(t), T = t->model.shape.T, micro_steps = (size_t)c->train.accumulate;
-    double sum = 0;
-    for (size_t micro = 0; micro < micro_steps; micro++) {
-        uint64_t number = (uint64_t)step * micro_steps + micro;
-        corpus_training_batch(&t->corpus, (uint64_t)c->train.seed, number, B, T, t->tokens, t->targets);
-        sum += model_forward_backward(&t->model, &(Batch){t->tokens, t->targets, B, T}, (uint64_t)c->train.seed, number,
-                                      1 / (double)micro_steps, micro == 0);
-    }
-    return sum / ((double)B * (double)T * (double)micro_steps);
-}
-
-static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
-
-static bool write_metrics(Trainer *t, size_t step, double lr, double loss, bool validated, double norm, Error *err) {
-    size_t tokens = step * (size_t)(t->config->train.accumulate * t->config->train.batch) * t->model.shape.T;
-    record_train_loss(t->record, step, loss);
-    return results_metrics(
-        &t->results,
-        &(MetricsRow){step, tokens, omp_get_wtime() - t->start, lr, loss, validated ? t->last_val_loss : NAN, norm},
-        err);
-}
-
-static void show_progress(const Trainer *t, size_t step) {
-    double now = omp_get_wtime(), seconds = now - t->start, each = step ? seconds / (double)step : 0;
-    size_t steps = (size_t)t->config->train.steps;
-    double tokens = (double)t->config->train.batch * (double)t->config->train.accumulate * (double)t->model.shape.T;
-    progress_update(t->options->progress, now, step, steps, t->last_train_loss, t->last_val_loss,
-                    each > 0 ? tokens / each : 0, each * (double)(steps - step));
-}
-
-/* One pass of the loop: what is measured at `step`, then the update to step + 1 (none at the last). */
-static bool take_step(Trainer *t, size_t step, Error *err) {
-    const Config *c = t->config;
-    bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
-    bool looks = due(step, c->log.attention_every) || last || step == 0;
-    if (validated && !validate(t, step, err)) return false;
-    if (t->cut_short) return true;
-    if (looks && !look_at_attention(t, step, err)) return false;
-
-    double lr = learning_rate(c, step), loss = compute_gradients(t, step);
-    double norm = gradient_norm(&t->optimizer, t->model.gradients);
-    if (!check_finite(t, step, "training", loss, &norm, err)) return false;
-    t->last_train_loss = loss;
-    if ((due(step, c->log.every) || validated) && !write_metrics(t, step, lr, loss, validated, norm, err)) return false;
-    if (validated)
-        progress_message(t->options->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step,
-                         loss, t->last_val_loss, norm);
-    show_progress(t, step);
-    if (last) return true;
-    optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
-    t->record->steps_done = step + 1;
-    return !due(step + 1, c->train.steps > (int64_t)step + 1 ? c->log.checkpoint_every : 0) ||
-           save(t, "checkpoint/model.safetensors", err);
-}
-
-static bool loop(Trainer *t, Error *err) {
-    size_t steps = (size_t)t->config->train.steps;
-    for (size_t step = 0; step <= steps; step++) {
-        if (!take_step(t, step, err)) return false;
-        t->record->signal = interrupt_signal();
-        if (t->record->signal && (step < steps || t->cut_short)) break;
-        t->record->signal = 0;
-    }
-    progress_clear(t->options->progress);
-    return save(t, "checkpoint/model.safetensors", err);
-}
-
 /* The loss curves and run.json are brought to their last state however the run ended. */
 static bool finish(Trainer *t, bool ok, Error *err) {
     Error second, *where = ok ? err : &second; /* the first error is the one to tell */
@@ -289,22 +134,124 @@ static void trainer_free(Trainer *t) {
 bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err) {
     *record = (RunRecord){0};
     Trainer t = {.config = config, .options = options, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
-    bool ok = prepare(&t, err) && open_directory(&t, err);
+    bool ok = prepare_new(&t, err) && open_directory(&t, err);
     if (ok) {
-        tensors_initialise(&t.model.tensors, &t.model.shape, (Init)config->model.init, (uint64_t)config->train.seed,
-                           t.model.parameters);
+        initialise(&t);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
-        ok = finish(&t, ok && loop(&t, err), err);
+        ok = finish(&t, ok && loop_run(&t, 0, err), err);
     }
     trainer_free(&t);
+    return ok;
+}
+
+/* The config of a run that goes on. Nothing but the number of steps may be another. */
+static bool load_config(Config *config, const Results *results, const char *const *overrides, size_t count,
+                        Error *err) {
+    char path[4096];
+    const char *name = js_as_text(js_get(results->description, "name"));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
+            return error_set(err, STATUS_USAGE,
+                             "a run goes on with the config it has; only train.steps can be set, not %s", overrides[i]);
+    if (!results_path(results, path, "config.ini", err) || !config_load(config, path, overrides, count, err))
+        return false;
+    if (name) snprintf(config->name, sizeof config->name, "%s", name); /* the file's own is config */
+    return true;
+}
+
+static bool load_vocabulary(Vocabulary *vocabulary, const Results *results, Error *err) {
+    char path[4096];
+    return results_path(results, path, "vocab.json", err) && vocabulary_load(vocabulary, path, err);
+}
+
+/* The threads it had, unless others are asked for. */
+static size_t threads_of(const Results *results, size_t asked) {
+    int64_t threads;
+    bool known = js_as_integer(js_get(results->description, "threads"), &threads) && threads > 0 && threads <= 1024;
+    return asked ? asked : known ? (size_t)threads : 1;
+}
+
+/* run.json gets a line about going on; bits repeat only where threads and kernels are what they were. */
+static void describe_going_on(Trainer *t, size_t step) {
+    Json *run = t->results.description, *now = js_object();
+    const char *core = js_as_text(js_get(run, "blas_core"));
+    size_t threads = threads_of(&t->results, 0);
+    js_set(now, "step", js_integer((int64_t)step));
+    js_set(now, "time", time_now());
+    js_set(now, "version", js_text(SQRTDK_VERSION));
+    js_set(now, "command", js_text(t->options->command_line));
+    js_set(now, "threads", js_integer((int64_t)t->options->threads));
+    js_set(now, "blas_core", js_text(matmul_core()));
+    js_append(js_list(run, "resumed"), now);
+    progress_message(t->options->progress, "resuming %s in %s at step %zu of %lld", t->config->name,
+                     t->record->directory, step, (long long)t->config->train.steps);
+    if (threads != t->options->threads || !core || strcmp(core, matmul_core()) != 0)
+        progress_message(t->options->progress,
+                         "the run began with %zu threads and OpenBLAS core %s, and goes on with %zu and %s: what "
+                         "follows is equal to rounding, not to the bit",
+                         threads, core ? core : "?", t->options->threads, matmul_core());
+}
+
+/* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */
+static bool restore(Trainer *t, RunState *state, bool *finished, Error *err) {
+    const Checkpoint checkpoint = trainer_checkpoint(t);
+    RunRecord *r = t->record;
+    const char *result = js_as_text(js_get(t->results.description, "result"));
+    bool found;
+    initialise(t);
+    loop_look(t, 0, &r->first); /* gone from memory, but the first parameters can be drawn again */
+    if (!checkpoint_load(&checkpoint, state, &found, err)) return false;
+    if (state->step > (size_t)t->config->train.steps)
+        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %lld is less", r->directory,
+                         state->step, (long long)t->config->train.steps);
+    *finished = state->step == (size_t)t->config->train.steps && result && strcmp(result, "finished") == 0;
+    if (*finished) return true;
+    if (state->step > 0) record_looked(r);
+    r->best_val_loss = state->best_val_loss;
+    r->best_step = state->best_step;
+    describe_going_on(t, state->step);
+    return results_go_on(&t->results, t->config, state->log_size, r, err);
+}
+
+static bool set_directory(RunRecord *record, const char *directory, Error *err) {
+    int length = snprintf(record->directory, sizeof record->directory, "%s", directory);
+    return (length > 0 && (size_t)length < sizeof record->directory) ||
+           error_set(err, STATUS_USAGE, "the path of the run directory is %s", length ? "too long" : "empty");
+}
+
+bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
+                  RunRecord *record, bool *finished, Error *err) {
+    TrainOptions own = *options;
+    Vocabulary vocabulary = {0};
+    RunState state;
+    *record = (RunRecord){0};
+    *finished = false;
+    Config *config = calloc(1, sizeof *config);
+    Trainer t = {.config = config, .options = &own, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
+    bool ok = (config || error_set(err, STATUS_FAILED, "no memory for a config")) &&
+              results_enter(&t.results, directory, err) && load_config(config, &t.results, overrides, count, err) &&
+              load_vocabulary(&vocabulary, &t.results, err);
+    if (ok) {
+        own.threads = threads_of(&t.results, options->threads);
+        ok = prepare(&t, &vocabulary, err) && set_directory(record, directory, err) &&
+             restore(&t, &state, finished, err);
+    }
+    if (ok && !*finished) {
+        t.start = omp_get_wtime() - state.seconds;
+        if (record->val_count) t.last_val_loss = record->val_loss[record->val_count - 1];
+        ok = finish(&t, loop_run(&t, state.step, err), err);
+    }
+    vocabulary_free(&vocabulary);
+    trainer_free(&t);
+    free(config);
     return ok;
 }
 
 bool train_check(const Config *config, const TrainOptions *options, Error *err) {
     RunRecord record = {0};
     Trainer t = {.config = config, .options = options, .record = &record};
-    bool ok = prepare(&t, err);
+    bool ok = prepare_new(&t, err);
     trainer_free(&t);
     record_free(&record);
     return ok;

@@ -6,7 +6,7 @@
 #include "train/record.h"
 
 typedef struct {
-    size_t threads;
+    size_t threads;           /* for train_resume 0: as many as the run had */
     const char *out;          /* --out; NULL: log.out, or the next free name behind it */
     bool force;               /* replace a run that is there */
     const char *command_line; /* for run.json */
@@ -18,6 +18,14 @@ typedef struct {
    that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. Free the record
    with record_free in either case. */
 bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err);
+
+/* Goes on with the run in `directory` from its last checkpoint, or from the start if it was stopped before the first,
+   to the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may
+   set train.steps ("train.steps=2000"), nothing else. *finished: it has made all of its steps, and nothing was done.
+   Refuses, with the difference named, a directory whose config, text, vocabulary or logs are not those of the
+   checkpoint, or in which another process trains. Ends like train_run. */
+bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
+                  const TrainOptions *options, RunRecord *record, bool *finished, Error *err);
 
 /* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. */
 bool train_check(const Config *config, const TrainOptions *options, Error *err);

@@ -1,0 +1,41 @@
+/* Checkpoints: model.safetensors, optimizer.safetensors and state.json in a run's checkpoint/, which change together.
+   All three are written under new names and synced before the first takes its place, state.json last in both: whenever
+   the program is killed, either the old three are there, or the new ones and what is still to be renamed, which
+   checkpoint_load then does. best.safetensors goes by itself. */
+#ifndef SQRTDK_TRAIN_CHECKPOINT_H
+#define SQRTDK_TRAIN_CHECKPOINT_H
+
+#include "data/corpus.h"
+#include "model/transformer.h"
+#include "train/optimizer.h"
+
+/* The logs a run appends to; a run that goes on cuts them back to where its checkpoint was made. */
+typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
+extern const char *const LOG_NAMES[LOG_COUNT];
+
+/* Where a run stands when nothing has been measured at `step` yet. */
+typedef struct {
+    size_t step;          /* updates so far */
+    double seconds;       /* spent on them */
+    double best_val_loss; /* INFINITY before the first evaluation */
+    size_t best_step;
+    size_t log_size[LOG_COUNT]; /* bytes */
+} RunState;
+
+/* What a checkpoint is about. Loading fills the model's parameters and the optimizer's moments. */
+typedef struct {
+    const char *directory; /* of the run */
+    const Config *config;
+    const Corpus *corpus;
+    Model *model;
+    Optimizer *optimizer;
+} Checkpoint;
+
+bool checkpoint_save(const Checkpoint *checkpoint, const RunState *state, Error *err);
+
+/* False in *found when the run was stopped before its first checkpoint. Errors about what is in the files have
+   status STATUS_USAGE: another format, another type of numbers, files of different steps, and whatever the config, the
+   text and the vocabulary now say differently; each names the difference. */
+bool checkpoint_load(const Checkpoint *checkpoint, RunState *state, bool *found, Error *err);
+
+#endif

@@ -1,0 +1,356 @@
+/* A run that was killed or stopped, wherever that happened, and goes on ends with the same bits as one that never
+   stopped: parameters, moments, logs (all columns but seconds) and pictures. The program starts itself as a child that
+   trains, and that dies or gets a signal at the n-th call of a kind: the functions below stand in for the library's. */
+#include "training.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "ops/matmul.h"
+#include "train/interrupt.h"
+
+static long dies_at = -1, stops_at = -1; /* calls left until then */
+
+/* Every step at which something reaches the disk or takes its place there is one to die at. */
+static void count_write(void) {
+    if (dies_at >= 0 && dies_at-- == 0) _exit(99);
+}
+int fsync(int file) {
+    count_write();
+    return fdatasync(file);
+}
+int ftruncate(int file, off_t size) {
+    static int (*real_ftruncate)(int, off_t);
+    count_write();
+    if (!real_ftruncate) *(void **)&real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
+    return real_ftruncate(file, size);
+}
+int rename(const char *from, const char *to) {
+    count_write();
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+/* Products are everywhere: in training, evaluation, looks and samples. */
+void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, blasint m, blasint n, blasint k,
+                 float alpha, const float *a, blasint lda, const float *b, blasint ldb, float beta, float *c,
+                 blasint ldc) {
+    static __typeof__(cblas_sgemm) *real_sgemm;
+    if (!real_sgemm) *(void **)&real_sgemm = dlsym(RTLD_NEXT, "cblas_sgemm");
+    if (__atomic_load_n(&stops_at, __ATOMIC_RELAXED) >= 0 && __atomic_fetch_sub(&stops_at, 1, __ATOMIC_RELAXED) == 0)
+        raise(SIGTERM);
+    real_sgemm(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3 failed,
+   100 nothing to do */
+static int child_main(char **arguments) {
+    Error err = {0};
+    Progress progress = progress_make(stderr, true);
+    bool resumes = strcmp(arguments[0], "resume") == 0, finished = false, done;
+    TrainOptions options = {.threads = (size_t)atol(arguments[3]), .command_line = "child", .progress = &progress};
+    matmul_setup();
+    interrupt_catch();
+    dies_at = atol(arguments[4]), stops_at = atol(arguments[5]);
+    if (resumes) {
+        const char *set = arguments[2];
+        done = train_resume(arguments[1], &set, *set != '-', &options, &record, &finished, &err);
+    } else {
+        options.out = arguments[2];
+        done = config_load(&config, arguments[1], NULL, 0, &err) && train_run(&config, &options, &record, &err);
+    }
+    if (!done) printf("%s\n", err.message);
+    int status = !done ? (int)err.status : finished ? 100 : record.signal ? 128 + record.signal : 0;
+    record_free(&record);
+    return status;
+}
+
+static char said[1200]; /* by the last child */
+static int child(const char *verb, const char *what, const char *where, size_t threads, long dies, long stops) {
+    char command[4096];
+    snprintf(command, sizeof command, "/proc/%d/exe child %s %s %s %zu %ld %ld 2>&1", (int)getpid(), verb, what, where,
+             threads, dies, stops);
+    FILE *stream = popen(command, "r");
+    assert_non_null(stream);
+    said[fread(said, 1, sizeof said - 1, stream)] = 0;
+    int status = pclose(stream);
+    assert_that(WIFEXITED(status), "%s ended by signal %d: %s", command, WTERMSIG(status), said);
+    return WEXITSTATUS(status);
+}
+static int run(const char *name, size_t threads, long dies, long stops) {
+    return child("train", in("child.ini"), in(name), threads, dies, stops);
+}
+static int resume(const char *name, long dies, long stops) { return child("resume", in(name), "-", 0, dies, stops); }
+
+/* What children train with: the tiny config, some keys set. */
+#define CHILDREN_TRAIN(...)                                                                                            \
+    children_train((const char *const[]){"log.checkpoint_every=3", "eval.every=4", "log.every=2",                      \
+                                         "log.attention_every=5", "train.steps=8", "train.warmup=2", __VA_ARGS__,      \
+                                         NULL})
+static void children_train(const char *const *overrides) {
+    configure(overrides);
+    FILE *file = fopen(in("child.ini"), "wb");
+    assert_non_null(file);
+    config_write(&config, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A log without its column of seconds. */
+static char *timeless(char *csv) {
+    char *out = kept(calloc(strlen(csv) + 1, 1)), *end = out, *line;
+    while ((line = strsep(&csv, "\n")) != NULL) {
+        int column = 0;
+        for (char *field; (field = strsep(&line, ",")) != NULL; column++)
+            if (column != 2) end += sprintf(end, "%s,", field);
+        *end++ = '\n';
+    }
+    return out;
+}
+
+static void assert_same_file(const char *a, const char *b, const char *name) {
+    char path_a[1100], path_b[1100];
+    size_t size_a, size_b;
+    snprintf(path_a, sizeof path_a, "%s/%s", in(a), name);
+    snprintf(path_b, sizeof path_b, "%s/%s", in(b), name);
+    char *x = contents(path_a, &size_a), *y = contents(path_b, &size_b);
+    if (strcmp(name, "metrics.csv") == 0) {
+        assert_string_equal(timeless(x), timeless(y));
+        return;
+    }
+    assert_that(size_a == size_b && memcmp(x, y, size_a) == 0, "%s of %s is not that of %s", name, b, a);
+}
+
+/* Two runs that must not differ, and nothing half done beside them. */
+static void assert_same_run(const char *a, const char *b) {
+    static const char *const names[] = {"config.ini",
+                                        "vocab.json",
+                                        "metrics.csv",
+                                        "attention.csv",
+                                        "samples.txt",
+                                        "loss.png",
+                                        "attention/step000000_layer0.png",
+                                        "attention/step000005_layer0.png",
+                                        "attention/step000008_layer0.png",
+                                        "checkpoint/model.safetensors",
+                                        "checkpoint/optimizer.safetensors",
+                                        "checkpoint/best.safetensors"};
+    size_t pooled = support_pool.count;
+    char command[2400];
+    for (size_t i = 0; i < COUNT_OF(names); i++) assert_same_file(a, b, names[i]);
+    snprintf(command, sizeof command, "test -z \"$(find %s -name '*.new*')\" && grep -q '\"finished\"' %s/run.json",
+             in(b), in(b));
+    assert_that(system(command) == 0, "%s has files that are half done, or a run.json that is", b);
+    while (support_pool.count > pooled) free(support_pool.items[--support_pool.count]);
+}
+
+static void remove_run(const char *name) {
+    Error err;
+    assert_true(!path_exists(in(name)) || directory_remove(in(name), &err));
+}
+
+/* Dies before each write in turn, first while training and then while resuming. */
+static void dies_anywhere(void **state) {
+    (void)state;
+#ifdef SANITIZED
+    const long stride = 11; /* everything is slower */
+#else
+    const long stride = 2;
+#endif
+    CHILDREN_TRAIN("model.dropout=0.1");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    long resumed = 0;
+    for (long n = 0;; n += stride) {
+        remove_run("run");
+        int status = run("run", 1, n, -1);
+        if (status == 0) break;
+        assert_that(status == 99, "dying at write %ld: status %d: %s", n, status, said);
+        status = resume("run", n % (3 * stride) ? -1 : n / 2, -1); /* every third dies again */
+        if (status == 99) status = resume("run", -1, -1);
+        if (status == STATUS_USAGE && n < 8) continue; /* before there was a run to speak of */
+        assert_that(status == 0, "resuming what died at write %ld: status %d: %s", n, status, said);
+        assert_same_run("whole", "run");
+        resumed++;
+    }
+    assert_that(resumed > 50 / stride, "only %ld deaths", resumed);
+}
+
+/* Stopped by a signal at steps, evaluations, looks and samples, again and again until it is done. */
+static void stops_anywhere(void **state) {
+    (void)state;
+    static const char *const variants[][3] = {
+        {"model.dropout=0.2", "train.accumulate=2", "train.batch=3"},
+        {"train.optimizer=sgd", "model.norm=post", "model.tie_embeddings=no"},
+        {"model.bias=no", "model.activation=relu", "attention.scale_divisor=none"},
+    };
+    for (size_t v = 0; v < COUNT_OF(variants); v++) {
+        const size_t threads = v == 0 ? 2 : 1;
+        remove_run("whole"), remove_run("run");
+        CHILDREN_TRAIN(variants[v][0], variants[v][1], variants[v][2]);
+        assert_int_equal(run("whole", threads, -1, -1), 0);
+        int stops = 0, status = run("run", threads, -1, 100);
+        for (long calls = 100; status != 0; calls = 100 + calls * 7 % 1013, stops++) {
+            assert_that(status == 143, "stop %d: status %d: %s", stops, status, said);
+            status = resume("run", -1, calls);
+        }
+        assert_that(stops > 2, "%d stops", stops);
+        assert_same_run("whole", "run");
+    }
+}
+
+/* With a constant learning rate a run whose steps were raised is the longer run. */
+static void steps_raised(void **state) {
+    (void)state;
+    CHILDREN_TRAIN("train.min_lr=1e-2", "model.dropout=0.1");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    CHILDREN_TRAIN("train.min_lr=1e-2", "model.dropout=0.1", "train.steps=4");
+    assert_int_equal(run("run", 1, -1, -1), 0);
+    assert_int_equal(resume("run", -1, -1), 100);
+    assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 0);
+    assert_same_run("whole", "run");
+    assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 100);
+}
+
+/* The first `from` in a file becomes `to`. */
+static void set_text(const char *name, const char *from, const char *to) {
+    size_t size, at = 0, length = strlen(from);
+    const char *text = contents(in(name), &size);
+    while (at + length <= size && memcmp(text + at, from, length) != 0) at++;
+    assert_that(at + length <= size, "no %s in %s", from, name);
+    char *changed = kept(malloc(size + strlen(to)));
+    memcpy(changed, text, at);
+    memcpy(changed + at, to, strlen(to));
+    memcpy(changed + at + strlen(to), text + at + length, size - at - length);
+    put(name, changed, size - length + strlen(to));
+}
+
+static void refuse(const char *word, const char *set) {
+    Error err = {0};
+    bool finished;
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.command_line = "resume", .progress = &progress};
+    char before[1200], after[1200], *command = kept(malloc(4096));
+    const char *listing = "cd %s && find . -type f ! -name '*.ini' -exec cksum {} + | sort | cksum";
+    snprintf(command, 4096, listing, in("run"));
+    FILE *stream = popen(command, "r");
+    before[fread(before, 1, sizeof before - 1, stream)] = 0;
+    pclose(stream);
+    record_free(&record);
+    bool done = train_resume(in("run"), &set, set != NULL, &options, &record, &finished, &err);
+    assert_refused(done, &err, word, word);
+    stream = popen(command, "r");
+    after[fread(after, 1, sizeof after - 1, stream)] = 0;
+    pclose(stream);
+    assert_string_equal(before, after); /* nothing is written */
+}
+
+/* What is there is not what the checkpoint was made with; the message names the difference. */
+static void refusals(void **state) {
+    (void)state;
+    const struct {
+        const char *file, *from, *to, *word;
+    } changes[] = {
+        {"run/config.ini", "heads = 2", "heads = 4", "model.heads = 2"},
+        {"run/config.ini", "lr = 0.01", "lr = 0.02", "train.lr = 0.01"},
+        {"run/config.ini", "seed = 1", "seed = 2", "train.seed"},
+        {"run/config.ini", "context = 16", "context = 8", "context"},
+        {"run/config.ini", "optimizer = adamw", "optimizer = sgd", "train.optimizer = adamw"},
+        {"run/config.ini", "[model]", "[modell]", "model"},
+        {"run/vocab.json", "\"k\"", "\"j\"", "U+006B"},
+        {"run/vocab.json", "\"k\"", "\"j\", \"k\"", "another text"},
+        {"corpus.txt", "softly", "softer", "another text"},
+        {"run/run.json", "\"sqrtdk\"", "\"other\"", "run.json"},
+        {"run/run.json", "{", "", "JSON"},
+        {"run/metrics.csv", "grad_norm", "norm", "metrics.csv"},
+        {"run/metrics.csv", "\n0,", "\nzero,", "metrics.csv"},
+        {"run/attention.csv", "entropy", "chaos", "attention.csv"},
+        {"run/checkpoint/state.json", "\"format\": 1", "\"format\": 2", "format"},
+        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": 5", "step 5"},
+        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": -1", "entries"},
+        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": 99", "99"},
+        {"run/checkpoint/state.json", "\"seconds\"", "\"minutes\"", "entries"},
+        {"run/checkpoint/state.json", "\"logs\"", "\"files\"", "entries"},
+        {"run/checkpoint/state.json", "\"metrics.csv\": ", "\"metrics.csv\": 9", "metrics.csv"},
+        {"run/checkpoint/state.json", "\"metrics.csv\": ", "\"metrics.csv\": -", "entries"},
+        {"run/checkpoint/state.json", "model.d_k", "model.d_q", "model.d_k"},
+        {"run/checkpoint/state.json", "}", "", "JSON"},
+    };
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    assert_int_equal(run("run", 1, 42, -1), 99);            /* behind its only checkpoint, before the last */
+    child("resume", in("run"), "train.steps=3", 0, -1, -1); /* puts away what was half done */
+    assert_non_null(strstr(contents(in("run/checkpoint/state.json"), NULL), "\"step\": 6"));
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        size_t size;
+        const char *kept_text = contents(in(changes[i].file), &size);
+        set_text(changes[i].file, changes[i].from, changes[i].to);
+        refuse(changes[i].word, NULL);
+        put(changes[i].file, kept_text, size);
+    }
+    refuse("train.steps", "train.lr=1");
+    refuse("less", "train.steps=3");
+    refuse("train.steps", "train.steps=0.5");
+    static const char *const gone[] = {"config.ini",
+                                       "run.json",
+                                       "vocab.json",
+                                       "metrics.csv",
+                                       "checkpoint/state.json",
+                                       "checkpoint/model.safetensors",
+                                       "checkpoint/optimizer.safetensors"};
+    for (size_t i = 0; i < COUNT_OF(gone); i++) {
+        char path[128];
+        snprintf(path, sizeof path, "run/%s", gone[i]);
+        assert_int_equal(rename(in(path), in("aside")), 0);
+        if (strcmp(gone[i], "metrics.csv") != 0) refuse(strrchr(path, '/') + 1, NULL);
+        assert_int_equal(rename(in("aside"), in(path)), 0);
+    }
+    assert_int_equal(truncate(in("run/samples.txt"), 5), 0);
+    refuse("samples.txt", NULL);
+}
+
+/* Bytes of state.json set at random: taken up or refused, nothing else; never a value that was not checked. */
+static void mutated(void **state) {
+    (void)state;
+    static const char likely[] = "0123456789-[]{}\",:.eE\\ \xFF";
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    assert_int_equal(run("run", 1, 42, -1), 99);
+    size_t size;
+    char *whole = contents(in("run/checkpoint/state.json"), &size), *text = kept(malloc(size));
+    Rng rng = rng_make(3, RNG_SAMPLE, 2);
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.command_line = "resume", .progress = &progress};
+    for (uint64_t n = 0; n < 400; n++) {
+        Error err = {0};
+        bool finished;
+        memcpy(text, whole, size);
+        text[rng_below(&rng, 2 * n, size)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
+        put("run/checkpoint/state.json", text, size);
+        record_free(&record);
+        /* Fewer steps than were made: refused at the latest there, so that no mutation trains. */
+        const char *set = "train.steps=1";
+        bool done = train_resume(in("run"), &set, 1, &options, &record, &finished, &err);
+        if (!done) assert_that(err.status == STATUS_USAGE && err.message[0], "mutation %d: %s", (int)n, err.message);
+    }
+}
+
+static void one_process_at_a_time(void **state) {
+    (void)state;
+    int lock;
+    Error err = {0};
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    assert_int_equal(run("run", 1, 42, -1), 99);
+    assert_true(directory_lock(in("run"), &lock, &err));
+    assert_int_equal(resume("run", -1, -1), STATUS_USAGE);
+    assert_non_null(strstr(said, "in use"));
+    close(lock);
+    assert_int_equal(resume("run", -1, -1), 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(steps_raised),
+        TRAINING_TEST(refusals),      TRAINING_TEST(mutated),        TRAINING_TEST(one_process_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
