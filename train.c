@@ -204,8 +204,8 @@ static void print_options(const Verb *verb) {
 static void print_verb_help(const Verb *verb) {
     static const char *const what[VERB_COUNT] = {
         "Trains a model and draws what it learned.",
-        "Goes on where a run stopped, to the same bits as if it had not. Of --set it takes\ntrain.steps; --threads are "
-        "the run's own unless given.",
+        "Goes on where a run stopped, to the same bits as if it had not. The only key\n"
+        "--set may change is train.steps; threads are the run's own unless given.",
         "Trains every combination of a config's [sweep] section and draws them together.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",

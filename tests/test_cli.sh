@@ -97,7 +97,7 @@ again=$("$train" tiny.ini --dry-run 2>&1 >/dev/null | sed -n 's/^.*starting agai
 [ -z "$again" ] || export OPENBLAS_CORETYPE="$again"
 
 # --- help
-for words in --help --version --keys 'sweep --help' 'eval --help' 'sample --help' 'x.ini --help'; do
+for words in --help --version --keys 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
     check "stderr of: $name" "" "$(cat "$said/err")"
@@ -110,7 +110,7 @@ check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$r
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
 refuses 2 'usage: ./train CONFIG.ini' "$train"
-for verb in sweep eval sample; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+for verb in resume sweep eval sample; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
@@ -282,6 +282,42 @@ for signal in INT:130 TERM:143; do
     check_files "$out/checkpoint/model.safetensors" "$out/loss.png"
     ends 0 "$train" eval "$out"
 done
+
+# --- going on: to the bits of a run that was never stopped, also when it was killed, or before its first checkpoint
+for signal in INT KILL; do
+    for every in 40 1000000; do
+        out=resumed-$signal-$every
+        "$train" tiny.ini --out "$out" --quiet --set train.steps=150 --set log.checkpoint_every=$every >/dev/null 2>&1 &
+        running=$!
+        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+            [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 9 ] 2>/dev/null && break
+            sleep 0.1
+        done
+        kill -$signal "$running" 2>/dev/null
+        wait "$running" 2>/dev/null
+        running=
+        ends 0 "$train" resume "$out"
+        check_match "stdout of: $name" '(after 150 steps|has made all of its steps)' "$(cat "$said/out")"
+    done
+done
+ends 0 "$train" tiny.ini --out never-stopped --quiet --set train.steps=150
+for out in resumed-*; do
+    for file in checkpoint/model.safetensors checkpoint/optimizer.safetensors samples.txt attention.csv loss.png; do
+        check "$out/$file" "$(cksum <never-stopped/$file)" "$(cksum <"$out/$file")"
+    done
+    check "$out/metrics.csv" "$(cut -d, -f1,2,4- never-stopped/metrics.csv)" "$(cut -d, -f1,2,4- "$out/metrics.csv")"
+done
+listing >"$said/before"
+ends 0 "$train" resume never-stopped
+check_match "stdout of: $name" 'has made all of its steps; .*--set train.steps=N' "$(cat "$said/out")"
+check "changed by: $name" "" "$(listing | diff "$said/before" -)"
+refuses 2 'only train.steps can be set, not train.lr=1' "$train" resume never-stopped --set train.lr=1
+refuses 2 'train.steps = 10 is less' "$train" resume never-stopped --set train.steps=10
+refuses 2 'directory is not the directory of a run' "$train" resume directory
+refuses 2 'nowhere' "$train" resume nowhere
+refuses 2 'no option --out' "$train" resume never-stopped --out x
+ends 0 "$train" resume never-stopped --set train.steps=160
+check_match "stdout of: $name" '^done after 160 steps' "$(cat "$said/out")"
 
 # --- a full disk, at whichever file it strikes; a limit on files' sizes; standard streams that are closed
 for size in 8k 64k 160k; do

@@ -41,7 +41,7 @@ static void every_file(void **state) {
     assert_non_null(checkpoint);
     for (struct dirent *e; (e = readdir(checkpoint)) != NULL;) entries += e->d_name[0] != '.';
     closedir(checkpoint);
-    assert_int_equal(entries, 2);
+    assert_int_equal(entries, 4);
     size_t samples = 0;
     for (const char *at = contents(in("run/samples.txt"), NULL); (at = strstr(at, "step")) != NULL; at++) samples++;
     assert_int_equal(samples, 4);

@@ -78,7 +78,7 @@ bool results_open(Results *r, const char *directory, const Config *config, const
 
 bool results_enter(Results *r, const char *directory, Error *err) {
     *r = (Results){.directory = directory, .lock = -1};
-    return directory_lock(directory, &r->lock, err) && run_description_load(&r->description, directory, err);
+    return run_description_load(&r->description, directory, err) && directory_lock(directory, &r->lock, err);
 }
 
 /* Opens a log and checks that it is one and holds whole lines up to `size`. */
