@@ -1,0 +1,256 @@
+/* The same numbers as PyTorch: the whole model forward and backward, ten updates of AdamW and of SGD, attention by
+   itself, and the statistics of attention as NumPy has them. tests/fixtures/make_fixtures.py computed all of it in
+   float64; this runs twice, with real = double and as we train, with float. */
+#include "fixture.h"
+
+#include <glob.h>
+
+#include "model/probe.h"
+#include "ops/attention.h"
+#include "ops/matmul.h"
+#include "train/optimizer.h"
+
+/* Of the largest entry of the tensor. */
+static const double BAR = sizeof(real) == 4 ? 2e-5 : 1e-10;
+
+typedef enum {
+    LOGITS,
+    LOSS,
+    GRADIENT,
+    NORM,
+    RATE,
+    STEP_1,
+    STEP_10,
+    ATTENTION,
+    ATTENTION_GRADIENT,
+    STATISTICS
+} Quantity;
+static const char *const QUANTITIES[] = {"logits",       "losses",   "gradients", "norms",        "rates",
+                                         "after 1 step", "after 10", "attention", "its gradient", "statistics"};
+static double worst[COUNT_OF(QUANTITIES)];
+
+static void compare(Quantity quantity, const char *what, const real *actual, const double *expected, size_t count) {
+    double max = 0;
+    for (size_t i = 0; i < count; i++) max = fmax(max, fabs(expected[i]));
+    assert_that(max > 0, "%s: all zero", what);
+    for (size_t i = 0; i < count; i++) {
+        assert_close(actual[i], expected[i], BAR * max, "%s, %s[%zu]", QUANTITIES[quantity], what, i);
+        worst[quantity] = fmax(worst[quantity], fabs((double)actual[i] - expected[i]) / max);
+    }
+}
+
+static real *as_reals(const double *x, size_t count) {
+    real *y = reals(count);
+    for (size_t i = 0; i < count; i++) y[i] = (real)x[i];
+    return y;
+}
+
+static Config config;
+static Model model;
+static Optimizer optimizer;
+
+static int leave(void **state) {
+    model_free(&model);
+    optimizer_free(&optimizer);
+    return fixture_leave(state);
+}
+
+static void load_config(const Fixture *f) {
+    enum { KEYS_MAX = 64 };
+    static char text[KEYS_MAX][128];
+    const char *overrides[KEYS_MAX];
+    const Json *metadata = fixture_metadata(f);
+    size_t count = 0;
+    Error err = {0};
+    for (size_t i = 0; i < js_object_size(metadata); i++) {
+        const char *key = js_object_key(metadata, i);
+        if (!strchr(key, '.')) continue; /* the vocabulary's size is the text's to say */
+        assert_true(count < KEYS_MAX);
+        snprintf(text[count], sizeof text[count], "%s=%s", key, fixture_text(f, key));
+        overrides[count] = text[count], count++;
+    }
+    assert_true(count > 0);
+    bool loaded = config_load(&config, put_text("fixture.ini", ""), overrides, count, &err);
+    assert_that(loaded, "%s", err.message);
+}
+
+/* The model, its initial parameters and its optimizer. */
+static void start(Fixture *f, size_t threads) {
+    Error err = {0};
+    load_config(f);
+    ModelShape shape = model_shape(&config, fixture_number(f, "vocabulary"));
+    assert_that(model_make(&model, &shape, (size_t)config.train.batch, threads, true, &err), "%s", err.message);
+    assert_that(optimizer_make(&optimizer, &config, model.tensors.flat, threads, &err), "%s", err.message);
+    for (size_t i = 0; i < model.tensors.count; i++) {
+        const Tensor *t = &model.tensors.items[i];
+        const double *x = fixture_reals(f, t->count, "initial.%s", t->name);
+        for (size_t j = 0; j < t->count; j++) model.parameters[t->offset + j] = (real)x[j];
+    }
+}
+
+/* Nothing depends on b_K: softmax takes no notice of what a row's scores have in common. Its gradient is rounding
+   noise, here and there, which passes below as it is small beside those of b_Q and b_V. In float that noise is as large
+   as AdamW's eps and moves b_K by whole steps: its values are compared after none. */
+static void compare_gradients(Fixture *f) {
+    for (size_t i = 0; i < model.tensors.count; i++) {
+        const Tensor *t = &model.tensors.items[i];
+        compare(GRADIENT, t->name, model.gradients + t->offset, fixture_reals(f, t->count, "grad.%s", t->name),
+                t->count);
+    }
+}
+static void compare_parameters(Fixture *f, Quantity quantity, size_t step) {
+    for (size_t i = 0; i < model.tensors.count; i++) {
+        const Tensor *t = &model.tensors.items[i];
+        const double *expected = fixture_reals(f, t->count, "step%zu.%s", step, t->name);
+        const real *actual = model.parameters + t->offset;
+        if (t->role == ATTN_B) {
+            size_t HD = t->count / 3;
+            compare(quantity, t->name, actual, expected, HD);
+            compare(quantity, t->name, actual + 2 * HD, expected + 2 * HD, HD);
+        } else {
+            compare(quantity, t->name, actual, expected, t->count);
+        }
+    }
+}
+
+static void compare_logits(Fixture *f, const Batch *batch) {
+    size_t count = batch->B * batch->T * model.shape.V;
+    model_forward(&model, &(Batch){.tokens = batch->tokens, .B = batch->B, .T = batch->T});
+    compare(LOGITS, f->name, model.logits, fixture_reals(f, count, "logits"), count);
+}
+
+/* A measurement at each step and behind the last, an update between them, as the trainer does it. */
+static void compare_training(Fixture *f) {
+    const size_t steps = (size_t)config.train.steps, B = (size_t)config.train.batch, T = model.shape.T;
+    const int32_t *tokens = fixture_integers(f, (steps + 1) * B * T, "tokens");
+    const int32_t *targets = fixture_integers(f, (steps + 1) * B * T, "targets");
+    real *losses = reals(steps + 1), *norms = reals(steps + 1), *rates = reals(steps + 1);
+    assert_int_equal(steps, 10);
+    for (size_t step = 0; step <= steps; step++) {
+        const Batch batch = {tokens + step * B * T, targets + step * B * T, B, T};
+        if (step == 0) compare_logits(f, &batch);
+        double sum = model_forward_backward(&model, &batch, 1, step, 1, true), lr = learning_rate(&config, step);
+        double norm = gradient_norm(&optimizer, model.gradients);
+        losses[step] = (real)(sum / (double)(B * T)), norms[step] = (real)norm, rates[step] = (real)lr;
+        if (step == 0) compare_gradients(f);
+        if (step == steps) break;
+        optimizer_step(&optimizer, &model.tensors, model.parameters, model.gradients, norm, lr, step);
+        if (step == 0) compare_parameters(f, STEP_1, 1);
+    }
+    compare_parameters(f, STEP_10, steps);
+    compare(LOSS, f->name, losses, fixture_reals(f, steps + 1, "loss"), steps + 1);
+    compare(NORM, f->name, norms, fixture_reals(f, steps + 1, "norm"), steps + 1);
+    compare(RATE, f->name, rates, fixture_reals(f, steps + 1, "lr"), steps + 1);
+}
+
+/* One thread; a sequence or two each; threads that share sequences. */
+static void training(void **state) {
+    static const size_t threads[] = {1, 2, 4};
+    Fixture *f = fixture_open(*state);
+    for (size_t n = 0; n < COUNT_OF(threads); n++) {
+        start(f, threads[n]);
+        compare_training(f);
+        model_free(&model);
+        optimizer_free(&optimizer);
+    }
+    fixture_was_read(f);
+}
+
+static size_t fixture_size(Fixture *f, size_t n, const char *size) {
+    char key[32];
+    snprintf(key, sizeof key, "%zu.%s", n, size);
+    return fixture_number(f, key);
+}
+
+/* One of them longer than a block of queries. */
+static void attention(void **state) {
+    Fixture *f = fixture_open(*state);
+    for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
+        const size_t T = fixture_size(f, n, "T"), D = fixture_size(f, n, "d_k"), count = T * D;
+        real multiplier = (real)*fixture_reals(f, 1, "%zu.multiplier", n);
+        const AttentionShape shape = {.T = T, .D = D, .stride = D, .out_stride = D, .multiplier = multiplier};
+        const real *q = as_reals(fixture_reals(f, count, "%zu.q", n), count);
+        const real *k = as_reals(fixture_reals(f, count, "%zu.k", n), count);
+        const real *v = as_reals(fixture_reals(f, count, "%zu.v", n), count);
+        const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
+        real *out = reals(count), *row_max = reals(T), *row_sum = reals(T), *scratch = reals(attention_scratch(T));
+        real *dq = reals(count), *dk = reals(count), *dv = reals(count);
+        attention_forward(out, row_max, row_sum, q, k, v, &shape, scratch);
+        attention_backward(dq, dk, dv, dout, out, row_max, row_sum, q, k, v, &shape, scratch);
+        compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
+        compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);
+        compare(ATTENTION_GRADIENT, "dk", dk, fixture_reals(f, count, "%zu.dk", n), count);
+        compare(ATTENTION_GRADIENT, "dv", dv, fixture_reals(f, count, "%zu.dv", n), count);
+    }
+    fixture_was_read(f);
+}
+
+/* Queries and keys (B, H, T, D) into a model of one block, as if its forward pass had left them there. */
+static void make_model_of(const double *q, const double *k, size_t B, size_t H, size_t T, size_t D, double multiplier) {
+    const ModelShape shape = {
+        .T = T, .C = 4, .H = H, .D = D, .F = 4, .V = 2, .L = 1, .multiplier = (real)multiplier, .pre_norm = true};
+    Error err = {0};
+    assert_that(model_make(&model, &shape, B, 2, false, &err), "%s", err.message);
+    for (size_t i = 0; i < B * H * T * D; i++) {
+        size_t d = i % D, t = i / D % T, h = i / D / T % H, b = i / D / T / H;
+        real *row = model.blocks[0].qkv + (b * T + t) * 3 * H * D + h * D + d;
+        row[0] = (real)q[i], row[H * D] = (real)k[i];
+    }
+}
+
+static void statistics(void **state) {
+    Fixture *f = fixture_open(*state);
+    for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
+        const size_t B = fixture_size(f, n, "B"), H = fixture_size(f, n, "H"), T = fixture_size(f, n, "T");
+        const size_t D = fixture_size(f, n, "d_k"), count = B * H * T * D;
+        enum { HEADS_MAX = 4 };
+        HeadStatistics heads[HEADS_MAX];
+        assert_true(H <= HEADS_MAX);
+        make_model_of(fixture_reals(f, count, "%zu.q", n), fixture_reals(f, count, "%zu.k", n), B, H, T, D,
+                      *fixture_reals(f, 1, "%zu.multiplier", n));
+        probe_statistics(&model, B, T, heads);
+        real deviation[HEADS_MAX], most[HEADS_MAX], entropy[HEADS_MAX], weight[HEADS_MAX];
+        for (size_t h = 0; h < H; h++) {
+            deviation[h] = (real)heads[h].score_std, most[h] = (real)heads[h].score_max;
+            entropy[h] = (real)heads[h].entropy, weight[h] = (real)heads[h].max_weight;
+        }
+        compare(STATISTICS, "score_std", deviation, fixture_reals(f, H, "%zu.score_std", n), H);
+        compare(STATISTICS, "score_max", most, fixture_reals(f, H, "%zu.score_max", n), H);
+        compare(STATISTICS, "entropy", entropy, fixture_reals(f, H, "%zu.entropy", n), H);
+        compare(STATISTICS, "max_weight", weight, fixture_reals(f, H, "%zu.max_weight", n), H);
+        model_free(&model);
+    }
+    fixture_was_read(f);
+}
+
+#define FIXTURE(function, file)                                                                                        \
+    { file, function, temporary_enter, leave, file }
+static const struct CMUnitTest FIXTURES[] = {
+    FIXTURE(training, "pre_gelu"),   FIXTURE(training, "post_relu"),    FIXTURE(training, "pre_relu"),
+    FIXTURE(training, "post_gelu"),  FIXTURE(training, "no_bias"),      FIXTURE(training, "one_position"),
+    FIXTURE(attention, "attention"), FIXTURE(statistics, "statistics"),
+};
+
+/* No file lies there that nothing reads. */
+static int count_files(void **state) {
+    (void)state;
+    glob_t found;
+    int failed = glob("tests/fixtures/*.safetensors", 0, NULL, &found);
+    size_t count = failed ? 0 : found.gl_pathc;
+    if (!failed) globfree(&found);
+    if (count != COUNT_OF(FIXTURES)) print_error("tests/fixtures/ has %zu files\n", count);
+    return count != COUNT_OF(FIXTURES);
+}
+
+static int print_worst(void **state) {
+    (void)state;
+    print_message("largest errors, of each tensor's largest entry:");
+    for (size_t i = 0; i < COUNT_OF(QUANTITIES); i++) print_message(" %s %.1e;", QUANTITIES[i], worst[i]);
+    print_message(" allowed %.0e\n", BAR);
+    return 0;
+}
+
+int main(void) {
+    matmul_setup();
+    return cmocka_run_group_tests(FIXTURES, count_files, print_worst);
+}
