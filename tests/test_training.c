@@ -111,15 +111,17 @@ static void refused(void **state) {
     assert_refused(try_training("run", 1, &err), &err, "too short", "a corpus of less than a window");
     CONFIGURE("log.attention_text=Ω");
     assert_refused(try_training("run", 1, &err), &err, "U+03A9", "a character the corpus lacks");
-    CONFIGURE("log.attention_text=the keys and queries");
-    assert_refused(try_training("run", 1, &err), &err, "16", "a text longer than the context");
+    CONFIGURE("log.attention_text=the keys and queries of one head answer softly and one");
+    assert_refused(try_training("run", 1, &err), &err, "48", "a text longer than pictures");
     CONFIGURE("data.corpus=/nowhere/at/all");
     assert_refused(try_training("run", 1, &err), &err, "/nowhere/at/all", "a missing corpus");
     assert_false(path_exists(in("run")));
     CONFIGURE("train.steps=1");
     assert_int_equal(directory_make(in("run"), true, &err), true);
     assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
+    CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
     train(NULL, 1); /* log.out: the next free name */
+    assert_int_equal(record.text_length, 16);
     assert_string_equal(record.directory, in("run-2"));
     assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
 }

@@ -77,9 +77,9 @@ bool file_writer_close(FileWriter *writer, Error *err) {
     FILE *stream = writer->stream;
     writer->stream = NULL;
     bool failed_before = ferror(stream) != 0;
-    errno = 0;
-    bool ok = fflush(stream) == 0 && fsync(fileno(stream)) == 0 && !failed_before;
-    int reason = errno ? errno : EIO;
+    int reason = failed_before && errno ? errno : EIO; /* of the write that failed, if nothing came between */
+    bool ok = !failed_before && fflush(stream) == 0 && fsync(fileno(stream)) == 0;
+    if (!ok && !failed_before) reason = errno;
     if (fclose(stream) != 0 && ok) {
         ok = false;
         reason = errno;

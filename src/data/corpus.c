@@ -1,5 +1,7 @@
 #include "data/corpus.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +102,11 @@ static uint64_t fnv(uint64_t hash, uint32_t word) {
     return hash;
 }
 
-uint64_t corpus_fingerprint(const Corpus *corpus) {
+void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t v = 0; v < corpus->vocabulary.count; v++) hash = fnv(hash, corpus->vocabulary.characters[v]);
     for (size_t i = 0; i < corpus->count; i++) hash = fnv(hash, (uint32_t)corpus->ids[i]);
-    return hash;
+    snprintf(out, CORPUS_FINGERPRINT, "%016" PRIx64, hash);
 }
 
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,

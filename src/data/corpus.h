@@ -19,9 +19,10 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
                  Error *err);
 void corpus_free(Corpus *corpus);
 
-/* A number that another text, or the same text under other ids, does not have but by chance (FNV-1a, 64 bits, over the
-   characters of the vocabulary and the ids of the text). */
-uint64_t corpus_fingerprint(const Corpus *corpus);
+/* What another text, or the same text under other ids, does not have but by chance: FNV-1a, 64 bits, over the
+   characters of the vocabulary and the ids of the text, as hexadecimal digits. */
+enum { CORPUS_FINGERPRINT = 17 };
+void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]);
 
 /* B windows of T tokens from the training part and the tokens one further on, both (B, T). Their places are drawn from
    (seed, step): the same for every run that shares them. */

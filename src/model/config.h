@@ -1,4 +1,4 @@
-/* The settings of a run. One table (config.c) describes each key once: section, name, type, range, default, one line of
+/* The settings of a run. One table (config_table.c) describes each key once: section, name, type, range, default, one line of
    help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from it. */
 #ifndef SQRTDK_MODEL_CONFIG_H
 #define SQRTDK_MODEL_CONFIG_H
@@ -79,7 +79,7 @@ void config_write(const Config *config, FILE *out);
 
 /* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
 void config_write_help(FILE *out);
-/* The same as a Markdown table, for docs/config.md (`./train --help-markdown`, kept in step by a test). */
+/* The same as a Markdown table, for docs/config.md (`./train --keys`, kept in step by a test). */
 void config_write_markdown(FILE *out);
 
 /* "section.key" of a table entry, and how many there are. */

@@ -63,7 +63,7 @@ const Setting SETTINGS[] = {
      .help = "adamw: decay of the average of the gradient."},
     {FIELD(train, beta2), NUMBER(0, 1), .below_high = true, .initial = "0.99",
      .help = "adamw: decay of the average of its square."},
-    {FIELD(train, eps), NUMBER(0, 1), .above_low = true, .initial = "1e-8",
+    {FIELD(train, eps), NUMBER(1e-30, 1), .initial = "1e-8",
      .help = "adamw: added to the root of that average."},
     {FIELD(train, momentum), NUMBER(0, 1), .below_high = true, .initial = "0.9",
      .help = "sgd: decay of the velocity; 0: plain gradient descent."},

@@ -187,6 +187,13 @@ static double rule_variance(Rule rule) {
     return rule.kind == NORMAL ? rule.value * rule.value : rule.kind == UNIFORM ? rule.value * rule.value / 3 : 0;
 }
 
+const char *tensors_find_not_finite(const TensorTable *table, const real *flat) {
+    for (size_t i = 0; i < table->count; i++)
+        for (size_t j = 0; j < table->items[i].count; j++)
+            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
+    return NULL;
+}
+
 void tensors_query_variance(const ModelShape *s, Init init, double *weight, double *bias) {
     const Tensor w = {.role = ATTN_W, .size = {s->C, 3 * s->H * s->D}}, b = {.role = ATTN_B, .size = {w.size[1], 1}};
     *weight = rule_variance(rule_of(s, &w, init));

@@ -72,6 +72,9 @@ static inline real *tensor_at(const TensorTable *table, real *flat, Role role, s
     return item == SIZE_MAX ? NULL : flat + table->items[item].offset;
 }
 
+/* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
+const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
+
 /* Draws every parameter (rules in docs/model.md). What is drawn depends on seed, tensor and index alone. */
 void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, real *flat);
 

@@ -1,7 +1,6 @@
 #include "train/checkpoint.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 
 const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
 
-enum { FORMAT = 1, FINGERPRINT = 17, FILE_COUNT = 3 };
+enum { FORMAT = 1, FILE_COUNT = 3 };
 enum { MODEL_FILE, OPTIMIZER_FILE, STATE_FILE }; /* in the order in which they are written and renamed */
 static const char *const FILE_NAMES[FILE_COUNT] = {"model.safetensors", "optimizer.safetensors", "state.json"};
 static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
@@ -41,20 +40,14 @@ static bool binds(const char *key) {
     return false;
 }
 
-static void fingerprint_text(const Corpus *corpus, char text[FINGERPRINT]) {
-    snprintf(text, FINGERPRINT, "%016" PRIx64, corpus_fingerprint(corpus));
-}
-
 static Json *describe(const Checkpoint *c, const RunState *s) {
     Json *state = js_object(), *config = js_object(), *logs = js_object();
-    char fingerprint[FINGERPRINT];
     for (size_t i = 0; i < config_key_count(); i++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(c->config, i, value, sizeof value);
         if (binds(config_key_name(i))) js_set(config, config_key_name(i), js_text(value));
     }
     for (size_t i = 0; i < LOG_COUNT; i++) js_set(logs, LOG_NAMES[i], js_integer((int64_t)s->log_size[i]));
-    fingerprint_text(c->corpus, fingerprint);
     js_set(state, "program", js_text("sqrtdk"));
     js_set(state, "version", js_text(SQRTDK_VERSION));
     js_set(state, "format", js_integer(FORMAT));
@@ -63,7 +56,6 @@ static Json *describe(const Checkpoint *c, const RunState *s) {
     js_set(state, "best_val_loss", js_number(s->best_val_loss));
     js_set(state, "best_step", js_integer((int64_t)s->best_step));
     js_set(state, "logs", logs);
-    js_set(state, "corpus", js_text(fingerprint));
     js_set(state, "config", config);
     return state;
 }
@@ -165,10 +157,9 @@ static bool check_config(const Checkpoint *c, const char *path, const Json *conf
 }
 
 static bool read_state(const Checkpoint *c, const char *path, const Json *json, RunState *s, Error *err) {
-    char fingerprint[FINGERPRINT];
     size_t format;
     const Json *logs = js_get(json, "logs");
-    const char *corpus = js_as_text(js_get(json, "corpus")), *version = js_as_text(js_get(json, "version"));
+    const char *version = js_as_text(js_get(json, "version"));
     if (!whole_number(js_get(json, "format"), &format) || format != FORMAT)
         return error_set(err, STATUS_USAGE,
                          "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
@@ -176,14 +167,10 @@ static bool read_state(const Checkpoint *c, const char *path, const Json *json, 
     s->best_val_loss = INFINITY; /* null in the file */
     js_as_number(js_get(json, "best_val_loss"), &s->best_val_loss);
     bool ok = whole_number(js_get(json, "step"), &s->step) && js_as_number(js_get(json, "seconds"), &s->seconds) &&
-              whole_number(js_get(json, "best_step"), &s->best_step) && corpus;
+              whole_number(js_get(json, "best_step"), &s->best_step);
     for (size_t i = 0; ok && i < LOG_COUNT; i++) ok = whole_number(js_get(logs, LOG_NAMES[i]), &s->log_size[i]);
     if (!ok) return error_set(err, STATUS_USAGE, "%s lacks entries that a checkpoint has", path);
-    if (!check_config(c, path, js_get(json, "config"), err)) return false;
-    fingerprint_text(c->corpus, fingerprint);
-    if (strcmp(corpus, fingerprint) == 0) return true;
-    return error_set(err, STATUS_USAGE, "%s was made from another text: %s or %s/vocab.json has changed since", path,
-                     *c->config->data.corpus ? c->config->data.corpus : "the built-in one", c->directory);
+    return check_config(c, path, js_get(json, "config"), err);
 }
 
 static bool load_tensors(const Checkpoint *c, int file, const TensorSet *set, const RunState *s, Error *err) {

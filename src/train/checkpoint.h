@@ -5,7 +5,6 @@
 #ifndef SQRTDK_TRAIN_CHECKPOINT_H
 #define SQRTDK_TRAIN_CHECKPOINT_H
 
-#include "data/corpus.h"
 #include "model/transformer.h"
 #include "train/optimizer.h"
 
@@ -26,7 +25,6 @@ typedef struct {
 typedef struct {
     const char *directory; /* of the run */
     const Config *config;
-    const Corpus *corpus;
     Model *model;
     Optimizer *optimizer;
 } Checkpoint;
@@ -34,8 +32,8 @@ typedef struct {
 bool checkpoint_save(const Checkpoint *checkpoint, const RunState *state, Error *err);
 
 /* False in *found when the run was stopped before its first checkpoint. Errors about what is in the files have
-   status STATUS_USAGE: another format, another type of numbers, files of different steps, and whatever the config, the
-   text and the vocabulary now say differently; each names the difference. */
+   status STATUS_USAGE: another format, another type of numbers, files of different steps, and whatever the
+   config now says differently; each names the difference. */
 bool checkpoint_load(const Checkpoint *checkpoint, RunState *state, bool *found, Error *err);
 
 #endif

@@ -5,13 +5,25 @@
 
 static volatile sig_atomic_t caught = 0;
 
-static void note(int signal_number) { caught = signal_number; }
+enum { CAUGHT_COUNT = 2 };
+static const int CAUGHT[CAUGHT_COUNT] = {SIGINT, SIGTERM};
+
+static void note(int signal_number) {
+    caught = signal_number;
+    for (int i = 0; i < CAUGHT_COUNT; i++) signal(CAUGHT[i], SIG_DFL);
+}
 
 void interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int i = 0; i < CAUGHT_COUNT; i++) {
+        struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART}, before;
+        sigemptyset(&action.sa_mask);
+        /* A shell's background job is started with SIGINT ignored, and so it stays. */
+        if (sigaction(CAUGHT[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(CAUGHT[i], &action, NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of writing, like a full disk */
 }
+
+void interrupt_survive_closed_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
 int interrupt_signal(void) { return caught; }

@@ -62,20 +62,12 @@ static bool write_sample(Trainer *t, size_t step, Error *err) {
     return results_flush_samples(&t->results, err);
 }
 
-/* The first tensor with a NaN or an infinity in it, or NULL. */
-static const char *find_not_finite(const TensorTable *table, const real *flat) {
-    for (size_t i = 0; i < table->count; i++)
-        for (size_t j = 0; j < table->items[i].count; j++)
-            if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
-    return NULL;
-}
-
 /* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is no number any more. */
 static bool check_finite(const Trainer *t, size_t step, const char *which, double loss, const double *norm,
                          Error *err) {
     if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
-    const char *weight = find_not_finite(&t->model.tensors, t->model.parameters);
-    const char *gradient = norm ? find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
+    const char *weight = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
+    const char *gradient = norm ? tensors_find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
     const char *what = weight     ? "the parameter "
                        : gradient ? "the gradient of "
                                   : "no parameter or gradient, but a number on the way,";

@@ -22,6 +22,7 @@ typedef struct {
     int32_t *look_tokens;      /* (look_batch, T): the fixed validation batch */
     size_t look_batch;
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
+    bool text_is_cut;               /* it is longer than the context */
     Results results;
     size_t log_size[LOG_COUNT]; /* of the logs before anything was measured at the current step */
     bool cut_short;             /* a signal came during the last validation or sample */
@@ -31,7 +32,7 @@ typedef struct {
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->config->train.batch; }
 
 static inline Checkpoint trainer_checkpoint(Trainer *t) {
-    return (Checkpoint){t->record->directory, t->config, &t->corpus, &t->model, &t->optimizer};
+    return (Checkpoint){t->record->directory, t->config, &t->model, &t->optimizer};
 }
 
 /* From step `first` to the last, or to a signal; ends with a checkpoint. Step s is measured, then followed by update

@@ -1,4 +1,5 @@
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD), the schedule of the
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD, but for the
+   decay, which is decoupled here too), the schedule of the
    learning rate, and clipping by the global norm. */
 #ifndef SQRTDK_TRAIN_OPTIMIZER_H
 #define SQRTDK_TRAIN_OPTIMIZER_H

@@ -37,6 +37,16 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     return error_set(err, STATUS_USAGE, "%s is not a run.json of this program", path);
 }
 
+bool run_description_check_corpus(const Json *run, const char *directory, const char *path, const Corpus *corpus,
+                                  Error *err) {
+    char fingerprint[CORPUS_FINGERPRINT];
+    const char *then = js_as_text(js_get(run, "corpus"));
+    corpus_fingerprint(corpus, fingerprint);
+    if (then && strcmp(then, fingerprint) == 0) return true;
+    return error_set(err, STATUS_USAGE, "%s was trained on another text: %s or %s/vocab.json has changed since",
+                     directory, *path ? path : "the built-in one", directory);
+}
+
 static bool is_our_run(const char *directory) {
     Json *run;
     Error ignored;
@@ -75,7 +85,8 @@ bool run_directory_make(char *out, size_t capacity, const char *wanted, bool nam
         if (length < 0 || (size_t)length >= capacity)
             return error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
         if (!named && path_exists(out)) continue;
-        return directory_make(out, true, err);
+        if (directory_make(out, true, err)) return true;
+        if (named || !path_exists(out)) return false; /* else another run was quicker */
     }
     return error_set(err, STATUS_FAILED, "%s and every numbered name behind it are taken: name another --out", wanted);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/json.h"
+#include "data/corpus.h"
 
 /* Makes the directory and puts its path into out. `wanted` that exists: with `named` (the user's --out) it is an error
    of status STATUS_USAGE unless `force` and it holds our run.json and no process trains in it, when it is replaced;
@@ -18,6 +19,9 @@ bool run_directory_check(const char *wanted, bool named, bool force, Error *err)
 Json *run_description(const char *command_line, size_t threads);
 /* run.json of a directory, which must be one of this program; the caller frees it, also after a failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
+/* Whether a text, of `path`, is the one the run of `directory` was trained on; its fingerprint is in run.json. */
+bool run_description_check_corpus(const Json *run, const char *directory, const char *path, const Corpus *corpus,
+                                  Error *err);
 bool run_description_save(const Json *description, const char *directory, Error *err);
 
 /* UTC, ISO 8601. */

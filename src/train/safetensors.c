@@ -93,6 +93,10 @@ bool safetensors_save(const char *path, const TensorSet *set, size_t step, Error
     return false;
 }
 
+static void shape_text(const Tensor *t, char *out, size_t capacity) {
+    snprintf(out, capacity, t->dimensions == 2 ? "(%zu, %zu)" : "(%zu)", t->size[0], t->size[1]);
+}
+
 /* Checks a tensor's entry and finds its bytes behind the header. */
 static bool check_entry(const char *path, const Entry *entry, const Json *found, size_t data_size, size_t *begin,
                         Error *err) {
@@ -109,9 +113,13 @@ static bool check_entry(const char *path, const Entry *entry, const Json *found,
         int64_t size;
         same = js_as_integer(js_at(shape, d), &size) && size >= 0 && (size_t)size == t->size[d];
     }
-    if (!same)
-        return error_set(err, STATUS_USAGE, "%s: %s has another shape than the config's model, which has (%zu, %zu)",
-                         path, entry->name, t->size[0], t->size[1]);
+    if (!same) {
+        char ours[64];
+        shape_text(t, ours, sizeof ours);
+        return error_set(err, STATUS_USAGE,
+                         "%s: %s has another shape than in the model of config.ini and vocab.json, where it is %s",
+                         path, entry->name, ours);
+    }
     if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
         !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from || (uint64_t)to > data_size ||
         (size_t)(to - from) != t->count * sizeof(real))

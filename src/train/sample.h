@@ -23,7 +23,7 @@ bool sampler_make(Sampler *sampler, const ModelShape *shape, Error *err);
 void sampler_free(Sampler *sampler);
 
 /* Writes what follows `prompt` (count >= 1 ids; the last T are seen) to `out` as UTF-8, character by character. Returns
-   false without an error text when `stop` became nonzero or `out` failed. */
+   false without an error text when a signal was caught or `out` failed. */
 bool sample_text(Model *model, const Vocabulary *vocabulary, Sampler *sampler, const int32_t *prompt, size_t count,
                  const SampleOptions *options, FILE *out);
 

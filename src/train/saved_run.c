@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "train/evaluate.h"
+#include "train/run_directory.h"
 #include "train/safetensors.h"
 
 bool saved_run_open(SavedRun *run, const char *directory, size_t max_batch, size_t threads, Error *err) {
@@ -20,8 +21,13 @@ bool saved_run_open(SavedRun *run, const char *directory, size_t max_batch, size
     if (!model_make(&run->model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
         return false;
     const TensorSet set = tensor_set(&run->model.tensors, run->model.parameters);
-    return path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err) &&
-           safetensors_load(path, &set, &step, err);
+    if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err) ||
+        !safetensors_load(path, &set, &step, err))
+        return false;
+    const char *broken = tensors_find_not_finite(&run->model.tensors, run->model.parameters);
+    if (broken) return error_set(err, STATUS_USAGE, "%s: %s has a NaN or an infinity in it", path, broken);
+    snprintf(run->directory, sizeof run->directory, "%s", directory);
+    return true;
 }
 
 void saved_run_close(SavedRun *run) {
@@ -34,10 +40,14 @@ bool saved_run_evaluate(SavedRun *run, double *loss, size_t *characters, bool *c
     Corpus corpus;
     size_t T = run->model.shape.T, B = run->model.max_batch;
     if (!corpus_load(&corpus, c->data.corpus, &run->vocabulary, c->data.val_fraction, T, err)) return false;
+    Json *description = NULL;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
-    bool ok = tokens != NULL || error_set(err, STATUS_FAILED, "no memory for the batches");
+    bool ok = (tokens != NULL || error_set(err, STATUS_FAILED, "no memory for the batches")) &&
+              run_description_load(&description, run->directory, err) &&
+              run_description_check_corpus(description, run->directory, c->data.corpus, &corpus, err);
     if (ok) *loss = evaluate(&run->model, &corpus, B, 0, tokens, tokens + B * T, complete);
     *characters = corpus.count - corpus.train - 1;
+    js_free(description);
     free(tokens);
     corpus_free(&corpus);
     return ok;

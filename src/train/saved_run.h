@@ -6,6 +6,7 @@
 #include "model/transformer.h"
 
 typedef struct {
+    char directory[4096];
     Config config;
     Vocabulary vocabulary;
     Model model; /* without gradients */

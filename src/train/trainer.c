@@ -18,9 +18,12 @@ static bool prepare_text(Trainer *t, Error *err) {
     const char *text = t->config->log.attention_text;
     size_t T = t->model.shape.T, longest = T < PICTURE_TEXT_MAX ? T : PICTURE_TEXT_MAX;
     if (*text) {
-        if (!vocabulary_encode(&t->corpus.vocabulary, "log.attention_text", text, strlen(text), t->text, longest,
-                               &t->record->text_length, err))
+        size_t length;
+        if (!vocabulary_encode(&t->corpus.vocabulary, "log.attention_text", text, strlen(text), t->text,
+                               PICTURE_TEXT_MAX, &length, err))
             return false;
+        t->text_is_cut = length > T;
+        t->record->text_length = t->text_is_cut ? T : length;
     } else {
         t->record->text_length = longest;
         memcpy(t->text, t->corpus.ids + t->corpus.train, longest * sizeof *t->text);
@@ -73,6 +76,9 @@ static Json *describe(const Trainer *t) {
     Json *run = run_description(t->options->command_line, t->options->threads);
     js_set(run, "name", js_text(t->config->name));
     js_set(run, "parameters", js_integer((int64_t)t->model.tensors.parameters));
+    char fingerprint[CORPUS_FINGERPRINT];
+    corpus_fingerprint(&t->corpus, fingerprint);
+    js_set(run, "corpus", js_text(fingerprint));
     js_set(run, "vocabulary", js_integer((int64_t)s->V));
     js_set(run, "scale_divisor", js_text(divisor));
     js_set(run, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->D)));
@@ -107,6 +113,11 @@ static bool announce(Trainer *t, Error *err) {
         return false;
     progress_message(t->options->progress, "training %s into %s\n%s", t->config->name, t->record->directory, text);
     free(text);
+    if (t->text_is_cut)
+        progress_message(t->options->progress,
+                         "  note      log.attention_text is longer than the context: pictures show its first %zu "
+                         "characters",
+                         t->record->text_length);
     return true;
 }
 
@@ -135,11 +146,14 @@ bool train_run(const Config *config, const TrainOptions *options, RunRecord *rec
     *record = (RunRecord){0};
     Trainer t = {.config = config, .options = options, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
     bool ok = prepare_new(&t, err) && open_directory(&t, err);
+    Error ignored;
     if (ok) {
         initialise(&t);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
         ok = finish(&t, ok && loop_run(&t, 0, err), err);
+    } else if (t.results.description) {
+        results_conclude(&t.results, record, err, &ignored);
     }
     trainer_free(&t);
     return ok;
@@ -235,6 +249,7 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     if (ok) {
         own.threads = threads_of(&t.results, options->threads);
         ok = prepare(&t, &vocabulary, err) && set_directory(record, directory, err) &&
+             run_description_check_corpus(t.results.description, directory, config->data.corpus, &t.corpus, err) &&
              restore(&t, &state, finished, err);
     }
     if (ok && !*finished) {
