@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "lab/gradcheck_config.h"
 #include "lab/kernels.h"
 #include "lab/sweep.h"
 #include "ops/matmul.h"
@@ -18,7 +19,7 @@
 #include "train/saved_run.h"
 #include "train/trainer.h"
 
-enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536 };
+enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024 };
 
 /* Everything that can be said on the command line; each verb takes some of it. */
 typedef struct {
@@ -68,9 +69,11 @@ static void print_file(const char *directory, const char *name, const char *what
 static void print_results(const RunRecord *r) {
     char duration[32], name[64];
     progress_duration(r->seconds, duration, sizeof duration);
-    printf("%s after %zu step%s and %s: train loss %.4f, validation loss %.4f\n", r->signal ? "stopped" : "done",
-           r->steps_done, r->steps_done == 1 ? "" : "s", duration,
-           r->train_count ? r->train_loss[r->train_count - 1] : 0, r->val_count ? r->val_loss[r->val_count - 1] : 0);
+    printf("%s after %zu step%s and %s", r->signal ? "stopped" : "done", r->steps_done, r->steps_done == 1 ? "" : "s",
+           duration);
+    if (r->train_count) printf(": train loss %.4f", r->train_loss[r->train_count - 1]);
+    if (r->val_count) printf(", validation loss %.4f", r->val_loss[r->val_count - 1]);
+    putchar('\n');
     if (r->val_count) printf("the best validation loss was %.4f, at step %zu\n", r->best_val_loss, r->best_step);
     printf("look at\n");
     print_file(r->directory, "loss.png", "loss curves");
@@ -179,12 +182,42 @@ static bool run_sampling(const Arguments *a, const char *command_line, int *sign
     return ok;
 }
 
+static bool run_gradcheck(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    static Config config;
+    Progress progress = progress_make(stderr, a->quiet);
+    (void)command_line;
+    return config_load(&config, a->target, a->overrides, a->override_count, err) &&
+           gradcheck_config(&config, (size_t)a->threads, &progress, stdout, signal, err);
+}
+
+/* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
+   "train-double", or "sqrtdk-double" where it is installed; returns false, with an error, when it cannot. */
+static bool become_double(char **argv, Error *err) {
+#ifdef REAL_DOUBLE
+    (void)argv, (void)err;
+    return true;
+#else
+    enum { SUFFIX = sizeof "-double" };
+    char path[PATH_MAX + SUFFIX];
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+    if (length < 0 || length >= PATH_MAX)
+        return error_set(err, STATUS_FAILED, "cannot find out where this program is: %s", strerror(errno));
+    memcpy(path + length, "-double", SUFFIX);
+    /* Its passes are short: threads that spin wherever they meet would take the processor from each other. */
+    setenv("OMP_WAIT_POLICY", "passive", 0);
+    execv(path, argv);
+    return error_set(err, STATUS_FAILED, "gradients are checked by %s, which cannot be started (%s): run make", path,
+                     strerror(errno));
+#endif
+}
+
 static const Verb VERBS[] = {
     {NULL, "sotdfqh", "./train CONFIG.ini [options]", run_training},
     {"resume", "stqh", "./train resume RUN_DIR [options]", run_resumption},
     {"sweep", "sotdfqh", "./train sweep CONFIG.ini [options]", run_sweep},
     {"eval", "tqh", "./train eval RUN_DIR [options]", run_evaluation},
     {"sample", "pnTkStqh", "./train sample RUN_DIR [options]", run_sampling},
+    {"gradcheck", "stqh", "./train gradcheck CONFIG.ini [options]", run_gradcheck},
 };
 enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
 
@@ -209,6 +242,8 @@ static void print_verb_help(const Verb *verb) {
         "Trains every combination of a config's [sweep] section and draws them together.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
+        "Compares every gradient of a config's model, or of each combination of its\n"
+        "[sweep], with differences of the loss in double precision.",
     };
     printf("usage: %s\n%s\n\n", verb->usage, what[verb - VERBS]);
     print_options(verb);
@@ -250,7 +285,7 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
         return true;
     case 'o': a->out = value; return *value ? true : error_set(err, STATUS_USAGE, "--out takes a directory");
     case 't':
-        if (!parse_whole("--threads", value, 1, 1024, &number, err)) return false;
+        if (!parse_whole("--threads", value, 1, THREADS_MAX, &number, err)) return false;
         a->threads = (long)number;
         a->threads_given = true;
         return true;
@@ -287,6 +322,11 @@ static bool parse_option(Arguments *a, const Verb *verb, char **argv, int argc, 
         if (OPTIONS[o].value && !equals && *i + 1 >= argc)
             return error_set(err, STATUS_USAGE, "%s needs a value: %s %s", OPTIONS[o].name, OPTIONS[o].name,
                              OPTIONS[o].value);
+        if (OPTIONS[o].value && !equals && strncmp(argv[*i + 1], "--", 2) == 0)
+            return error_set(err, STATUS_USAGE,
+                             "%s needs a value, and %.100s looks like an option: write %s=%.100s if "
+                             "it is meant",
+                             OPTIONS[o].name, argv[*i + 1], OPTIONS[o].name, argv[*i + 1]);
         return set_option(a, o, !OPTIONS[o].value ? "" : equals ? equals + 1 : argv[++*i], err);
     }
     return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s%s%s --help lists them", word, "./train",
@@ -367,11 +407,14 @@ int main(int argc, char **argv) {
             print_verb_help(verb);
         return finish_output(0);
     }
+    if (verb->run == run_gradcheck && !become_double(argv, &err)) return fail(&err);
     kernels_choose(argv, arguments.quiet);
     /* Asked for before OpenBLAS is kept to one thread, which its OpenMP build passes on to OpenMP. */
-    if (!arguments.threads) arguments.threads = omp_get_max_threads();
+    if (!arguments.threads)
+        arguments.threads = omp_get_max_threads() < THREADS_MAX ? omp_get_max_threads() : THREADS_MAX;
     matmul_setup();
     interrupt_catch();
+    if (verb->run != run_sampling) interrupt_survive_closed_pipes();
     char *command_line = join_words(argc, argv);
     bool ok = command_line ? verb->run(&arguments, command_line, &caught, &err)
                            : error_set(&err, STATUS_FAILED, "no memory for the command line");

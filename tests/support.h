@@ -19,6 +19,7 @@
 
 #include "base/real.h"
 #include "base/rng.h"
+#include "lab/difference.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -102,7 +103,7 @@ static inline double dot(const real *x, const real *y, size_t count) {
 }
 static inline double max_abs(const real *x, size_t count) {
     double max = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !isnan(max); i++)
         if (!(fabs((double)x[i]) <= max)) max = fabs((double)x[i]);
     return max;
 }
@@ -120,24 +121,34 @@ static inline void assert_all_equal(const real *x, size_t count, double value, c
    it comes in as 0. */
 typedef double (*LossFunction)(void *context, uint64_t *branch);
 
-/* dL/dx from central differences D(h), extrapolated: (4 D(h/2) - D(h)) / 3, error of order h^4 (Richardson 1911). The
-   step shrinks until all four points lie on one smooth piece. */
+/* One number that a loss depends on, and whether it was moved from one smooth piece to another. */
+typedef struct {
+    LossFunction loss;
+    void *context;
+    real *x;
+    uint64_t branch;
+    bool started, crossed;
+} MovedNumber;
+
+static inline double moved_number_loss(void *context, double delta) {
+    MovedNumber *m = context;
+    const real kept = *m->x;
+    uint64_t branch = 0;
+    *m->x = kept + (real)delta;
+    double loss = m->loss(m->context, &branch);
+    *m->x = kept;
+    if (m->started && branch != m->branch) m->crossed = true;
+    m->branch = branch, m->started = true;
+    return loss;
+}
+
+/* dL/dx by extrapolated differences. The step shrinks until all points lie on one smooth piece. */
 static inline double difference(LossFunction loss, void *context, real *x, double h) {
-    const real kept = *x;
     for (;; h /= 4) {
         assert_that(h > 1e-6, "a kink is too near");
-        double slope[2];
-        uint64_t branch[4] = {0};
-        for (int i = 0; i < 2; i++) {
-            real step = (real)(h / (1 + i)), above = kept + step, below = kept - step;
-            *x = above;
-            slope[i] = loss(context, &branch[2 * i]);
-            *x = below;
-            slope[i] = (slope[i] - loss(context, &branch[2 * i + 1])) / (double)(above - below);
-        }
-        *x = kept;
-        if (branch[0] == branch[1] && branch[0] == branch[2] && branch[0] == branch[3])
-            return (4 * slope[1] - slope[0]) / 3;
+        MovedNumber m = {.loss = loss, .context = context, .x = x};
+        double step = h, slope = difference_extrapolated(moved_number_loss, &m, INFINITY, 0, &step);
+        if (!m.crossed) return slope;
     }
 }
 

@@ -97,7 +97,8 @@ again=$("$train" tiny.ini --dry-run 2>&1 >/dev/null | sed -n 's/^.*starting agai
 [ -z "$again" ] || export OPENBLAS_CORETYPE="$again"
 
 # --- help
-for words in --help --version --keys 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'x.ini --help'; do
+for words in --help --version --keys 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'gradcheck --help' \
+    'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
     check "stderr of: $name" "" "$(cat "$said/err")"
@@ -110,7 +111,7 @@ check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$r
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
 refuses 2 'usage: ./train CONFIG.ini' "$train"
-for verb in resume sweep eval sample; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+for verb in resume sweep eval sample gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
@@ -263,6 +264,36 @@ check "arms in summary.csv" "arm scale_divisor=none scale_divisor=sqrt_dk " \
     "$(cut -d, -f1 runs/sweep/summary.csv | tr '\n' ' ')"
 check "the arm sqrt_dk, and the same run by itself" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
     "$(cut -d, -f1,2,4-6 runs/sweep/scale_divisor=sqrt_dk/metrics.csv)"
+
+# --- gradients, in double precision by the program beside this one, whatever the two are called
+set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt
+listing >"$said/before"
+ends 0 "$train" gradcheck tiny.ini "$@" --threads 1
+check "written by: $name" "" "$(listing | diff "$said/before" -)"
+check "stderr of: $name" "" "$(cat "$said/err")"
+check "lines over 80 columns of: $name" "" "$(LC_ALL=C grep -E '^.{81}' "$said/out")"
+check_match "the head of: $name" 'divided by .*; pre-norm, gelu, biases, tied embeddings$' "$(cat "$said/out")"
+check_match "the last line of: $name" '^[0-9.e-]+ of the tensor.s largest gradient \(bar 1e-07\)$' "$(tail -n 1 "$said/out")"
+check_match "b_K in: $name" '^h.0.attn.c_attn.bias k .* zero, as it must be$' "$(cat "$said/out")"
+ends 0 "$train" gradcheck sweep.ini "$@"
+check_match "an arm in: $name" '^none  .* [0-9.]+e-[0-9]+  ' "$(cat "$said/out")"
+refuses 2 'cannot read .*missing.ini' "$train" gradcheck missing.ini
+refuses 2 'the corpus missing' "$train" gradcheck tiny.ini --set data.corpus=missing
+refuses 2 'no option --out' "$train" gradcheck tiny.ini --out gradients
+mkdir installed && cp "$(readlink -f "$train")" installed/sqrtdk
+refuses 1 'installed/sqrtdk-double, which cannot be started .*: run make' installed/sqrtdk gradcheck tiny.ini
+cp "$(readlink -f "$train")-double" installed/sqrtdk-double
+ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
+"$train" gradcheck tiny.ini --set model.layers=50 >"$said/head" 2>&1 &
+running=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s "$said/head" ] && break
+    sleep 0.5
+done
+kill -INT "$running"
+wait "$running"
+check "exit status of a check of gradients stopped by SIGINT" 130 $?
+running=
 
 # --- signals: saved, and said so
 for signal in INT:130 TERM:143; do

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "lab/combinations.h"
 #include "show/chart.h"
 #include "show/heatmap.h"
 #include "train/pictures.h"
@@ -34,18 +35,11 @@ static const char *short_name(size_t setting) {
     return dot ? dot + 1 : name;
 }
 
-/* The values of arm i: the last axis turns fastest. */
 static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
     const Config *c = sweep->config;
-    const char *keys[SWEEP_AXES_MAX], *values[SWEEP_AXES_MAX];
-    size_t name = 0, label = 0, title = strlen(c->name), chosen[SWEEP_AXES_MAX];
-    for (size_t a = c->sweep_count; a-- > 0; i /= c->sweep[a].count) chosen[a] = i % c->sweep[a].count;
-    for (size_t a = 0; a < c->sweep_count; a++) {
-        keys[a] = config_key_name(c->sweep[a].setting);
-        values[a] = c->sweep[a].values[chosen[a]];
-    }
-    arm->config = *c;
-    if (!config_set_all(&arm->config, "[sweep]", c->sweep_count, keys, values, err)) return false;
+    const char *values[SWEEP_AXES_MAX];
+    size_t name = 0, label = 0, title = strlen(c->name);
+    if (!combinations_config(c, i, &arm->config, values, err)) return false;
     for (size_t a = 0; a < c->sweep_count && name < LABEL && label < LABEL; a++) {
         char value[64];
         const char *key = short_name(c->sweep[a].setting);
@@ -67,16 +61,11 @@ static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
 
 /* Each arm is checked: nothing is written before all are known to be good. */
 static bool make_arms(Sweep *sweep, Error *err) {
-    sweep->count = 1;
     if (sweep->config->sweep_count == 0)
         return error_set(
             err, STATUS_USAGE,
             "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
-    for (size_t a = 0; a < sweep->config->sweep_count; a++) {
-        sweep->count *= sweep->config->sweep[a].count;
-        if (sweep->count > ARMS_MAX)
-            return error_set(err, STATUS_USAGE, "[sweep] has more than %d combinations", ARMS_MAX);
-    }
+    if (!combinations_count(sweep->config, ARMS_MAX, &sweep->count, err)) return false;
     sweep->arms = calloc(sweep->count, sizeof *sweep->arms);
     if (!sweep->arms) return error_set(err, STATUS_FAILED, "no memory for %zu runs", sweep->count);
     for (size_t i = 0; i < sweep->count; i++)
@@ -244,12 +233,9 @@ bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int
 bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Sweep sweep = {.config = config, .options = options};
     bool ok = make_arms(&sweep, err) && train_dry_run(config, options, out, err);
-    if (ok) fprintf(out, "\n[sweep]\n");
-    for (size_t a = 0; ok && a < config->sweep_count; a++) {
-        fprintf(out, "%s =", config_key_name(config->sweep[a].setting));
-        for (size_t i = 0; i < config->sweep[a].count; i++)
-            fprintf(out, "%s %s", i ? "," : "", config->sweep[a].values[i]);
-        fputc('\n', out);
+    if (ok) {
+        fprintf(out, "\n[sweep]\n");
+        combinations_print(config, "", out);
     }
     free(sweep.arms);
     return ok;

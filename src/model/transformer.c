@@ -67,6 +67,25 @@ static real *gradient(const Worker *w, Role role, size_t layer) {
     return tensor_at(&w->m->tensors, w->m->gradients, role, layer);
 }
 
+/* Shows this thread's rows of an activation, or of its gradient, to the model's tap. */
+static void tap(const Worker *w, Place place, size_t layer, bool backward, real *array, size_t width) {
+    const Tap *t = w->m->tap;
+    if (t)
+        t->look(t->context, &(TapView){.place = place,
+                                       .layer = layer,
+                                       .backward = backward,
+                                       .values = array + w->rows.begin * width,
+                                       .first = w->rows.begin,
+                                       .rows = range_size(w->rows),
+                                       .width = width});
+}
+static void tap_forward(const Worker *w, Place place, size_t layer, real *activation, size_t width) {
+    tap(w, place, layer, false, activation, width);
+}
+static void tap_backward(const Worker *w, Place place, size_t layer, real *gradient_of_it, size_t width) {
+    tap(w, place, layer, true, gradient_of_it, width);
+}
+
 /* Places of dropout: 0 the embeddings, then three a layer. */
 static Dropout dropout_at(const Worker *w, uint32_t site) {
     return dropout_make(w->training ? w->m->shape.dropout : 0, w->seed, w->micro_step, site);
@@ -123,28 +142,41 @@ static void attention_rows(const Worker *w, const BlockActivations *a, size_t la
 }
 
 /* Returns the block's output. */
-static const real *block_forward(const Worker *w, size_t layer, const real *x) {
+static real *block_forward(const Worker *w, size_t layer, real *x) {
     const ModelShape *s = &w->m->shape;
     const BlockActivations *a = &w->m->blocks[layer];
     size_t C = s->C, HD = s->H * s->D, F = s->F;
     Dropout after_attention = attention_dropout(w, layer), after_mlp = mlp_dropout(w, layer);
 
-    if (s->pre_norm) layernorm_rows(w, a->ln_1, a->mean_1, a->rstd_1, x, LN_1_W, LN_1_B, layer);
+    tap_forward(w, PLACE_X, layer, x, C);
+    if (s->pre_norm) {
+        layernorm_rows(w, a->ln_1, a->mean_1, a->rstd_1, x, LN_1_W, LN_1_B, layer);
+        tap_forward(w, PLACE_LN_1, layer, a->ln_1, C);
+    }
     linear_rows(w, a->qkv, s->pre_norm ? a->ln_1 : x, ATTN_W, ATTN_B, layer, C, 3 * HD);
+    tap_forward(w, PLACE_QKV, layer, a->qkv, 3 * HD);
     attention_rows(w, a, layer);
+    tap_forward(w, PLACE_ATT, layer, a->att, HD);
     linear_rows(w, a->res_1, a->att, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
     residual_rows(w, a->res_1, x, &after_attention);
+    tap_forward(w, PLACE_RES_1, layer, a->res_1, C);
 
-    if (s->pre_norm)
+    if (s->pre_norm) {
         layernorm_rows(w, a->ln_2, a->mean_2, a->rstd_2, a->res_1, LN_2_W, LN_2_B, layer);
-    else
+        tap_forward(w, PLACE_LN_2, layer, a->ln_2, C);
+    } else {
         layernorm_rows(w, a->ln_1, a->mean_1, a->rstd_1, a->res_1, LN_1_W, LN_1_B, layer);
+        tap_forward(w, PLACE_LN_1, layer, a->ln_1, C);
+    }
     linear_rows(w, a->fc, s->pre_norm ? a->ln_2 : a->ln_1, FC_W, FC_B, layer, C, F);
+    tap_forward(w, PLACE_FC, layer, a->fc, F);
     size_t at = w->rows.begin * F, n = range_size(w->rows) * F;
     (s->relu ? relu_forward : gelu_forward)(a->act + at, a->fc + at, n);
+    tap_forward(w, PLACE_ACT, layer, a->act, F);
     linear_rows(w, a->res_2, a->act, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
     residual_rows(w, a->res_2, s->pre_norm ? a->res_1 : a->ln_1, &after_mlp);
     if (s->pre_norm) return a->res_2;
+    tap_forward(w, PLACE_RES_2, layer, a->res_2, C);
     layernorm_rows(w, a->ln_2, a->mean_2, a->rstd_2, a->res_2, LN_2_W, LN_2_B, layer);
     return a->ln_2;
 }
@@ -163,10 +195,15 @@ static void forward(const Worker *w) {
 
     embedding_forward(m->x, b->tokens, weight(w, WTE, 0), weight(w, WPE, 0), b->T, s->C, w->rows);
     dropout_rows(m->x + at * s->C, m->x + at * s->C, &embedding, at, rows, s->C);
-    const real *x = m->x;
+    real *x = m->x;
     for (size_t layer = 0; layer < s->L; layer++) x = block_forward(w, layer, x);
-    if (s->pre_norm) layernorm_rows(w, m->ln_f, m->mean_f, m->rstd_f, x, LN_F_W, LN_F_B, 0);
+    tap_forward(w, PLACE_X, s->L, x, s->C);
+    if (s->pre_norm) {
+        layernorm_rows(w, m->ln_f, m->mean_f, m->rstd_f, x, LN_F_W, LN_F_B, 0);
+        tap_forward(w, PLACE_LN_F, 0, m->ln_f, s->C);
+    }
     unembedding_forward(m->logits + at * s->V, final_output(m) + at * s->C, output_weight(w), rows, s->C, s->V);
+    tap_forward(w, PLACE_LOGITS, 0, m->logits, s->V);
     if (b->targets)
         cross_entropy_forward(m->losses + at, m->sums + at, m->logits + at * s->V, b->targets + at, rows, s->V);
 }
@@ -234,31 +271,43 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     Dropout after_attention = attention_dropout(w, layer), after_mlp = mlp_dropout(w, layer);
 
     real *d_res_2 = s->pre_norm ? dout : d->res_2;
-    if (!s->pre_norm) layernorm_rows_backward(w, d_res_2, NULL, dout, a->res_2, a->mean_2, a->rstd_2, LN_2_W, layer);
+    if (!s->pre_norm) {
+        layernorm_rows_backward(w, d_res_2, NULL, dout, a->res_2, a->mean_2, a->rstd_2, LN_2_W, layer);
+        tap_backward(w, PLACE_RES_2, layer, d_res_2, C);
+    }
     const real *d_mlp = branch_gradient(w, d->mlp, d_res_2, &after_mlp);
     linear_rows_backward(w, d->fc, d_mlp, MLP_PROJ_W, layer, F, C);
+    tap_backward(w, PLACE_ACT, layer, d->fc, F);
     real *d_fc = d->fc + first * F;
     (s->relu ? relu_backward : gelu_backward)(d_fc, d_fc, a->fc + first * F, rows * F);
+    tap_backward(w, PLACE_FC, layer, d->fc, F);
 
     if (s->pre_norm) {
         linear_rows_backward(w, d->ln_2, d->fc, FC_W, layer, C, F);
+        tap_backward(w, PLACE_LN_2, layer, d->ln_2, C);
         layernorm_rows_backward(w, d->res_1, d_res_2, d->ln_2, a->res_1, a->mean_2, a->rstd_2, LN_2_W, layer);
     } else {
         linear_rows_backward(w, d->ln_1, d->fc, FC_W, layer, C, F);
         for (size_t i = first * C; i < (first + rows) * C; i++) d->ln_1[i] += d_res_2[i];
+        tap_backward(w, PLACE_LN_1, layer, d->ln_1, C);
         layernorm_rows_backward(w, d->res_1, NULL, d->ln_1, a->res_1, a->mean_1, a->rstd_1, LN_1_W, layer);
     }
+    tap_backward(w, PLACE_RES_1, layer, d->res_1, C);
 
     const real *d_proj = branch_gradient(w, d->proj, d->res_1, &after_attention);
     linear_rows_backward(w, d->att, d_proj, ATTN_PROJ_W, layer, HD, C);
+    tap_backward(w, PLACE_ATT, layer, d->att, HD);
     attention_rows_backward(w, a, layer);
+    tap_backward(w, PLACE_QKV, layer, d->qkv, 3 * HD);
     if (s->pre_norm) {
         linear_rows_backward(w, d->ln_1, d->qkv, ATTN_W, layer, C, 3 * HD);
+        tap_backward(w, PLACE_LN_1, layer, d->ln_1, C);
         layernorm_rows_backward(w, din, d->res_1, d->ln_1, x, a->mean_1, a->rstd_1, LN_1_W, layer);
     } else {
         linear_rows_backward(w, din, d->qkv, ATTN_W, layer, C, 3 * HD);
         for (size_t i = first * C; i < (first + rows) * C; i++) din[i] += d->res_1[i];
     }
+    tap_backward(w, PLACE_X, layer, din, C);
 
     barrier(); /* every row is there: now the weights, by columns */
     linear_columns(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
@@ -280,9 +329,14 @@ static void backward(const Worker *w, real loss_weight) {
     const real *last = s->pre_norm ? m->blocks[s->L - 1].res_2 : NULL;
 
     cross_entropy_backward(m->logits + at * s->V, m->sums + at, b->targets + at, loss_weight, rows, s->V);
+    tap_backward(w, PLACE_LOGITS, 0, m->logits, s->V);
     real *d_final = s->pre_norm ? d->ln_1 : d->x[turn];
     unembedding_backward_input(d_final + at * s->C, m->logits + at * s->V, output_weight(w), rows, s->C, s->V);
-    if (s->pre_norm) layernorm_rows_backward(w, d->x[turn], NULL, d_final, last, m->mean_f, m->rstd_f, LN_F_W, 0);
+    if (s->pre_norm) {
+        tap_backward(w, PLACE_LN_F, 0, d_final, s->C);
+        layernorm_rows_backward(w, d->x[turn], NULL, d_final, last, m->mean_f, m->rstd_f, LN_F_W, 0);
+    }
+    tap_backward(w, PLACE_X, s->L, d->x[turn], s->C);
     barrier();
     unembedding_backward_weight(gradient(w, s->tied ? WTE : LM_HEAD, 0), m->logits, final_output(m), all, s->C, s->V,
                                 columns_of(w, s->C));
@@ -309,13 +363,19 @@ static double sum_losses(const Model *m, const Batch *batch) {
     return sum;
 }
 
-double model_forward(Model *m, const Batch *batch) {
+static double forward_alone(Model *m, const Batch *batch, bool training, uint64_t seed, uint64_t micro_step) {
 #pragma omp parallel num_threads((int)m->threads)
     {
-        Worker w = worker_make(m, batch, false, 0, 0);
+        Worker w = worker_make(m, batch, training, seed, micro_step);
         forward(&w);
     }
     return sum_losses(m, batch);
+}
+
+double model_forward(Model *m, const Batch *batch) { return forward_alone(m, batch, false, 0, 0); }
+
+double model_training_forward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step) {
+    return forward_alone(m, batch, true, seed, micro_step);
 }
 
 double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step, double weight_of_batch,

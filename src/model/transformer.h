@@ -8,6 +8,7 @@
 #define SQRTDK_MODEL_TRANSFORMER_H
 
 #include "base/memory.h"
+#include "model/tap.h"
 #include "model/tensors.h"
 
 /* What a block keeps for the way back. Pre-norm: ln_1 = LN(x), res_1 = x + attention(ln_1), ln_2 = LN(res_1),
@@ -45,6 +46,7 @@ typedef struct {
     real *losses, *sums;          /* (B,T) */
     Gradients d;                  /* NULL pointers in a model made without gradients */
     real *scratch;                /* (threads, attention_scratch(T)) */
+    const Tap *tap;               /* NULL, or the caller's: shown every activation of every pass */
 } Model;
 
 /* Bytes of the arenas a model of these sizes takes. */
@@ -69,6 +71,9 @@ typedef struct {
 /* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
    With targets, the logits are overwritten on the way (see cross_entropy_forward). */
 double model_forward(Model *model, const Batch *batch);
+
+/* The forward pass of model_forward_backward alone, dropout and all; returns the sum of the losses. */
+double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
    weight * (mean loss of the batch), or starts them at zero first when `fresh`. Returns the sum of the losses. */

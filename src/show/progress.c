@@ -40,19 +40,36 @@ void progress_duration(double seconds, char *out, size_t capacity) {
         snprintf(out, capacity, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
 }
 
+static bool is_due(Progress *p, double now) {
+    if (p->quiet || !p->terminal || now - p->last < 0.1) return false;
+    p->last = now;
+    return true;
+}
+
+/* In place of the line that is there. */
+static void show_line(Progress *p, char *line) {
+    line[COLUMNS - 1] = 0; /* a line that wraps could not be written over */
+    size_t length = strlen(line);
+    fprintf(p->stream, "\r%s%*s", line, (int)(p->shown > length ? p->shown - length : 0), "");
+    fflush(p->stream);
+    p->shown = length;
+}
+
 void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left) {
-    if (p->quiet || !p->terminal || now - p->last < 0.1) return;
-    p->last = now;
+    if (!is_due(p, now)) return;
     char line[256], train[24] = "", val[24] = "", left[32];
     if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
     if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
     progress_duration(seconds_left, left, sizeof left);
     snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk characters/s  %s left", step, steps, train, val,
              tokens_per_second / 1e3, left);
-    line[COLUMNS - 1] = 0; /* a line that wraps could not be written over */
-    size_t length = strlen(line);
-    fprintf(p->stream, "\r%s%*s", line, (int)(p->shown > length ? p->shown - length : 0), "");
-    fflush(p->stream);
-    p->shown = length;
+    show_line(p, line);
+}
+
+void progress_count(Progress *p, double now, const char *what, size_t done, size_t all) {
+    if (!is_due(p, now)) return;
+    char line[256];
+    snprintf(line, sizeof line, "%zu/%zu %s", done, all, what);
+    show_line(p, line);
 }

@@ -22,6 +22,8 @@ void progress_message(Progress *progress, const char *format, ...) __attribute__
    terminal. NaN leaves a loss out. `now` is a time in seconds. */
 void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left);
+/* "12/58 tensors and inputs": work that is counted in parts. */
+void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
 void progress_clear(Progress *progress);
 
 /* 75 -> "1:15", 3675 -> "1:01:15". */

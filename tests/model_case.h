@@ -1,0 +1,86 @@
+/* Small models in double precision, for the tests of the whole model. */
+#ifndef SQRTDK_TESTS_MODEL_CASE_H
+#define SQRTDK_TESTS_MODEL_CASE_H
+
+#include "support.h"
+
+#include <unistd.h>
+
+#include "lab/gradcheck.h"
+#include "model/scale.h"
+#include "model/transformer.h"
+#include "ops/matmul.h"
+
+#ifndef REAL_DOUBLE
+#error "differences need the double build"
+#endif
+
+/* A model and a batch. What is 0 is taken from the tiny shape, whose H*D is not C. */
+typedef struct {
+    const char *name;
+    size_t L, C, H, D, F, V, T, B, threads;
+    size_t batch_T, max_batch; /* 0: T and B */
+    size_t accumulate;         /* micro-batches of a check of gradients; 0: 1 */
+    bool post, relu, no_bias, untied;
+    double dropout;
+    ScaleDivisor divisor;
+    Init init;
+} Case;
+
+typedef struct {
+    Model model;
+    Batch batch;
+    int32_t *ids;
+    uint64_t micro_step;
+} Setup;
+
+enum { SEED = 42 };
+
+static inline ModelShape shape_of(const Case *c) {
+    ModelShape s = {.T = c->T ? c->T : 7,
+                    .C = c->C ? c->C : 12,
+                    .H = c->H ? c->H : 2,
+                    .D = c->D ? c->D : 5,
+                    .F = c->F ? c->F : 20,
+                    .V = c->V ? c->V : 11,
+                    .L = c->L ? c->L : 2};
+    s.pre_norm = !c->post, s.relu = c->relu, s.bias = !c->no_bias, s.tied = !c->untied, s.dropout = c->dropout;
+    s.multiplier = (real)scale_multiplier(c->divisor, s.D);
+    return s;
+}
+
+static inline void setup(Setup *u, const Case *c, bool training) {
+    Error err = {0};
+    ModelShape shape = shape_of(c);
+    size_t B = c->B ? c->B : 3, T = c->batch_T ? c->batch_T : shape.T;
+    assert_that(
+        model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training, &err),
+        "%s: %s", c->name, err.message);
+    gradcheck_parameters(&u->model, c->init, SEED);
+    u->ids = malloc(2 * B * T * sizeof *u->ids);
+    assert_non_null(u->ids);
+    support_pool.stream = 0; /* the same tokens for the same sizes */
+    random_tokens(u->ids, 2 * B * T, shape.V);
+    u->batch = (Batch){.tokens = u->ids, .targets = u->ids + B * T, .B = B, .T = T};
+    u->micro_step = 9;
+}
+
+static inline void teardown(Setup *u) {
+    model_free(&u->model);
+    free(u->ids);
+    support_release(NULL);
+}
+
+static inline double backward(Setup *u, double weight, bool fresh) {
+    return model_forward_backward(&u->model, &u->batch, SEED, u->micro_step, weight, fresh);
+}
+
+/* Starts itself again with threads that sleep while they wait. Thousands of tiny passes are run here, and threads that
+   spin at each barrier take minutes for that as soon as another program wants a core. */
+static inline void with_sleeping_threads(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(argv[0], argv);
+    perror(argv[0]); /* go on, slowly */
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* The passes of the whole model in double precision: forward against the plain decoder of reference.h, and what
+   threads, masks, dropout and memory promise. */
+#include "model_case.h"
+#include "reference.h"
+
+/* Logits, losses and their sum, trained or not, against the plain decoder. */
+static void forward_is_the_plain_decoder(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 48; n++) {
+        static const size_t threads[] = {1, 2, 8};
+        Case c = {.name = "forward",
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .no_bias = n & 4,
+                  .untied = n & 8,
+                  .dropout = .5 /* not in model_forward */,
+                  .threads = threads[n / 16],
+                  .H = 3,
+                  .V = 13,
+                  .divisor = {n % 5 ? (ScaleMode)(n % 5) : SCALE_SQRT_DK, 1.7},
+                  .T = n % 3 ? 7 : 66,
+                  .batch_T = n % 3 == 1 ? 5 : 0};
+        Setup u;
+        setup(&u, &c, n % 2);
+        const size_t rows = u.batch.B * u.batch.T, V = u.model.shape.V;
+        real *expected = reals(rows * V);
+        reference_model(&u.model, &u.batch, expected);
+        Batch blind = u.batch;
+        blind.targets = NULL;
+        assert_close(model_forward(&u.model, &blind), 0, 0, "no targets, no loss");
+        assert_all_close(u.model.logits, expected, rows * V, 1e-12, "logits");
+        double sum = model_forward(&u.model, &u.batch), total = 0;
+        for (size_t r = 0; r < rows; r++) {
+            double exponentials = 0;
+            for (size_t v = 0; v < V; v++) exponentials += exp(expected[r * V + v]);
+            double loss = log(exponentials) - expected[r * V + (size_t)u.batch.targets[r]];
+            assert_close(u.model.losses[r], loss, 1e-12, "loss of position %zu", r);
+            total += loss;
+        }
+        assert_close(sum, total, 1e-12 * total, "sum of the losses");
+        teardown(&u);
+    }
+}
+
+/* Another number of threads is another order of summation at most; the same number is the same result to the bit. */
+static void threads_agree(void **state) {
+    (void)state;
+    static const size_t threads[] = {1, 2, 3, 8, 8};
+    for (unsigned n = 0; n < 24; n++) {
+        static const size_t sequences[] = {3, 1, 17};
+        Case c = {.name = "threads",
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .dropout = n & 4 ? .2 : 0,
+                  .B = sequences[n / 8],
+                  .C = 40,
+                  .D = 11,
+                  .F = 70,
+                  .V = 37,
+                  .T = n & 2 ? 70 : 7,
+                  .untied = n & 1};
+        double losses[COUNT_OF(threads)];
+        real *gradients[COUNT_OF(threads)];
+        size_t flat = 0;
+        for (size_t t = 0; t < COUNT_OF(threads); t++) {
+            Setup u;
+            c.threads = threads[t];
+            setup(&u, &c, true);
+            for (int again = 0; again < 2; again++) { /* in the same model: to the bit as well */
+                double loss = backward(&u, 1, true);
+                if (again) assert_true(loss == losses[t]);
+                if (again) assert_memory_equal(gradients[t], u.model.gradients, flat * sizeof(real));
+                losses[t] = loss, flat = u.model.tensors.flat;
+                if (!again) gradients[t] = copied_reals(u.model.gradients, flat);
+            }
+            assert_close(losses[t], losses[0], 1e-12 * losses[0], "loss of %zu threads", threads[t]);
+            for (size_t i = 0; i < u.model.tensors.count; i++) {
+                const Tensor *tensor = &u.model.tensors.items[i];
+                const double max = max_abs(gradients[0] + tensor->offset, tensor->count);
+                for (size_t j = tensor->offset; j < tensor->offset + tensor->count; j++)
+                    assert_close(gradients[t][j], gradients[0][j], 1e-12 * max, "%s[%zu] of %zu threads", tensor->name,
+                                 j - tensor->offset, threads[t]);
+            }
+            model_free(&u.model);
+            free(u.ids);
+        }
+        assert_true(losses[3] == losses[4]);
+        assert_memory_equal(gradients[3], gradients[4], flat * sizeof(real));
+        support_release(NULL);
+    }
+}
+
+/* A sequence does not see its neighbours, nor a position what comes after it. */
+static void positions_see_the_past_only(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 4; n++) {
+        Case c = {.name = "past", .post = n & 1, .threads = n & 2 ? 8 : 2, .T = 9};
+        Setup u;
+        setup(&u, &c, false);
+        Batch batch = {.tokens = u.ids, .B = 3, .T = 9};
+        const size_t V = u.model.shape.V, changed = 9 + 4; /* position 4 of sequence 1 */
+        model_forward(&u.model, &batch);
+        real *before = copied_reals(u.model.logits, 27 * V);
+        u.ids[changed] = (u.ids[changed] + 1) % (int32_t)V;
+        model_forward(&u.model, &batch);
+        for (size_t r = 0; r < 27; r++) {
+            double change = 0;
+            for (size_t v = 0; v < V; v++) change = fmax(change, fabs(u.model.logits[r * V + v] - before[r * V + v]));
+            bool sees = r >= changed && r < 18;
+            assert_that(sees ? change > 1e-6 : change == 0, "position %zu changes by %g", r, change);
+        }
+        teardown(&u);
+    }
+}
+
+static void dropout_is_drawn_by_step(void **state) {
+    (void)state;
+    Case c = {.name = "dropout", .dropout = .2, .threads = 2};
+    Setup u;
+    setup(&u, &c, true);
+    double first = backward(&u, 1, true);
+    assert_true(model_training_forward(&u.model, &u.batch, SEED, u.micro_step) == first);
+    u.micro_step++;
+    double second = backward(&u, 1, true), plain = model_forward(&u.model, &u.batch);
+    u.micro_step--;
+    assert_true(first != second && first != plain && second != plain);
+    assert_true(backward(&u, 1, true) == first);
+    assert_true(model_forward_backward(&u.model, &u.batch, SEED + 1, u.micro_step, 1, true) != first);
+    teardown(&u);
+}
+
+static void loss_starts_at_ln_V(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 4; n++) {
+        Error err;
+        Model model;
+        Case c = {.name = "start", .init = INIT_GPT2, .untied = n & 1, .V = 65, .C = 32, .T = 32};
+        ModelShape shape = shape_of(&c);
+        int32_t ids[4 * 33];
+        random_tokens(ids, COUNT_OF(ids), 65);
+        assert_true(model_make(&model, &shape, 4, 2, false, &err));
+        tensors_initialise(&model.tensors, &shape, INIT_GPT2, n, model.parameters);
+        Batch batch = {.tokens = ids, .targets = ids + 1, .B = 4, .T = 32};
+        assert_close(model_forward(&model, &batch) / 128, log(65), .05, "loss of an untrained model");
+        model_free(&model);
+    }
+}
+
+static void memory_is_as_measured(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 32; n++) {
+        Error err;
+        Model model;
+        ModelMemory memory;
+        Case c = {.post = n & 1, .no_bias = n & 2, .untied = n & 4, .dropout = n & 8 ? .1 : 0};
+        ModelShape shape = shape_of(&c);
+        const bool training = n & 16;
+        assert_true(model_measure(&shape, 5, 3, training, &memory, &err));
+        assert_true(model_make(&model, &shape, 5, 3, training, &err));
+        assert_int_equal(memory.parameters, model.parameter_arena.capacity);
+        assert_int_equal(memory.activations, model.activation_arena.capacity);
+        assert_int_equal(model.parameter_arena.used, model.parameter_arena.capacity);
+        assert_int_equal(model.activation_arena.used, model.activation_arena.capacity);
+        assert_all_equal(model.parameters, model.tensors.flat, 0, "parameters");
+        assert_true((model.gradients != NULL) == training);
+        assert_true((model.d.x[0] != NULL) == training && (model.d.qkv != NULL) == training);
+        size_t sum = 0;
+        for (size_t i = 0; i < model.tensors.count; i++) sum += model.tensors.items[i].count;
+        assert_int_equal(sum, model.tensors.parameters);
+        model_free(&model);
+    }
+}
+
+/* AddressSanitizer aborts where the system's calloc says NULL, unless it is told not to. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+
+/* Sizes beyond size_t, beyond int (for BLAS) and beyond any machine end in an error; model_free is fine after it. */
+static void sizes_that_do_not_fit(void **state) {
+    (void)state;
+    static const Case cases[] = {
+        {.C = SIZE_MAX / 2},    {.L = SIZE_MAX / 4},
+        {.V = (size_t)1 << 62}, {.H = (size_t)1 << 33, .D = (size_t)1 << 33},
+        {.T = (size_t)1 << 40}, {.F = SIZE_MAX},
+        {.B = SIZE_MAX / 8},    {.T = (size_t)1 << 30, .B = 1 << 20},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        Error err = {0};
+        Model model;
+        ModelShape shape = shape_of(&cases[n]);
+        assert_that(!model_make(&model, &shape, cases[n].B ? cases[n].B : 2, 2, true, &err), "case %zu", n);
+        assert_that(err.status != STATUS_OK && err.message[0], "case %zu has a message", n);
+        model_free(&model);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    with_sleeping_threads(argv);
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TEST(forward_is_the_plain_decoder), TEST(threads_agree),       TEST(positions_see_the_past_only),
+        TEST(dropout_is_drawn_by_step),     TEST(loss_starts_at_ln_V), TEST(memory_is_as_measured),
+        TEST(sizes_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+#!/bin/sh
+# Checks the check of gradients: each mutant is the program with one line changed into a mistake people make in a
+# backward pass, and `./train gradcheck` must refuse it. A line that is no longer there is an error, so that the list
+# stays true. Prints for each mutant the gradient that gave it away, the first on the way back that is wrong.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL # this is no part of the make that may have started it
+build=$(dirname "$(readlink train)")
+case $build in
+*-address* | *-undefined* | *-thread* | *-leak* | *-coverage*)
+    echo "skipped: mutants of one build are enough, and $build has run-time checks"
+    exit 0
+    ;;
+esac
+CC=${CC:-$(basename "$build")}
+export CC OMP_NUM_THREADS=1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+at_once=$(getconf _NPROCESSORS_ONLN) count=0 failed=0
+
+cat >"$tmp/tiny.ini" <<'CONFIG'
+[model]
+layers = 2
+heads = 2
+d_model = 4
+d_k = 3
+d_ff = 7
+context = 4
+dropout = 0.2
+[train]
+batch = 1
+accumulate = 2
+CONFIG
+# More positions than one block of queries holds.
+long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
+
+# A tree with every object of the double build; mutants share it by links, and make sees that one source is newer.
+mkdir -p "$tmp/original/$build" && cp -a src data Makefile train.c "$tmp/original" &&
+    cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
+
+# gradcheck TREE OPTION...: the program's status, and in TREE.err what it says
+gradcheck() {
+    tree=$1
+    shift
+    "$tree/$build/train-double" gradcheck "$tmp/tiny.ini" "$@" >"$tree.out" 2>"$tree.err"
+}
+
+# one_mutant TREE WHAT FILE SED OPTION...: leaves a line in TREE.line; it begins with "caught" where all is well
+one_mutant() {
+    tree=$1 what=$2 file=$3 sed=$4
+    shift 4
+    cp -al "$tmp/original" "$tree"
+    rm "$tree/$file" "$tree/$build/train-double" "$tree/$build/double/${file%.c}.o"
+    sed "$sed" "$file" >"$tree/$file"
+    changed=$(diff "$file" "$tree/$file" | grep -c '^>')
+    if [ "$changed" != 1 ]; then
+        echo "FAILED: $what: the pattern changes $changed lines of $file, not 1" >"$tree.line"
+    elif ! make -s -C "$tree" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/train-double" >"$tree.err" 2>&1; then
+        echo "FAILED: $what: does not compile: $(head -n 1 "$tree.err")" >"$tree.line"
+    else
+        gradcheck "$tree" "$@"
+        status=$?
+        exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\) .*$/\1/p' "$tree.err")
+        if [ "$status" = 1 ] && [ "$exposed" ]; then
+            printf 'caught  %-48s %s\n' "$what" "$exposed" >"$tree.line"
+        else
+            echo "FAILED: $what: not caught, exit status $status: $(head -n 1 "$tree.err")" >"$tree.line"
+        fi
+    fi
+    rm -rf "$tree"
+}
+# mutant WHAT FILE SED OPTION...
+mutant() {
+    count=$((count + 1))
+    one_mutant "$tmp/$count" "$@" &
+    [ $((count % at_once)) != 0 ] || wait
+}
+
+for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long"; do
+    # shellcheck disable=SC2086 # a list of words, here and below
+    gradcheck "$tmp/original" $options && continue
+    echo "FAILED: the program as it is, with ${options:-the tiny config}: $(cat "$tmp/original.err")"
+    failed=$((failed + 1))
+done
+
+file=src/ops/attention.c
+mutant 'softmax: ds with + delta' $file 's/(dp\[j\] \* mask\[j\] - delta)/(dp[j] * mask[j] + delta)/'
+mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model.dropout=0
+mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
+mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
+mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
+mutant 'attention: dq without the multiplier' $file 's/a->multiplier, ds, keys, k,/1, ds, keys, k,/'
+mutant 'attention: dk without the multiplier' $file 's/a->multiplier, ds, keys, q_block,/1, ds, keys, q_block,/'
+mutant 'attention: dv with the multiplier' $file 's/count, 1, p, keys, dout_block/count, a->multiplier, p, keys, dout_block/'
+mutant 'attention: dq from q' $file 's/a->multiplier, ds, keys, k,/a->multiplier, ds, keys, q,/'
+mutant 'attention: backward sees one key more' $file \
+    '/^void attention_backward/,/^}/s/visible = i + 1;/visible = i + 1 + (i + 1 < keys);/'
+mutant 'attention: forward sees one key more' $file \
+    '/^void attention_forward/,/^}/s/visible = i + 1;/visible = i + 1 + (i + 1 < keys);/'
+# shellcheck disable=SC2086
+mutant 'attention: blocks of queries do not add' $file 's/adds = block + 1 < blocks/adds = false/' $long
+# shellcheck disable=SC2086
+mutant 'attention: dk from the first block of queries' $file 's/q_block = q + first \* a->stride/q_block = q/' $long
+
+file=src/ops/layernorm.c
+mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'
+mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] - mean) \* rstd \* mean_gx//'
+mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
+mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
+mutant 'LayerNorm: gain forgotten on the way back' $file 's/^        real g = dy\[c\] \* gamma\[c\]/        real g = dy[c]/'
+mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ \* rstd\[r\];/;/'
+
+file=src/ops/activation.c
+mutant 'GELU: last term of the derivative forgotten' $file 's/(s + x\[i\] \* s \* (1 - s) \* slope)/s/'
+mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
+mutant 'ReLU: mask inverted' $file '/void relu_backward/,/^}/s/x\[i\] <= 0/x[i] > 0/' --set model.activation=relu
+
+mutant 'linear: gradients of some biases forgotten' src/ops/linear.c 's/if (db) add/if (db \&\& in > out) add/'
+mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
+    's/x, in, dy + columns.begin, out, true/x, in, dy + columns.begin, out, false/'
+
+file=src/ops/embedding.c
+mutant 'embedding: positions off by one' $file '/^HOT void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
+mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[r \* C + c\]/(void)token/'
+
+file=src/ops/cross_entropy.c
+mutant 'loss: target off by one' $file \
+    '/^void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
+mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
+
+file=src/model/transformer.c
+mutant 'model: weight of accumulation forgotten' $file 's|(real)(weight_of_batch / |(real)(1 / |'
+mutant 'model: gradients not started at zero' $file 's/if (fresh) memset/if (false) memset/'
+mutant 'model: tied embedding gets no gradient as output' $file \
+    's/^    unembedding_backward_weight(/    if (!s->tied) unembedding_backward_weight(/'
+mutant 'model: dropout of a branch not on the way back' $file 's/if (!dropout_is_on(dropout)) return d;/return d;/'
+mutant 'model: dropout of the embeddings not on it' $file 's/^    dropout_rows(dx + at/    if (false) dropout_rows(dx + at/'
+mutant 'model: post-norm, first residual forgotten' $file 's/din\[i\] += d->res_1\[i\]/din[i] += 0/' --set model.norm=post
+mutant 'model: post-norm, second residual forgotten' $file 's/d->ln_1\[i\] += d_res_2\[i\]/d->ln_1[i] += 0/' \
+    --set model.norm=post
+mutant 'model: a block writes where it reads' $file 's/d->x\[turn\], d->x\[1 - turn\]/d->x[turn], d->x[turn]/'
+wait
+
+number=0
+while [ "$number" -lt "$count" ]; do
+    number=$((number + 1))
+    line=$(cat "$tmp/$number.line" 2>/dev/null)
+    case $line in caught*) ;; *) failed=$((failed + 1)) ;; esac
+    echo "${line:-FAILED: mutant $number left no result}"
+done
+printf '%d mutants, %d failed\n' "$count" "$failed"
+[ "$failed" = 0 ]
