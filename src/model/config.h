@@ -1,5 +1,6 @@
-/* The settings of a run. One table (config_table.c) describes each key once: section, name, type, range, default, one line of
-   help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from it. */
+/* The settings of a run. One table (config_table.c) describes each key once: section, name, type, range, default, one
+   line of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
+   it. */
 #ifndef SQRTDK_MODEL_CONFIG_H
 #define SQRTDK_MODEL_CONFIG_H
 

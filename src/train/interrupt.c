@@ -14,13 +14,9 @@ static void note(int signal_number) {
 }
 
 void interrupt_catch(void) {
-    for (int i = 0; i < CAUGHT_COUNT; i++) {
-        struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART}, before;
-        sigemptyset(&action.sa_mask);
-        /* A shell's background job is started with SIGINT ignored, and so it stays. */
-        if (sigaction(CAUGHT[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(CAUGHT[i], &action, NULL);
-    }
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < CAUGHT_COUNT; i++) sigaction(CAUGHT[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of writing, like a full disk */
 }
 

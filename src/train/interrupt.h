@@ -2,8 +2,8 @@
 #ifndef SQRTDK_TRAIN_INTERRUPT_H
 #define SQRTDK_TRAIN_INTERRUPT_H
 
-/* From now on the first of either is only noted; a second one, whichever it is, ends the program at once. One that was
-   ignored stays so. A limit on file sizes becomes an error of writing. */
+/* From now on the first of either is only noted; a second one, whichever it is, ends the program at once. A limit on
+ * file sizes becomes an error of writing. */
 void interrupt_catch(void);
 /* A reader of stdout or stderr that goes away does not end the program: for those that have a run to save. */
 void interrupt_survive_closed_pipes(void);
