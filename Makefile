@@ -1,6 +1,7 @@
 # make                builds ./train, and train-double beside it, in which gradients are checked
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
+# make race           what runs in parallel, under ThreadSanitizer
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
@@ -60,8 +61,9 @@ DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
+RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model)
 
-.PHONY: all test lint fixtures fixtures-check install clean FORCE
+.PHONY: all test lint race coverage fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -93,6 +95,12 @@ $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
 	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
+# ThreadSanitizer is told what products read and write. Pictures are drawn by one thread and would take most of the time.
+ifeq ($(SANITIZER),thread)
+$(RACES): $(BUILD)/float/tests/tsan_blas.o
+$(BUILD)/float/src/show/%.o: ALL_CFLAGS += -fno-sanitize=thread
+endif
+
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
 
@@ -108,6 +116,21 @@ fixtures:
 	$(PYTHON) tests/fixtures/make_fixtures.py
 fixtures-check:
 	$(PYTHON) tests/fixtures/make_fixtures.py --check
+
+# What runs in parallel, under ThreadSanitizer. Needs clang, libomp-dev, whose Archer tells it what OpenMP promises (gcc's
+# OpenMP has nothing like it), and libclang-rt-14-dev.
+race:
+	$(MAKE) CC=clang SANITIZER=thread $(RACES)
+	set -e; for test in $(RACES); do OMP_WAIT_POLICY=passive TSAN_OPTIONS=ignore_noninstrumented_modules=1 $$test; done
+
+# Needs gcovr. Processes of another user write their counts as well (umask); the pictures' libraries are not counted.
+COVERED := gcovr --filter src/ --filter train.c build/gcc-coverage
+coverage:
+	mkdir -p build/gcc-coverage && find build/gcc-coverage -name '*.gcda' -delete
+	umask 0 && $(MAKE) CC=gcc COVERAGE=1 CFLAGS='-g -fprofile-exclude-files=/usr/include' test
+	$(COVERED) --branches
+	$(COVERED)
+	gcovr --filter src/ build/gcc-coverage --print-summary --fail-under-line 95 --output /dev/null
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs

@@ -1,92 +1,6 @@
-/* The config: what each key is by default, every way a file can be wrong and what is said about it, and that whatever
-   config_write prints config_load reads back. Files go to a directory of their own, named c.ini, and errors are
-   compared as a whole: a message is part of the interface. */
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <setjmp.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/files.h"
-#include "model/config.h"
-
-static char start[4096], directory[] = "/tmp/test_config.XXXXXX";
-static Config config, again;
-static Error err;
-
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
-static void save(const char *path, const void *data, size_t size) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
-static bool load_with(const char *text, size_t count, const char *const *overrides) {
-    save("c.ini", text, strlen(text));
-    memset(&err, 0, sizeof err);
-    return config_load(&config, "c.ini", overrides, count, &err);
-}
-
-static void loads(const char *text) {
-    if (!load_with(text, 0, NULL)) fail_msg("%s", err.message);
-}
-
-static void loads_set(const char *text, const char *override) {
-    if (!load_with(text, 1, &override)) fail_msg("%s", err.message);
-}
-
-/* `message` is what follows "c.ini:". */
-static void refuses(const char *text, const char *message) {
-    char expected[1200];
-    snprintf(expected, sizeof expected, "c.ini:%s", message);
-    assert_false(load_with(text, 0, NULL));
-    assert_string_equal(err.message, expected);
-    assert_int_equal(err.status, STATUS_USAGE);
-}
-
-/* `message` is what follows "--set OVERRIDE: ". */
-static void refuses_set(const char *override, const char *message) {
-    char expected[1200];
-    snprintf(expected, sizeof expected, "--set %s: %s", override, message);
-    assert_false(load_with("", 1, &override));
-    assert_string_equal(err.message, expected);
-    assert_int_equal(err.status, STATUS_USAGE);
-}
-
-static void write_config(const Config *of, const char *path) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    config_write(of, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* config -> file -> again -> file: the same settings, the same bytes. */
-static void assert_round_trip(void) {
-    char *first, *second;
-    size_t n, m;
-    write_config(&config, "w.ini");
-    if (!config_load(&again, "w.ini", NULL, 0, &err)) fail_msg("%s", err.message);
-    assert_string_equal(again.data.corpus, config.data.corpus);
-    assert_string_equal(again.log.out, config.log.out);
-    assert_string_equal(again.log.attention_text, config.log.attention_text);
-    assert_true(again.train.grad_clip == config.train.grad_clip && again.train.min_lr == config.train.min_lr);
-    write_config(&again, "v.ini");
-    assert_true(file_read("w.ini", "w", 1 << 20, STATUS_FAILED, &first, &n, &err));
-    assert_true(file_read("v.ini", "v", 1 << 20, STATUS_FAILED, &second, &m, &err));
-    assert_string_equal(first, second);
-    free(first);
-    free(second);
-}
+/* The config: what each key is by default, what it takes, --set and [sweep], and that whatever config_write prints
+   config_load reads back. How a file may be written is tested in test_config_file.c. */
+#include "configs.h"
 
 static void defaults(void **state) {
     (void)state;
@@ -154,54 +68,6 @@ static void names_of_configs(void **state) {
         assert_string_equal(config.name, NAMES[i][1]);
         assert_round_trip();
     }
-}
-
-static void wrong_names(void **state) {
-    (void)state;
-    refuses("# a\n\n[attention]\nscale_divisr = none\n",
-            "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean scale_divisor? It accepts: "
-            "scale_divisor");
-    refuses("[atention]\n",
-            "1: \"[atention]\": there is no section [atention]; did you mean [attention]? The sections: "
-            "data, model, attention, train, eval, log, sweep");
-    refuses("[]\n", "1: \"[]\": there is no section []. The sections: data, model, attention, train, eval, log, sweep");
-    refuses("[eval]\nlr = 1\n", "2: \"lr = 1\": [eval] has no key lr; there is train.lr. It accepts: every, batches");
-    refuses("[data]\nevery = 1\n",
-            "2: \"every = 1\": [data] has no key every; there is eval.every and log.every. It accepts: corpus, "
-            "val_fraction");
-    refuses("[eval]\nzzzzzz = 1\n", "2: \"zzzzzz = 1\": [eval] has no key zzzzzz. It accepts: every, batches");
-    refuses("[eval]\nbeta_1 = 1\n",
-            "2: \"beta_1 = 1\": [eval] has no key beta_1; did you mean train.beta1? It accepts: every, batches");
-    refuses("[data]\nCorpus = a\n",
-            "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction");
-    refuses("lr = 1\n", "1: \"lr = 1\": a [section] must come first; the key is train.lr");
-    refuses("zz = 1\n", "1: \"zz = 1\": a [section] must come first");
-    refuses("[eval]\nevery = 1\n\n[eval]\nevery = 1\n",
-            "5: \"every = 1\": every is given twice, in line 2 and in line 5");
-}
-
-static void wrong_lines(void **state) {
-    (void)state;
-    static const char SHAPE[] = "this is neither a [section] nor key = value nor a comment (; or #)";
-    static const char *const LINES[] = {"heads", "heads 3", "= 3", ": 3", "heads ; = 3", "heads # = 3", "==", "\"a\""};
-    for (size_t i = 0; i < COUNT_OF(LINES); i++) {
-        char text[64], message[200];
-        snprintf(text, sizeof text, "[model]\n  %s  ", LINES[i]);
-        snprintf(message, sizeof message, "2: \"%s\": %s", LINES[i], SHAPE);
-        refuses(text, message);
-        snprintf(text, sizeof text, "[model]\n%s\nheads = 0\n", LINES[i]); /* the first error of a file is told */
-        refuses(text, message);
-    }
-    refuses("[model\nheads = 2\n", "1: \"[model\": a ] is missing after the section's name");
-    refuses("[model] heads = 2\n", "1: \"[model] heads = 2\": only a comment may follow [section] on its line");
-    refuses("[log]\nout = \"a\n", "2: \"out = \"a\": the value opens with a double quote and none closes it; inside, a "
-                                  "double quote is written \\\"");
-    refuses("[log]\nout = \"a\\\"\n", "2: \"out = \"a\\\"\": the value opens with a double quote and none closes it; "
-                                      "inside, a double quote is written \\\"");
-    refuses("[log]\nout = \"a\" b\n", "2: \"out = \"a\" b\": only a comment may follow the closing double quote");
-    refuses("[log]\nout = \"\\q\"\n",
-            "2: \"out = \"\\q\"\": in double quotes a backslash takes n, t, r, \" or another backslash after it");
-    refuses("[log]\nout =\n", "2: \"out =\": out takes a text of 1 to 1023 bytes");
 }
 
 static void wrong_values(void **state) {
@@ -302,126 +168,6 @@ static void overrides(void **state) {
     assert_int_equal(config.model.d_k, 32);
 }
 
-static void texts(void **state) {
-    (void)state;
-    static const char *const TEXTS[] = {"",
-                                        " ",
-                                        "a",
-                                        "  a  ",
-                                        "\"",
-                                        "\"a\"",
-                                        "\\",
-                                        "\\n",
-                                        "a\nb\r\tc",
-                                        "a ; b # c",
-                                        ";",
-                                        "#",
-                                        "=",
-                                        "[model]",
-                                        "a = b: c",
-                                        "\xC3\xA9t\xC3\xA9 √d_k",
-                                        "\x01\x7f\x1b[0m",
-                                        "\v\f",
-                                        "\xff\xfe",
-                                        "a\\",
-                                        "a\"",
-                                        "\n",
-                                        "\r",
-                                        "\xEF\xBB\xBF"};
-    loads("");
-    for (size_t i = 0; i < COUNT_OF(TEXTS); i++) {
-        snprintf(config.log.attention_text, CONFIG_TEXT_MAX, "%s", TEXTS[i]);
-        snprintf(config.data.corpus, CONFIG_TEXT_MAX, "%s", TEXTS[i]);
-        assert_round_trip();
-    }
-    for (size_t length = 90; length < CONFIG_TEXT_MAX; length += length < 210 ? 1 : 271) {
-        memset(config.log.attention_text, length % 2 ? '"' : 'x', length);
-        config.log.attention_text[length] = 0;
-        assert_round_trip();
-    }
-    static const char HARD[] = " \"\\;#=a\n\t[]:";
-    uint32_t random = 1;
-    for (int i = 0; i < 500; i++) {
-        size_t length = (random = random * 1664525 + 1013904223) >> 22; /* up to 1023 */
-        for (size_t j = 0; j < length; j++) {
-            random = random * 1664525 + 1013904223;
-            unsigned char byte = (unsigned char)(random >> 24);
-            if (i % 2 || byte == 0) byte = (unsigned char)HARD[byte % (sizeof HARD - 1)];
-            memcpy(&config.log.attention_text[j], &byte, 1);
-        }
-        config.log.attention_text[length] = 0;
-        assert_round_trip();
-    }
-}
-
-static void comments_and_quotes(void **state) {
-    (void)state;
-    static const char *const LINES[][2] = {
-        {"a ; b", "a"},
-        {"a # b", "a"},
-        {"a\t;b", "a"},
-        {"a;b#c", "a;b#c"},
-        {"; a", ""},
-        {"# a", ""},
-        {"a \"b\" c", "a \"b\" c"},
-        {"\"a ; b # c\"", "a ; b # c"},
-        {"\"a\" ; b", "a"},
-        {"\"a\"# b", "a"},
-        {"\"\"", ""},
-        {"\" a \"", " a "},
-        {"\"\\\\\"", "\\"},
-        {"C:\\new", "C:\\new"},
-        {"a = b", "a = b"},
-        {"\"a # \\\" ; b\" # \"", "a # \" ; b"},
-    };
-    for (size_t i = 0; i < COUNT_OF(LINES); i++) {
-        char text[128];
-        snprintf(text, sizeof text, "[log] # c\nattention_text = %s\n;end", LINES[i][0]);
-        loads(text);
-        assert_string_equal(config.log.attention_text, LINES[i][1]);
-        snprintf(text, sizeof text, "\xEF\xBB\xBF; c\r\n[log];c\r\n\r\n \tattention_text:%s\r\n", LINES[i][0]);
-        loads(text);
-        assert_string_equal(config.log.attention_text, LINES[i][1][0] == 0 && strchr(";#", LINES[i][0][0])
-                                                           ? LINES[i][0]
-                                                           : LINES[i][1]); /* ":;" opens no comment */
-    }
-    loads("[model]\nheads = 4\n    layers = 3\n\td_ff = 9"); /* an indented line continues nothing */
-    assert_int_equal(config.model.layers, 3);
-    assert_int_equal(config.model.d_ff, 9);
-}
-
-static void long_lines(void **state) {
-    (void)state;
-    static char text[40000], zeros[2000];
-    memset(zeros, '0', sizeof zeros - 1);
-    for (int length = 1; length < 400; length++) {
-        snprintf(text, sizeof text, "[log]\nout = %.*s\n[model]\nheads = 4\n", length, zeros);
-        if (load_with(text, 0, NULL)) {
-            assert_int_equal(strlen(config.log.out), length);
-            assert_int_equal(config.model.heads, 4);
-            assert_true(length <= 192);
-        } else {
-            char expected[96];
-            snprintf(expected, sizeof expected, "the line has %d bytes; at most 198 are accepted", length + 6);
-            assert_non_null(strstr(err.message, expected));
-            assert_int_equal(strncmp(err.message, "c.ini:2: \"out = 0", 16), 0);
-        }
-    }
-    for (int length = 1020; length < 1030; length++) {
-        snprintf(text, sizeof text, "[log]\nout = \"%.*s\"\n", length, zeros);
-        assert_int_equal(load_with(text, 0, NULL), length < CONFIG_TEXT_MAX);
-        snprintf(text, sizeof text, "log.out=%.*s", length, zeros);
-        assert_int_equal(load_with("", 1, (const char *[]){text}), length < CONFIG_TEXT_MAX);
-    }
-    snprintf(text, sizeof text, "; %s\n[model] ; %s\nheads = 4 # %s\n", zeros, zeros, zeros);
-    loads(text);
-    assert_int_equal(config.model.heads, 4);
-    snprintf(text, sizeof text, "%s.%s=%s", zeros, zeros, zeros);
-    assert_false(load_with("", 1, (const char *[]){text}));
-    snprintf(text, sizeof text, "[%s]\n", zeros);
-    assert_false(load_with(text, 0, NULL));
-}
-
 static void sweeps(void **state) {
     (void)state;
     loads("[sweep]\nscale_divisor = none, sqrt_dk ,dk,3.5 ; four\ntrain.seed = \"1, 2\"\n");
@@ -437,6 +183,10 @@ static void sweeps(void **state) {
     assert_string_equal(config.sweep[0].values[1], "7");
 
     refuses("[sweep]\nlr = 1, 1.0\n", "2: \"lr = 1, 1.0\": the value 1.0 is there twice");
+    refuses("[sweep]\nbias = yes, on\n", "2: \"bias = yes, on\": the value on is there twice");
+    refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is there twice");
+    refuses_set("sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001",
+                "the value 0.00000000000000000000000000000000000000... is too long; at most 63 bytes are accepted");
     refuses("[sweep]\nlr = 1,,2\n", "2: \"lr = 1,,2\": a value is missing; write values with commas between them");
     refuses("[sweep]\nheads = 1, x\n",
             "2: \"heads = 1, x\": the value \"x\": heads takes a whole number from 1 to 1024");
@@ -461,67 +211,6 @@ static void sweeps(void **state) {
     }
     assert_false(load_with("", 1, (const char *[]){many}));
     assert_non_null(strstr(err.message, ": train.seed has more than the 64 values accepted"));
-}
-
-static void files(void **state) {
-    (void)state;
-    assert_false(config_load(&config, "none", NULL, 0, &err));
-    assert_string_equal(err.message, "cannot read config none: No such file or directory");
-    assert_int_equal(err.status, STATUS_USAGE);
-    assert_true(directory_make("configs", false, &err));
-    save("configs/dk64.ini", "", 0);
-    static const char *const MEANT[] = {"dk64", "dk64.ini", "configs/dk64", "config/dk64.ini"};
-    for (size_t i = 0; i < COUNT_OF(MEANT); i++) {
-        assert_false(config_load(&config, MEANT[i], NULL, 0, &err));
-        assert_non_null(strstr(err.message, "; did you mean configs/dk64.ini?"));
-    }
-    assert_false(config_load(&config, "configs", NULL, 0, &err));
-    assert_string_equal(err.message, "cannot read config configs: it is a directory; name a file");
-    assert_int_equal(err.status, STATUS_USAGE);
-    save("c.ini", "[model]\nhea\0ds = 2\n", 18);
-    assert_false(config_load(&config, "c.ini", NULL, 0, &err));
-    assert_string_equal(err.message, "c.ini:2: a zero byte; a config is text in UTF-8");
-    static char large[(1 << 20) + 1];
-    save("c.ini", memset(large, '\n', sizeof large), sizeof large);
-    assert_false(config_load(&config, "c.ini", NULL, 0, &err));
-    assert_string_equal(err.message, "config c.ini has 1048577 bytes; at most 1048576 are accepted");
-}
-
-/* Mutated files: whatever is in them, an answer of one line; what is accepted survives being written. */
-static void mutations(void **state) {
-    (void)state;
-    static const char SEED[] =
-        "\xEF\xBB\xBF; c\r\n[model]\nheads = 4 # x\n\td_k = 9\n[attention]\nscale_divisor = 2sqrt_dk\n"
-        "[log]\nattention_text = \"a\\n\\\"b ; c\" # d\nout: x ; y\n[sweep]\ntrain.lr = 1e-3, 1e-2\n";
-    static const char PIECES[] = "\"\\;#=:[].,\n\r\t 019ae\xff";
-    uint32_t random = 7;
-    int accepted = 0;
-    for (int i = 0; i < 4000; i++) {
-        char text[2 * sizeof SEED];
-        size_t length = sizeof SEED - 1;
-        memcpy(text, SEED, length);
-        for (int edits = 1 + i % 7; edits > 0; edits--) {
-            random = random * 1664525 + 1013904223;
-            size_t at = (random >> 8) % length, from = (random >> 16) % length;
-            if (random >> 30 == 0 && length + 1 < sizeof text)
-                memmove(text + at + 1, text + at, length++ - at);
-            else if (random >> 30 == 1 && length > 1)
-                memmove(text + at, text + at + 1, --length - at);
-            if (random >> 30 < 3)
-                text[at < length ? at : 0] = PIECES[(random >> 3) % (sizeof PIECES - 1)];
-            else
-                length = from + 1;
-        }
-        save("c.ini", text, length);
-        if (config_load(&config, "c.ini", NULL, 0, &err)) {
-            accepted++;
-            assert_round_trip();
-        } else {
-            assert_int_equal(err.status, STATUS_USAGE);
-            assert_null(strchr(err.message, '\n'));
-        }
-    }
-    assert_in_range(accepted, 100, 3900);
 }
 
 static void check_columns(void (*writer)(FILE *), size_t widest) {
@@ -569,24 +258,11 @@ static void scales(void **state) {
     assert_string_equal(title, "2√d_k = 16");
 }
 
-static int enter(void **state) {
-    (void)state;
-    return !getcwd(start, sizeof start) || !mkdtemp(directory) || chdir(directory) != 0;
-}
-
-static int leave(void **state) {
-    (void)state;
-    return chdir(start) != 0 || !directory_remove(directory, &err);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),     cmocka_unit_test(derived_defaults),    cmocka_unit_test(names_of_configs),
-        cmocka_unit_test(wrong_names),  cmocka_unit_test(wrong_lines),         cmocka_unit_test(wrong_values),
-        cmocka_unit_test(right_values), cmocka_unit_test(overrides),           cmocka_unit_test(texts),
-        cmocka_unit_test(long_lines),   cmocka_unit_test(comments_and_quotes), cmocka_unit_test(sweeps),
-        cmocka_unit_test(files),        cmocka_unit_test(mutations),           cmocka_unit_test(references),
-        cmocka_unit_test(scales),
+        cmocka_unit_test(defaults),     cmocka_unit_test(derived_defaults), cmocka_unit_test(names_of_configs),
+        cmocka_unit_test(wrong_values), cmocka_unit_test(right_values),     cmocka_unit_test(overrides),
+        cmocka_unit_test(sweeps),       cmocka_unit_test(references),       cmocka_unit_test(scales),
     };
     return cmocka_run_group_tests_name("config", tests, enter, leave);
 }

@@ -4,7 +4,7 @@
 # stays true. Prints for each mutant the gradient that gave it away, the first on the way back that is wrong.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL # this is no part of the make that may have started it
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # this is no part of the make that may have started it
 build=$(dirname "$(readlink train)")
 case $build in
 *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*)

@@ -1,5 +1,6 @@
-/* What training does: losses fall, results repeat to the bit, and what diverges says so. The config's choices are
-   tested in test_choices.c, what a run leaves behind in test_run_files.c. */
+/* What training does: losses fall, looking changes nothing, and what diverges says so. How far they fall is tested in
+   test_learning.c, that results repeat in test_determinism.c, the config's choices in test_choices.c, and what a run
+   leaves behind in test_run_files.c. */
 #include "training.h"
 
 static void learns(void **state) {
@@ -12,44 +13,6 @@ static void learns(void **state) {
     assert_that(last_of(m, VAL_LOSS) < first_of(m, VAL_LOSS) - 1, "validation from %g to %g", first_of(m, VAL_LOSS),
                 last_of(m, VAL_LOSS));
     assert_true(last_of(m, TRAIN_LOSS) < first_of(m, TRAIN_LOSS) - 1);
-}
-
-/* A text of one sentence, over and over, is learned by heart. */
-static void overfits(void **state) {
-    (void)state;
-    char text[4000] = "";
-    while (strlen(text) < 3900) strcat(text, "a quick brown fox jumps over the lazy dog; ");
-    put_text("corpus.txt", text);
-    CONFIGURE("train.steps=200", "eval.every=0", "train.weight_decay=0", "model.init=gpt2");
-    train("run", 1);
-    const Table *m = read_metrics("run");
-    assert_that(last_of(m, VAL_LOSS) < 0.1, "validation loss %g",
-                last_of(m, VAL_LOSS)); /* the first characters of a window are a guess */
-}
-
-static void repeats_to_the_bit(void **state) {
-    (void)state;
-    const struct {
-        size_t threads;
-        const char *runs[2];
-    } cases[] = {
-        {1, {"a1", "b1"}},
-        {2, {"a2", "b2"}},
-        {8, {"a8", "b8"}},
-    };
-    CONFIGURE("model.dropout=0.1", "train.batch=5", "train.steps=15", "eval.every=0");
-    for (size_t n = 0; n < COUNT_OF(cases); n++) {
-        for (size_t i = 0; i < 2; i++) train(cases[n].runs[i], cases[n].threads);
-        assert_that(same_parameters(cases[n].runs[0], cases[n].runs[1]), "%zu threads", cases[n].threads);
-        const Table *a = read_metrics("a1"), *b = read_metrics(cases[n].runs[0]);
-        assert_int_equal(a->rows, b->rows);
-        for (size_t i = 0; i < a->rows; i++)
-            assert_close(b->at[i][TRAIN_LOSS], a->at[i][TRAIN_LOSS], 1e-3, "row %zu by %zu threads", i,
-                         cases[n].threads);
-    }
-    CONFIGURE("model.dropout=0.1", "train.batch=5", "train.steps=15", "eval.every=0", "train.seed=2");
-    train("other", 1);
-    assert_false(same_parameters("a1", "other"));
 }
 
 /* How often one looks and what one draws change nothing of what is learned. */
@@ -128,12 +91,8 @@ static void refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(learns),
-        TRAINING_TEST(overfits),
-        TRAINING_TEST(repeats_to_the_bit),
-        TRAINING_TEST(looking_changes_nothing),
-        TRAINING_TEST(accumulation),
-        TRAINING_TEST(diverges),
+        TRAINING_TEST(learns),       TRAINING_TEST(looking_changes_nothing),
+        TRAINING_TEST(accumulation), TRAINING_TEST(diverges),
         TRAINING_TEST(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

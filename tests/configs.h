@@ -1,0 +1,91 @@
+/* Configs to load, in a directory of their own and named c.ini. Errors are compared as a whole: a message is part of
+   the interface. */
+#ifndef SQRTDK_TESTS_CONFIGS_H
+#define SQRTDK_TESTS_CONFIGS_H
+
+#include "support.h"
+
+#include <unistd.h>
+
+#include "base/files.h"
+#include "model/config.h"
+
+static char start[4096], directory[] = "/tmp/test_config.XXXXXX";
+static Config config, again;
+static Error err;
+
+static inline void save(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline bool load_with(const char *text, size_t count, const char *const *overrides) {
+    save("c.ini", text, strlen(text));
+    memset(&err, 0, sizeof err);
+    return config_load(&config, "c.ini", overrides, count, &err);
+}
+
+static inline void loads(const char *text) {
+    if (!load_with(text, 0, NULL)) fail_msg("%s", err.message);
+}
+
+static inline void loads_set(const char *text, const char *override) {
+    if (!load_with(text, 1, &override)) fail_msg("%s", err.message);
+}
+
+/* `message` is what follows "c.ini:". */
+static inline void refuses(const char *text, const char *message) {
+    char expected[1200];
+    snprintf(expected, sizeof expected, "c.ini:%s", message);
+    assert_false(load_with(text, 0, NULL));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.status, STATUS_USAGE);
+}
+
+/* `message` is what follows "--set OVERRIDE: ". */
+static inline void refuses_set(const char *override, const char *message) {
+    char expected[1200];
+    snprintf(expected, sizeof expected, "--set %s: %s", override, message);
+    assert_false(load_with("", 1, &override));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.status, STATUS_USAGE);
+}
+
+static inline void write_config(const Config *of, const char *path) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    config_write(of, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* config -> file -> again -> file: the same settings, the same bytes. */
+static inline void assert_round_trip(void) {
+    char *first, *second;
+    size_t n, m;
+    write_config(&config, "w.ini");
+    if (!config_load(&again, "w.ini", NULL, 0, &err)) fail_msg("%s", err.message);
+    assert_string_equal(again.data.corpus, config.data.corpus);
+    assert_string_equal(again.log.out, config.log.out);
+    assert_string_equal(again.log.attention_text, config.log.attention_text);
+    assert_true(again.train.grad_clip == config.train.grad_clip && again.train.min_lr == config.train.min_lr);
+    write_config(&again, "v.ini");
+    assert_true(file_read("w.ini", "w", 1 << 20, STATUS_FAILED, &first, &n, &err));
+    assert_true(file_read("v.ini", "v", 1 << 20, STATUS_FAILED, &second, &m, &err));
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+}
+
+static inline int enter(void **state) {
+    (void)state;
+    return !getcwd(start, sizeof start) || !mkdtemp(directory) || chdir(directory) != 0;
+}
+
+static inline int leave(void **state) {
+    (void)state;
+    return chdir(start) != 0 || !directory_remove(directory, &err);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Pictures read back from their files by stb_image, and what colours are in them. */
+#ifndef SQRTDK_TESTS_IMAGES_H
+#define SQRTDK_TESTS_IMAGES_H
+
+#include "support.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STBI_ONLY_PNG
+#include <stb_image.h>
+
+#include "base/files.h"
+#include "show/canvas.h"
+
+static char directory[64], picture[96];
+static Error err;
+
+typedef struct {
+    int width, height;
+    unsigned char *rgb;
+} Image;
+
+static inline int set_up(void **state) {
+    (void)state;
+    snprintf(directory, sizeof directory, "/tmp/sqrtdk-pictures-XXXXXX");
+    if (!mkdtemp(directory)) return -1;
+    snprintf(picture, sizeof picture, "%s/picture.png", directory);
+    return 0;
+}
+
+static inline int tear_down(void **state) {
+    (void)state;
+    return directory_remove(directory, &err) ? 0 : -1;
+}
+
+static inline Image image_read(void) {
+    Image image;
+    int channels;
+    image.rgb = stbi_load(picture, &image.width, &image.height, &channels, 0);
+    assert_non_null(image.rgb);
+    assert_int_equal(channels, 3);
+    return image;
+}
+
+static inline bool same(Color a, Color b) { return a.r == b.r && a.g == b.g && a.b == b.b; }
+
+static inline Color pixel(const Image *image, int x, int y) {
+    assert_in_range(x, 0, image->width - 1);
+    assert_in_range(y, 0, image->height - 1);
+    const unsigned char *p = image->rgb + 3 * ((size_t)y * (size_t)image->width + (size_t)x);
+    return (Color){p[0], p[1], p[2]};
+}
+
+static inline void assert_color(const Image *image, int x, int y, Color wanted) {
+    Color got = pixel(image, x, y);
+    if (!same(got, wanted))
+        fail_msg("(%d, %d) is %d %d %d, not %d %d %d", x, y, got.r, got.g, got.b, wanted.r, wanted.g, wanted.b);
+}
+
+static inline size_t count_color(const Image *image, Color color) {
+    size_t count = 0;
+    for (int y = 0; y < image->height; y++)
+        for (int x = 0; x < image->width; x++) count += same(pixel(image, x, y), color);
+    return count;
+}
+
+/* Columns and rows at the edge: nothing may be cut off there. */
+static inline void assert_white_border(const Image *image, int thickness) {
+    for (int y = 0; y < image->height; y++)
+        for (int x = 0; x < image->width; x++)
+            if (x < thickness || y < thickness || x >= image->width - thickness || y >= image->height - thickness)
+                assert_color(image, x, y, (Color){255, 255, 255});
+}
+
+#endif

@@ -1,0 +1,191 @@
+/* What is drawn: text that is there, ink where it belongs, pixels that come back from the file; and that a failure
+   leaves the old file. */
+#include "images.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const Color black = {0, 0, 0};
+
+/* Sum of darkness, so that no ink is 0. */
+static long ink(const Canvas *canvas) {
+    long sum = 0;
+    for (int i = 0; i < canvas->width * canvas->height * 3; i++) sum += 255 - canvas->rgb[i];
+    return sum;
+}
+
+static Canvas canvas_with_text(const char *text) {
+    Canvas canvas;
+    assert_true(canvas_make(&canvas, 60, 60, &err));
+    canvas_text(&canvas, 30, 40, 30, ALIGN_CENTER, black, text);
+    return canvas;
+}
+
+static bool looks_like(const char *a, const char *b) {
+    Canvas one = canvas_with_text(a), two = canvas_with_text(b);
+    bool equal = memcmp(one.rgb, two.rgb, (size_t)one.width * (size_t)one.height * 3) == 0;
+    canvas_free(&one);
+    canvas_free(&two);
+    return equal;
+}
+
+static void text_draws_ink(void **state) {
+    (void)state;
+    static const char *const shown[] = {"A", "√", "␣", "↵", "⇥", "\xef\xbf\xbd", "é", "ᵀ"};
+    const char *missing = "\xe4\xb8\xad"; /* DejaVu has no Chinese */
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        Canvas canvas = canvas_with_text(shown[i]);
+        assert_true(ink(&canvas) > 1000);
+        assert_false(looks_like(shown[i], missing));
+        canvas_free(&canvas);
+    }
+    Canvas box = canvas_with_text(missing), blank = canvas_with_text(" ");
+    assert_true(ink(&box) > 1000);
+    assert_int_equal(ink(&blank), 0);
+    canvas_free(&box);
+    canvas_free(&blank);
+    assert_true(looks_like(missing, "\xe6\x96\x87"));
+}
+
+static void broken_utf8_is_replaced(void **state) {
+    (void)state;
+    const char *replacement = "\xef\xbf\xbd";
+    assert_true(looks_like("\xff", replacement));
+    assert_true(looks_like("\xe2", replacement));            /* cut off by the end */
+    assert_true(looks_like("\xc0", replacement));            /* starts nothing */
+    assert_true(looks_like("\xe2 ", "\xef\xbf\xbd "));       /* the next character survives */
+    assert_true(looks_like("\xc1\x81", "\xff\xff"));         /* "A", too long a form */
+    assert_true(looks_like("\xed\xa0\x80", "\xff\xff\xff")); /* a surrogate */
+}
+
+static void text_is_measured(void **state) {
+    (void)state;
+    double one = canvas_text_width(20, "step"), two = canvas_text_width(40, "step");
+    assert_true(one > 20 && one < 80 && fabs(two - 2 * one) < 1e-3);
+    assert_true(canvas_text_width(20, "") == 0);
+    double size = canvas_text_fit(20, one / 2, "step");
+    assert_true(fabs(canvas_text_width(size, "step") - one / 2) < 1e-3);
+    assert_true(canvas_text_fit(20, 1000, "step") == 20);
+}
+
+/* Upwards is the same ink, turned: rows become columns from the bottom. */
+static void upwards_text_is_turned(void **state) {
+    (void)state;
+    Canvas flat, up;
+    assert_true(canvas_make(&flat, 80, 80, &err) && canvas_make(&up, 80, 80, &err));
+    canvas_text(&flat, 10, 40, 24, ALIGN_LEFT, black, "Loss√");
+    canvas_text_upwards(&up, 40, 70, 24, ALIGN_LEFT, black, "Loss√");
+    for (int y = 0; y < 80; y++)
+        for (int x = 0; x < 80; x++) assert_int_equal(flat.rgb[3 * (y * 80 + x)], up.rgb[3 * ((79 - x) * 80 + y)]);
+    assert_true(ink(&flat) > 1000);
+    canvas_free(&flat);
+    canvas_free(&up);
+}
+
+static void drawing_is_clipped(void **state) {
+    (void)state;
+    Canvas canvas;
+    assert_true(canvas_make(&canvas, 20, 10, &err));
+    canvas_rectangle(&canvas, 30, 30, 5, 5, black);
+    canvas_rectangle(&canvas, -30, 0, 10, 10, black);
+    canvas_line(&canvas, NAN, 0, 5, 5, 2, black);
+    canvas_line(&canvas, -1e300, 0, 1e300, 5, 2, black);
+    canvas_text(&canvas, INFINITY, 0, 12, ALIGN_LEFT, black, "x");
+    canvas_text(&canvas, 500, 500, 12, ALIGN_LEFT, black, "x");
+    canvas_text(&canvas, 5, 5, 0, ALIGN_LEFT, black, "x");
+    assert_int_equal(ink(&canvas), 0);
+    canvas_line(&canvas, -5, -5, 40, 40, 3, black);
+    canvas_text(&canvas, -4, 3, 12, ALIGN_LEFT, black, "clipped on three sides");
+    canvas_rectangle(&canvas, -2147483647, -2147483647, 2147483647, 2147483647, black); /* ends at 0 at the most */
+    assert_true(ink(&canvas) > 0);
+    canvas_rectangle(&canvas, -5, -5, 2147483647, 2147483647, black);
+    assert_int_equal(ink(&canvas), 20 * 10 * 3 * 255);
+    canvas_free(&canvas);
+}
+
+static void impossible_sizes_are_errors(void **state) {
+    (void)state;
+    static const int sizes[][2] = {{0, 5}, {5, 0}, {-1, 5}, {5, 2147483647}, {8193, 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Canvas canvas;
+        assert_false(canvas_make(&canvas, sizes[i][0], sizes[i][1], &err));
+        assert_int_equal(err.status, STATUS_FAILED);
+        canvas_free(&canvas); /* harmless */
+    }
+}
+
+static void saved_pixels_come_back(void **state) {
+    (void)state;
+    Canvas canvas;
+    assert_true(canvas_make(&canvas, 37, 23, &err));
+    for (int i = 0; i < 37 * 23 * 3; i++) canvas.rgb[i] = (unsigned char)(i * 7919 >> 3);
+    assert_true(canvas_save(&canvas, picture, &err));
+    Image image = image_read();
+    assert_int_equal(image.width, 37);
+    assert_int_equal(image.height, 23);
+    assert_memory_equal(image.rgb, canvas.rgb, 37 * 23 * 3);
+    stbi_image_free(image.rgb);
+    canvas_free(&canvas);
+}
+
+static void assert_old_file_stands(void) {
+    char *data, beside[128];
+    size_t size;
+    assert_true(file_read(picture, "picture", 100, STATUS_FAILED, &data, &size, &err));
+    assert_string_equal(data, "old");
+    free(data);
+    snprintf(beside, sizeof beside, "%s.new", picture);
+    assert_false(path_exists(beside));
+}
+
+/* A file size limit stands for the full disk: write(2) fails in the middle of the picture. */
+static void failed_writes_leave_the_old_file(void **state) {
+    (void)state;
+    Canvas canvas;
+    struct rlimit old, small = {100, 0};
+    assert_true(canvas_make(&canvas, 300, 300, &err));
+    canvas_text(&canvas, 10, 100, 60, ALIGN_LEFT, black, "full disk");
+    assert_true(file_write(picture, "old", 3, &err));
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    err = (Error){0};
+    bool saved = canvas_save(&canvas, picture, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_false(saved);
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_non_null(strstr(err.message, picture));
+    assert_old_file_stands();
+
+    if (geteuid() != 0) { /* root writes anywhere */
+        assert_int_equal(chmod(directory, 0500), 0);
+        saved = canvas_save(&canvas, picture, &err);
+        assert_int_equal(chmod(directory, 0700), 0);
+        assert_false(saved);
+        assert_old_file_stands();
+    }
+    assert_false(canvas_save(&canvas, "/nonexistent/picture.png", &err));
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_false(canvas_save(&canvas, directory, &err)); /* a directory is in the way */
+
+    canvas.failed = true; /* what a drawing call without memory leaves */
+    assert_false(canvas_save(&canvas, picture, &err));
+    assert_old_file_stands();
+    canvas_free(&canvas);
+    assert_true(remove(picture) == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_draws_ink),         cmocka_unit_test(broken_utf8_is_replaced),
+        cmocka_unit_test(text_is_measured),       cmocka_unit_test(upwards_text_is_turned),
+        cmocka_unit_test(drawing_is_clipped),     cmocka_unit_test(impossible_sizes_are_errors),
+        cmocka_unit_test(saved_pixels_come_back), cmocka_unit_test(failed_writes_leave_the_old_file),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,207 @@
+/* The same seed and number of threads leave the same files, bit for bit, in this process and in others, whose addresses
+   differ. Other numbers of threads change the order of sums at most. */
+#include "training.h"
+
+#include <dirent.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "model/transformer.h"
+#include "ops/matmul.h"
+
+static const size_t THREADS[] = {1, 2, 8};
+
+static bool train_here(const char *ini, const char *run, size_t threads, Error *err) {
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.threads = threads, .out = run, .command_line = "", .progress = &progress};
+    record_free(&record);
+    return config_load(&config, ini, NULL, 0, err) && train_run(&config, &options, &record, err);
+}
+
+/* The same in another process of this program: see main. */
+static void train_elsewhere(const char *ini, const char *run, size_t threads) {
+    extern char **environ;
+    char number[24], *const arguments[] = {"test_determinism", (char *)ini, (char *)run, number, NULL};
+    pid_t child;
+    int status = 0;
+    snprintf(number, sizeof number, "%zu", threads);
+    assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* Takes the third column, the seconds, out of metrics.csv. Returns the length of what is left. */
+static size_t forget_seconds(char *metrics) {
+    char *end = metrics;
+    int column = 0;
+    for (const char *c = metrics; *c; c++) {
+        column = *c == '\n' ? 0 : column + (*c == ',');
+        if (column != 2) *end++ = *c;
+    }
+    return (size_t)(end - metrics);
+}
+
+/* run.json and the checkpoint's state.json tell of the hour. */
+static bool is_result(const char *name) {
+    static const char *const ends[] = {".safetensors", ".csv", ".txt", ".png", ".ini", "vocab.json"};
+    for (size_t i = 0; i < COUNT_OF(ends); i++)
+        if (strlen(name) >= strlen(ends[i]) && strcmp(name + strlen(name) - strlen(ends[i]), ends[i]) == 0) return true;
+    return false;
+}
+
+/* Every result in a folder of run `a` against run `b`'s; returns how many there are. */
+static size_t compare_folder(const char *a, const char *b, const char *folder) {
+    size_t count = 0, size[2];
+    char path[400], *data[2];
+    snprintf(path, sizeof path, "%s/%s", a, folder);
+    DIR *list = opendir(in(path));
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        if (!is_result(entry->d_name)) continue;
+        for (int i = 0; i < 2; i++) {
+            snprintf(path, sizeof path, "%s/%s/%s", i ? b : a, folder, entry->d_name);
+            data[i] = contents(in(path), &size[i]);
+            if (strcmp(entry->d_name, "metrics.csv") == 0) size[i] = forget_seconds(data[i]);
+        }
+        assert_that(size[0] == size[1] && memcmp(data[0], data[1], size[0]) == 0, "%s of %s and %s differ",
+                    entry->d_name, a, b);
+        count++;
+    }
+    closedir(list);
+    return count;
+}
+
+static void runs_repeat_to_the_bit(void **state) {
+    (void)state;
+    enum { RUNS = 5 };
+#define SHORT "train.steps=6", "eval.every=3", "eval.batches=2", "log.attention_every=6", "log.every=1"
+    static const char *const cases[][14] = {
+        {SHORT, "model.layers=2", "model.dropout=0.1", "train.batch=3", "train.accumulate=2",
+         "log.attention_text=keys"},
+        /* fewer sequences than threads, two blocks of queries */
+        {SHORT, "model.norm=post", "model.dropout=0.1", "train.optimizer=sgd", "train.batch=1", "model.context=70"},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++)
+        for (size_t t = 0; t < COUNT_OF(THREADS); t++) {
+            char names[RUNS][32], ini[600], out[600];
+            Error err = {0};
+            configure(cases[n]);
+            snprintf(ini, sizeof ini, "%s", in("tiny.ini"));
+            FILE *file = fopen(ini, "wb");
+            assert_non_null(file);
+            config_write(&config, file);
+            assert_int_equal(fclose(file), 0);
+            for (size_t i = 0; i < RUNS; i++) {
+                snprintf(names[i], sizeof names[i], "run%zu_%zu_%zu", n, THREADS[t], i);
+                snprintf(out, sizeof out, "%s", in(names[i]));
+                if (i % 2)
+                    train_elsewhere(ini, out, THREADS[t]);
+                else
+                    assert_that(train_here(ini, out, THREADS[t], &err), "%s", err.message);
+                if (i == 0) continue;
+                assert_int_equal(compare_folder(names[0], names[i], "."), 6);
+                assert_int_equal(compare_folder(names[0], names[i], "attention"), n == 0 ? 4 : 2);
+                assert_true(compare_folder(names[0], names[i], "checkpoint") >= 2);
+                support_release(NULL);
+            }
+        }
+}
+
+static void another_seed_is_another_run(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=2", "eval.every=0", "log.attention_every=0");
+    train("one", 1);
+    CONFIGURE("train.steps=2", "eval.every=0", "log.attention_every=0", "train.seed=2");
+    train("two", 1);
+    assert_false(same_parameters("one", "two"));
+}
+
+typedef struct {
+    size_t B, T, C, F, D;
+    bool post, untied;
+    double dropout;
+} Case;
+
+/* Loss and gradients of one step. */
+static double step_by(const Case *c, size_t threads, real **gradients, TensorTable *table) {
+    const ModelShape shape = {.T = c->T,
+                              .C = c->C,
+                              .H = 2,
+                              .D = c->D,
+                              .F = c->F,
+                              .V = 37,
+                              .L = 2,
+                              .pre_norm = !c->post,
+                              .bias = true,
+                              .tied = !c->untied,
+                              .dropout = c->dropout,
+                              .multiplier = (real)(1 / sqrt((double)c->D))};
+    Model model;
+    Error err = {0};
+    int32_t tokens[700], targets[700];
+    assert_true(c->B * c->T <= COUNT_OF(tokens));
+    support_pool.stream = 0;
+    random_tokens(tokens, c->B * c->T, shape.V);
+    random_tokens(targets, c->B * c->T, shape.V);
+    assert_that(model_make(&model, &shape, c->B, threads, true, &err), "%s", err.message);
+    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.parameters);
+    double loss = model_forward_backward(&model, &(Batch){tokens, targets, c->B, c->T}, 1, 0, 1, true);
+    *gradients = copied_reals(model.gradients, model.tensors.flat);
+    *table = model.tensors;
+    model.tensors = (TensorTable){0};
+    model_free(&model);
+    return loss / (double)(c->B * c->T);
+}
+
+/* A number at the end of the chain has passed through some forty sums, of at most n terms each: ten a layer, two
+   layers, forward and backward. Taking a sum's terms in another order moves it by about sqrt(n) units of rounding,
+   2^-24 of what is summed; forty such moves are independent and add up to sqrt(40 n), and the largest of 10^5 entries
+   lies five times as far out. A row that is missed or counted twice moves a gradient by a hundredth, a thousand times
+   as much. */
+static double rounding(const Case *c) { return 5 * sqrt(40 * fmax((double)(c->B * c->T), (double)c->F)) * 0x1p-24; }
+
+static void threads_agree_within_rounding(void **state) {
+    (void)state;
+    static const Case cases[] = {
+        {.B = 9, .T = 7, .C = 40, .F = 70, .D = 11},
+        {.B = 3, .T = 33, .C = 40, .F = 70, .D = 11, .dropout = .2, .untied = true},
+        {.B = 1, .T = 70, .C = 40, .F = 70, .D = 11, .dropout = .2},
+        {.B = 5, .T = 130, .C = 24, .F = 40, .D = 8, .post = true, .dropout = .2},
+        {.B = 2, .T = 1, .C = 24, .F = 40, .D = 8, .post = true},
+        {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        const double bar = rounding(&cases[n]);
+        double losses[COUNT_OF(THREADS)];
+        real *gradients[COUNT_OF(THREADS)];
+        for (size_t t = 0; t < COUNT_OF(THREADS); t++) {
+            TensorTable table;
+            losses[t] = step_by(&cases[n], THREADS[t], &gradients[t], &table);
+            assert_close(losses[t], losses[0], bar * losses[0], "case %zu: loss by %zu threads", n, THREADS[t]);
+            for (size_t i = 0; i < table.count; i++) {
+                const Tensor *tensor = &table.items[i];
+                const double max = max_abs(gradients[0] + tensor->offset, tensor->count);
+                for (size_t j = tensor->offset; j < tensor->offset + tensor->count; j++)
+                    assert_close(gradients[t][j], gradients[0][j], bar * max, "case %zu: %s[%zu] by %zu threads", n,
+                                 tensor->name, j - tensor->offset, THREADS[t]);
+            }
+            tensors_free(&table);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    matmul_setup();
+    if (argc == 4) { /* "INI RUN THREADS": train_elsewhere */
+        Error err = {0};
+        if (train_here(argv[1], argv[2], strtoul(argv[3], NULL, 10), &err)) return 0;
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(runs_repeat_to_the_bit),
+        TRAINING_TEST(another_seed_is_another_run),
+        TRAINING_TEST(threads_agree_within_rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

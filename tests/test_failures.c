@@ -1,0 +1,278 @@
+/* What happens when the system refuses something: memory, or a file call. Each thing the program does is done again and
+   again, every time by a process of its own: first its first request is refused, then its second, until it makes no
+   more. Each time but the last it must say so in an Error, and all memory must be given back. The functions below stand
+   in for the library's; they refuse what src/ asks for, not what libraries ask for themselves, for libgomp ends the
+   program when it gets no memory, and so does stb_truetype: nothing is drawn while memory is refused here. */
+#include "training.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio_ext.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ops/matmul.h"
+#include "train/run_directory.h"
+#include "train/saved_run.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OTHER_ALLOCATOR
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#define OTHER_ALLOCATOR
+#endif
+#ifdef OTHER_ALLOCATOR
+int main(void) {
+    puts("not with this allocator");
+    return 0;
+}
+#else
+
+typedef enum { NOTHING, MEMORY, FILES } Kind;
+static struct {
+    Kind kind;           /* of the request to be refused */
+    long left;           /* how many are granted before it */
+    bool refused;        /* it was */
+    bool harmless;       /* nothing was lost by it */
+    const char *library; /* refused, too */
+    long live;           /* blocks of memory in use */
+} plan;
+
+static bool is_in(const char *library, const void *caller) {
+    Dl_info found;
+    return library && dladdr(caller, &found) != 0 && strstr(found.dli_fname, library);
+}
+static bool refuse(Kind kind, const void *caller) {
+    extern const char __executable_start[], etext[];
+    bool ours = (const char *)caller >= __executable_start && (const char *)caller < etext;
+    if (plan.kind != kind || !(ours || is_in(plan.library, caller)) || plan.refused || plan.left-- > 0) return false;
+    errno = kind == MEMORY ? ENOMEM : EIO;
+    return plan.refused = true;
+}
+#define REFUSED(kind) refuse(kind, __builtin_return_address(0))
+static void *counted(void *block) {
+    if (block) plan.live++;
+    return block;
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *block);
+void *malloc(size_t size) { return REFUSED(MEMORY) ? NULL : counted(__libc_malloc(size)); }
+void *calloc(size_t count, size_t size) { return REFUSED(MEMORY) ? NULL : counted(__libc_calloc(count, size)); }
+void *realloc(void *block, size_t size) {
+    if (REFUSED(MEMORY)) return NULL;
+    if (block && size == 0) plan.live--;
+    return block ? __libc_realloc(block, size) : counted(__libc_realloc(NULL, size));
+}
+void *memalign(size_t alignment, size_t size) { return counted(__libc_memalign(alignment, size)); } /* libgomp's */
+void free(void *block) {
+    if (block) plan.live--;
+    __libc_free(block);
+}
+void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset) {
+    if (REFUSED(MEMORY)) return MAP_FAILED;
+    void *block = (void *)syscall(SYS_mmap, at, size, protection, flags, file, offset);
+    return block == MAP_FAILED ? block : counted(block);
+}
+int munmap(void *block, size_t size) {
+    plan.live--;
+    return (int)syscall(SYS_munmap, block, size);
+}
+
+/* name(parameters), which answers `answer` when refused. */
+#define STAND_IN(type, kind, answer, name, parameters, arguments)                                                      \
+    type name parameters {                                                                                             \
+        static type(*granted) parameters;                                                                              \
+        if (REFUSED(kind)) return answer;                                                                              \
+        if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, #name);                                                    \
+        return granted arguments;                                                                                      \
+    }
+STAND_IN(FILE *, MEMORY, NULL, open_memstream, (char **text, size_t *size), (text, size))
+STAND_IN(char *, MEMORY, NULL, strdup, (const char *text), (text))
+STAND_IN(FILE *, FILES, NULL, fopen, (const char *path, const char *mode), (path, mode))
+STAND_IN(FILE *, FILES, NULL, fdopen, (int file, const char *mode), (file, mode))
+STAND_IN(int, FILES, -1, rename, (const char *from, const char *to), (from, to))
+STAND_IN(int, FILES, -1, ftruncate, (int file, off_t size), (file, size))
+STAND_IN(int, FILES, -1, fseeko, (FILE * file, off_t at, int from), (file, at, from))
+STAND_IN(int, FILES, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+STAND_IN(int, FILES, -1, nftw, (const char *path, __nftw_func_t visit, int files, int flags),
+         (path, visit, files, flags))
+size_t fread(void *to, size_t size, size_t count, FILE *file) {
+    static size_t (*granted)(void *, size_t, size_t, FILE *);
+    bool refused = count > 0 && REFUSED(FILES);
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "fread");
+    return refused ? 0 : granted(to, size, count, file);
+}
+int fflush(FILE *file) {
+    static int (*granted)(FILE *);
+    bool refused = file && file != stderr && REFUSED(FILES);
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "fflush");
+    return refused ? EOF : granted(file);
+}
+/* It closes, but for what it had yet to write. */
+int fclose(FILE *file) {
+    static int (*granted)(FILE *);
+    bool empty = !__fwriting(file) || __fpending(file) == 0, refused = REFUSED(FILES);
+    if (refused) plan.harmless = empty;
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "fclose");
+    int result = granted(file);
+    if (refused) errno = EIO;
+    return refused ? EOF : result;
+}
+int fsync(int file) {
+    struct stat info;
+    bool refused = REFUSED(FILES);
+    if (refused) plan.harmless = fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
+    if (refused) errno = EIO;
+    return refused ? -1 : 0; /* nobody pulls the plug here */
+}
+int open(const char *path, int flags, ...) {
+    bool refused = access(path, F_OK) == 0 && REFUSED(FILES);
+    if (refused) plan.harmless = flags & O_DIRECTORY;
+    return refused ? -1 : openat(AT_FDCWD, path, flags);
+}
+
+typedef bool Operation(Error *err); /* frees all it takes */
+
+enum { SAID = 40, DONE, UNNOTICED, LOST, UNSAID }; /* exit statuses */
+static int attempt(Operation *operation, Kind kind, const char *library, long granted) {
+    Error err = {0};
+#pragma omp parallel num_threads(1)
+    errno = 0; /* libomp takes memory again after a fork */
+    const long before = plan.live;
+    plan.kind = kind, plan.left = granted, plan.library = library;
+    bool done = operation(&err);
+    plan.kind = NOTHING;
+    if (plan.live != before) return LOST;
+    if (!plan.refused) return done ? DONE : UNSAID;
+    if (done) return plan.harmless ? SAID : UNNOTICED;
+    return err.status != STATUS_OK && *err.message && !strchr(err.message, '\n') ? SAID : UNSAID;
+}
+
+static void clear_away(void) {
+    Error err;
+    if (path_exists(in("fresh"))) assert_true(directory_remove(in("fresh"), &err));
+}
+static void refuse_each(Operation *operation, Kind kind, const char *library, const char *what, long least) {
+    Error err = {0};
+    clear_away();
+    assert_that(operation(&err), "%s: %s", what, err.message); /* what libraries take once they keep */
+    for (long granted = 0, status = 0; status != DONE; granted++) {
+        int ended = 0;
+        clear_away();
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) exit(attempt(operation, kind, library, granted));
+        assert_true(child > 0 && waitpid(child, &ended, 0) == child);
+        assert_that(WIFEXITED(ended), "%s: signal %d, request %ld refused", what, WTERMSIG(ended), granted);
+        status = WEXITSTATUS(ended);
+        assert_that(status != LOST, "%s: memory is lost, request %ld refused", what, granted);
+        assert_that(status != UNNOTICED, "%s: goes on as if nothing were, request %ld refused", what, granted);
+        assert_that(status == SAID || status == DONE, "%s: no error, request %ld refused", what, granted);
+        if (status == DONE) assert_that(granted >= least, "%s: makes %ld requests only", what, granted);
+    }
+}
+
+static TrainOptions options_for(const char *out) {
+    static Progress progress;
+    progress = progress_make(stderr, true);
+    return (TrainOptions){.threads = 1, .out = out, .command_line = "", .progress = &progress};
+}
+
+static bool train_anew(Error *err) {
+    const TrainOptions options = options_for(in("fresh"));
+    bool done = train_run(&config, &options, &record, err);
+    record_free(&record);
+    return done;
+}
+
+/* Always the same run, a step further each time; nothing that went wrong before may keep it from that. */
+static bool go_on(Error *err) {
+    const TrainOptions options = options_for(NULL);
+    char steps[64];
+    const char *const override = steps;
+    snprintf(steps, sizeof steps, "train.steps=%ld", 2 + (plan.kind ? plan.left + 1 : 0));
+    bool finished, done = train_resume(in("run"), &override, 1, &options, &record, &finished, err);
+    record_free(&record);
+    return done && !finished;
+}
+
+static FILE *nowhere;
+static bool check(Error *err) {
+    const TrainOptions options = options_for(in("fresh"));
+    return train_dry_run(&config, &options, nowhere, err);
+}
+
+static bool use(Error *err) {
+    static SavedRun run;
+    double loss;
+    size_t characters;
+    bool complete, done = saved_run_open(&run, in("run"), 0, 1, err) &&
+                          saved_run_evaluate(&run, &loss, &characters, &complete, err);
+    saved_run_close(&run);
+    return done;
+}
+
+/* A text that gets no memory is tried again, as one that is not UTF-8 would be: if that works, nothing is missing. */
+static bool describe(Error *err) {
+    Json *run = run_description("./train", 1), *again = NULL;
+    js_append(js_list(run, "resumed"), js_text("\xff"));
+    bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
+    plan.harmless |= done && js_object_size(again) == 9 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
+    js_free(run);
+    js_free(again);
+    return done;
+}
+
+static bool configure_again(Error *err) {
+    static Config loaded;
+    const char *const override = "model.layers=1";
+    return config_load(&loaded, in("tiny.ini"), &override, 1, err);
+}
+
+static void training(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
+    refuse_each(train_anew, FILES, NULL, "training", 100);
+    refuse_each(check, MEMORY, NULL, "checking", 30);
+    refuse_each(check, FILES, NULL, "checking", 6);
+    refuse_each(configure_again, MEMORY, "inih", "a config", 1);
+    refuse_each(configure_again, FILES, NULL, "a config", 3);
+}
+
+static void finished_run(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
+    train("run", 1);
+    refuse_each(use, MEMORY, NULL, "using", 10);
+    refuse_each(use, FILES, NULL, "using", 12);
+    refuse_each(go_on, FILES, NULL, "going on", 100);
+}
+
+static void descriptions(void **state) {
+    (void)state;
+    refuse_each(describe, MEMORY, "jansson", "a description", 60);
+    refuse_each(describe, FILES, NULL, "a description", 8);
+}
+
+int main(void) {
+    nowhere = fopen("/dev/null", "w");
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(training),
+        TRAINING_TEST(finished_run),
+        TRAINING_TEST(descriptions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif

@@ -1,0 +1,111 @@
+/* What stands on a terminal, played by a pseudo-terminal, while a run goes on; and that nothing of it reaches a file.
+ */
+#include "support.h"
+
+#include <fcntl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "show/progress.h"
+
+static int screen = -1; /* what is written to the terminal comes out here */
+static FILE *terminal;
+
+static int enter(void **state) {
+    (void)state;
+    struct termios raw;
+    screen = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (screen < 0 || grantpt(screen) != 0 || unlockpt(screen) != 0) return 1;
+    terminal = fopen(ptsname(screen), "w");
+    if (!terminal || tcgetattr(fileno(terminal), &raw) != 0) return 1;
+    cfmakeraw(&raw); /* a line end stays one character */
+    return tcsetattr(fileno(terminal), TCSANOW, &raw) != 0;
+}
+static int leave(void **state) {
+    (void)state;
+    return fclose(terminal) != 0 || close(screen) != 0;
+}
+
+static void assert_shows(const char *expected) {
+    char got[1000];
+    ssize_t size = read(screen, got, sizeof got - 1);
+    got[size < 0 ? 0 : size] = 0;
+    assert_string_equal(got, expected);
+}
+
+static void one_line_over_another(void **state) {
+    (void)state;
+    Progress p = progress_make(terminal, false);
+    progress_update(&p, 10, 120, 1000, 2.31, 2.4, 35100, 42);
+    assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k characters/s  0:42 left");
+    progress_update(&p, 10.05, 121, 1000, 2.31, 2.4, 35100, 42); /* too soon */
+    assert_shows("");
+    progress_update(&p, 10.2, 122, 1000, NAN, NAN, 35100, 7);
+    assert_shows("\rstep 122/1000  35.1k characters/s  0:07 left"
+                 "                        "); /* what is left of the longer one */
+    progress_message(&p, "step %d", 122);
+    assert_shows("\r                                            \rstep 122\n");
+    progress_message(&p, "again");
+    assert_shows("again\n");
+    progress_clear(&p);
+    assert_shows("");
+}
+
+/* A line that wraps could not be written over. */
+static void never_wider_than_a_terminal(void **state) {
+    (void)state;
+    char expected[] =
+        "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k characters/s  0:42 left";
+    Progress p = progress_make(terminal, false);
+    progress_update(&p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, 35100, 42);
+    expected[80] = 0;
+    assert_shows(expected);
+}
+
+static void quiet_is_silent(void **state) {
+    (void)state;
+    Progress p = progress_make(terminal, true);
+    progress_update(&p, 0, 1, 2, 3, 4, 5, 6);
+    progress_message(&p, "nothing");
+    progress_clear(&p);
+    assert_shows("");
+}
+
+static void a_file_gets_messages_only(void **state) {
+    (void)state;
+    char *text;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    Progress p = progress_make(file, false);
+    progress_update(&p, 0, 1, 2, 3, 4, 5, 6);
+    progress_message(&p, "whole lines");
+    progress_clear(&p);
+    fclose(file);
+    assert_string_equal(text, "whole lines\n");
+    free(text);
+}
+
+static void durations(void **state) {
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {{0, "0:00"},       {59.4, "0:59"},        {75, "1:15"}, {3599, "59:59"}, {3599.6, "1:00:00"},
+                 {3675, "1:01:15"}, {360000, "100:00:00"}, {NAN, "?"},   {-1, "?"},       {INFINITY, "?"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[32];
+        progress_duration(cases[i].seconds, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+int main(void) {
+#define TERMINAL_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
+    const struct CMUnitTest tests[] = {
+        TERMINAL_TEST(one_line_over_another), TERMINAL_TEST(never_wider_than_a_terminal),
+        TERMINAL_TEST(quiet_is_silent),       TERMINAL_TEST(a_file_gets_messages_only),
+        cmocka_unit_test(durations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
