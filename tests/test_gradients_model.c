@@ -128,8 +128,9 @@ static void differences_find_their_step(void **state) {
     for (int power = -9; power <= 9; power += 3) {
         double steepness = pow(10, power), slope = steepness * cos(.5);
         for (double start = 1e-6 / steepness; start < 20 / steepness; start *= 10) {
-            double step = start, found = difference_extrapolated(sine, &steepness, rounding, 1e-9 * slope, &step);
-            assert_close(found, slope, 1e-9 * slope + rounding / step, "slope %g, from %g to %g", slope, start, step);
+            double step = start, found = difference_extrapolated(sine, &steepness, rounding, slope, &step);
+            assert_close(found, slope, DIFFERENCE_ACCURACY * slope + rounding / step, "slope %g, from %g to %g", slope,
+                         start, step);
             assert_that(step <= start && step * steepness < .1, "slope %g, from %g to %g", slope, start, step);
         }
     }

@@ -83,7 +83,7 @@ static void refused(void **state) {
     assert_int_equal(directory_make(in("run"), true, &err), true);
     assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
     CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
-    train(NULL, 1); /* log.out: the next free name */
+    train(NULL, 1);                                                        /* log.out: the next free name */
     assert_int_equal(record.text_length, 16);
     assert_string_equal(record.directory, in("run-2"));
     assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));

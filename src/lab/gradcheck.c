@@ -80,8 +80,8 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
     const double scale = p->vanishes ? row->whole : row->largest;
     /* Of the loss, generously. A step so wide that it hides nothing, and no wider: for gradients a billionth of the
        others' size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    const double rounding = 4 * DBL_EPSILON * e->loss.loss, wanted = GRADCHECK_BAR / 100 * scale;
-    double step = fmin(rounding / wanted, WIDEST_STEP);
+    const double rounding = 4 * DBL_EPSILON * e->loss.loss;
+    double step = fmin(rounding / (DIFFERENCE_ACCURACY * scale), WIDEST_STEP);
     /* One entry of each of `checked` equal shares; the largest comes first, and settles the step. */
     const size_t first = ((largest + 1) * row->checked - 1) / count;
     for (size_t n = 0; n < row->checked && !isnan(row->error); n++) {
@@ -89,7 +89,7 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
         size_t end = count * (share + 1) / row->checked;
         e->loss.entry = entry_of(f, p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin));
         e->loss.parameter = f->parameters ? f->parameters + e->loss.entry : NULL;
-        double slope = difference_extrapolated(moved_loss_change, &e->loss, rounding, wanted, &step);
+        double slope = difference_extrapolated(moved_loss_change, &e->loss, rounding, scale, &step);
         double error = (double)f->gradient[e->loss.entry] - slope;
         if (n == 0 || !(fabs(error) <= fabs(row->error))) {
             row->error = error;
