@@ -97,7 +97,9 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
         }
         if (interrupt_signal()) return false;
     }
-    row->failure = verdict(row, GRADCHECK_BAR * scale);
+    const double bar = GRADCHECK_BAR * scale, rounded_bar = fmin(rounding / step, GRADCHECK_BAR * row->whole);
+    row->failure = verdict(row, fmax(bar, rounded_bar));
+    row->rounded = !row->failure && fabs(row->error) > bar;
     if (row->failure) e->table->failed++;
     return true;
 }
@@ -206,7 +208,7 @@ void gradcheck_free(GradientTable *table) {
 }
 
 double gradcheck_relative(const GradientRow *row) {
-    const double scale = row->vanishes ? row->whole : row->largest;
+    const double scale = row->vanishes || row->rounded ? row->whole : row->largest;
     return row->error == 0 ? 0 : fabs(row->error) / scale;
 }
 

@@ -2,9 +2,10 @@
    for each parameter tensor and for the input of each layer. Needs the double build; `./train gradcheck` is built on it
    (lab/gradcheck_config.h), and so is tests/test_gradients_model.c. tests/test_mutants.sh shows that it sees mistakes.
 
-   The bar: |analytic - difference| <= GRADCHECK_BAR times the largest gradient of the row, without any other allowance.
-   What must vanish must be below GRADCHECK_ZERO times the largest of its whole tensor; everything else must not be
-   zero. */
+   The bar: |analytic - difference| <= GRADCHECK_BAR times the largest gradient of the row. Where a row is so small that
+   the rounding of its differences is more than that (q and k under a large divisor: 4 eps loss / step), then that, but
+   no more than GRADCHECK_BAR times the largest of the whole tensor. What must vanish must be below GRADCHECK_ZERO times
+   the largest of its whole tensor; everything else must not be zero. */
 #ifndef SQRTDK_LAB_GRADCHECK_H
 #define SQRTDK_LAB_GRADCHECK_H
 
@@ -31,6 +32,7 @@ typedef struct {
 typedef struct {
     char name[48];
     bool is_input, vanishes;  /* vanishes: must be zero */
+    bool rounded;             /* passed because of the rounding of its differences */
     size_t count, checked;    /* numbers, and how many of them were looked at */
     double largest, whole;    /* largest |analytic| of this part, and of the whole tensor */
     double error;             /* analytic - difference where that is largest, for entry `at` */
@@ -49,7 +51,7 @@ typedef struct {
 bool gradcheck_model(const GradientCheck *check, GradientTable *table, Error *err);
 void gradcheck_free(GradientTable *table);
 
-/* |error| in units of the row's largest gradient (of the whole tensor's where the row must vanish). */
+/* |error| in units of the row's largest gradient; of the whole tensor's where the row must vanish or is `rounded`. */
 double gradcheck_relative(const GradientRow *row);
 /* The row to tell of. Where inputs fail, the one nearest the loss: there the way back first goes wrong. Else the
    failing tensor furthest above its bar; and where all agree, the row nearest to it. */

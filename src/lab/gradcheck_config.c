@@ -29,6 +29,10 @@ static bool subject_make(Subject *s, const Config *c, size_t threads, Error *err
     const size_t B = (size_t)c->train.batch < most ? (size_t)c->train.batch : most;
     if (!corpus_load(&s->corpus, c->data.corpus, NULL, c->data.val_fraction, T, err)) return false;
     const ModelShape shape = model_shape(c, s->corpus.vocabulary.count);
+    if (shape.C < 3)
+        return error_set(
+            err, STATUS_USAGE,
+            "LayerNorm makes constants of one or two channels, whose gradients are rounding: choose a model.d_model of 3 or more");
     if (!model_make(&s->model, &shape, B, threads, true, err)) return false;
     gradcheck_parameters(&s->model, (Init)c->model.init, seed);
     s->count = (size_t)c->train.accumulate;
@@ -90,13 +94,16 @@ static void print_row(const GradientRow *row, FILE *out) {
     if (row->vanishes && !row->failure)
         fprintf(out, "zero, as it must be\n");
     else
-        fprintf(out, "%+8.1e %7.1e %10s%s%s\n", row->error, gradcheck_relative(row), where, row->failure ? " " : "",
-                row->failure ? row->failure : "");
+        fprintf(out, "%+8.1e %7.1e %10s%s%s\n", row->error, gradcheck_relative(row), where,
+                row->failure || row->rounded ? " " : "",
+                row->failure   ? row->failure
+                : row->rounded ? "~"
+                               : "");
 }
 
 /* What a table comes to. */
 typedef struct {
-    size_t gradients, tensors, inputs, rows, failed;
+    size_t gradients, tensors, inputs, rows, failed, rounded;
     GradientRow telling;
 } Summary;
 
@@ -107,11 +114,17 @@ static Summary summarise(const GradientTable *table, const Model *model) {
     for (size_t i = 0; i < table->count; i++) {
         sum.gradients += table->rows[i].checked;
         sum.inputs += table->rows[i].is_input;
+        sum.rounded += table->rows[i].rounded;
     }
     return sum;
 }
 
 static bool print_agreement(const Summary *sum, FILE *out) {
+    if (sum->rounded)
+        fprintf(out,
+                "\n~ %zu part%s of a tensor so small that the rounding of the loss is most of the error,\n"
+                "  which is given in units of the whole tensor's largest gradient\n",
+                sum->rounded, sum->rounded == 1 ? "" : "s");
     fprintf(out, "\n%zu gradients of %zu tensors and %zu layer inputs agree; the largest error is\n", sum->gradients,
             sum->tensors, sum->inputs);
     fprintf(out, "%.1e of the tensor's largest gradient (bar %.0e)\n", gradcheck_relative(&sum->telling),
@@ -204,6 +217,7 @@ static bool conclude(const Combination *all, size_t count, FILE *out, Error *err
         sum.gradients += c->sum.gradients;
         sum.tensors += c->sum.tensors;
         sum.inputs += c->sum.inputs;
+        sum.rounded += c->sum.rounded;
         bool fails = c->sum.failed > 0, worst_fails = worst->sum.failed > 0;
         bool further = gradcheck_relative(&c->sum.telling) > gradcheck_relative(&worst->sum.telling);
         if (fails != worst_fails ? fails : further) worst = c;

@@ -1,5 +1,6 @@
 #include "train/results.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -103,6 +104,25 @@ static bool cut_log(Results *r, Log log, size_t size, Error *err) {
     return error_set(err, STATUS_FAILED, "cannot write %s/%s: %s", r->directory, LOG_NAMES[log], strerror(errno));
 }
 
+static bool read_number(const char *text, double *number) {
+    char *end;
+    *number = strtod(text, &end);
+    return end != text && *end == 0;
+}
+
+/* A row of metrics.csv, which is cut into its fields. */
+static bool read_row(char *line, MetricsRow *row) {
+    enum { STEP, TRAIN_LOSS = 4, VAL_LOSS = 5, FIELDS = 7 };
+    char *fields[FIELDS] = {0}, *end;
+    size_t count = 0;
+    while (line && count < FIELDS) fields[count++] = strsep(&line, ",");
+    if (line || count < FIELDS || !isdigit((unsigned char)*fields[STEP])) return false;
+    row->step = strtoull(fields[STEP], &end, 10);
+    row->val_loss = NAN;
+    return *end == 0 && read_number(fields[TRAIN_LOSS], &row->train_loss) &&
+           (!*fields[VAL_LOSS] || read_number(fields[VAL_LOSS], &row->val_loss));
+}
+
 /* The curves in metrics.csv, up to its first `size` bytes. */
 static bool read_curves(const Results *r, size_t size, RunRecord *record, Error *err) {
     char path[4096], *text = NULL;
@@ -110,18 +130,14 @@ static bool read_curves(const Results *r, size_t size, RunRecord *record, Error 
     bool ok = results_path(r, path, LOG_NAMES[LOG_METRICS], err) &&
               file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &all, err);
     if (ok && all > size) text[size] = 0;
-    char *rest = text, *line = ok ? strsep(&rest, "\n") : NULL;
-    while (ok && (line = strsep(&rest, "\n")) != NULL && *line) {
-        size_t step;
-        double train, val;
-        int end = 0;
-        ok = sscanf(line, "%zu,%*u,%*f,%*g,%lf,%n", &step, &train, &end) == 2 && end > 0;
-        if (!ok) {
-            error_set(err, STATUS_USAGE, "%s has a row that this program did not write: %.60s", path, line);
-            break;
-        }
-        record_train_loss(record, step, train);
-        if (sscanf(line + end, "%lf", &val) == 1) record_val_loss(record, step, val);
+    char *rest = ok ? text : NULL, *line;
+    strsep(&rest, "\n"); /* the header is looked at elsewhere */
+    for (size_t number = 2; ok && (line = strsep(&rest, "\n")) != NULL && *line; number++) {
+        MetricsRow row = {0};
+        ok = read_row(line, &row) ||
+             error_set(err, STATUS_USAGE, "%s:%zu is not a row that this program writes", path, number);
+        if (ok) record_train_loss(record, row.step, row.train_loss);
+        if (ok && !isnan(row.val_loss)) record_val_loss(record, row.step, row.val_loss);
     }
     free(text);
     return ok;

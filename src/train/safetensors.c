@@ -1,6 +1,6 @@
 #include "train/safetensors.h"
 
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,9 +165,10 @@ static bool check_header(const char *path, const TensorSet *set, const Json *hea
 
 static size_t step_of(const Json *header) {
     const char *text = js_as_text(js_get(js_get(header, "__metadata__"), "step"));
-    uintmax_t step;
-    char end;
-    return text && sscanf(text, "%" SCNuMAX "%c", &step, &end) == 1 && step < SIZE_MAX ? (size_t)step : SIZE_MAX;
+    char *end;
+    if (!text || !isdigit((unsigned char)*text)) return SIZE_MAX;
+    unsigned long long step = strtoull(text, &end, 10);
+    return *end == 0 ? step : SIZE_MAX;
 }
 
 /* The header of a file in memory, and where it ends. */
