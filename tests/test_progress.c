@@ -47,6 +47,12 @@ static void one_line_over_another(void **state) {
     assert_shows("\r                                            \rstep 122\n");
     progress_message(&p, "again");
     assert_shows("again\n");
+    progress_count(&p, 10.3, "tensors", 12, 58);
+    assert_shows("\r12/58 tensors");
+    progress_count(&p, 10.35, "tensors", 13, 58); /* too soon */
+    assert_shows("");
+    progress_clear(&p);
+    assert_shows("\r             \r");
     progress_clear(&p);
     assert_shows("");
 }
@@ -66,6 +72,7 @@ static void quiet_is_silent(void **state) {
     (void)state;
     Progress p = progress_make(terminal, true);
     progress_update(&p, 0, 1, 2, 3, 4, 5, 6);
+    progress_count(&p, 1, "tensors", 12, 58);
     progress_message(&p, "nothing");
     progress_clear(&p);
     assert_shows("");

@@ -115,8 +115,7 @@ static bool announce(Trainer *t, Error *err) {
     free(text);
     if (t->text_is_cut)
         progress_message(t->options->progress,
-                         "  note      log.attention_text is longer than the context: pictures show its first %zu "
-                         "characters",
+                         "  note      pictures show the first %zu characters of log.attention_text",
                          t->record->text_length);
     return true;
 }
@@ -202,9 +201,9 @@ static void describe_going_on(Trainer *t, size_t step) {
                      t->record->directory, step, (long long)t->config->train.steps);
     if (threads != t->options->threads || !core || strcmp(core, matmul_core()) != 0)
         progress_message(t->options->progress,
-                         "the run began with %zu threads and OpenBLAS core %s, and goes on with %zu and %s: what "
-                         "follows is equal to rounding, not to the bit",
-                         threads, core ? core : "?", t->options->threads, matmul_core());
+                         "  note      begun with %zu thread%s (%s), going on with %zu (%s): from here on\n"
+                         "            equal to rounding, not to the bit",
+                         threads, threads == 1 ? "" : "s", core ? core : "?", t->options->threads, matmul_core());
 }
 
 /* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */
