@@ -50,6 +50,8 @@ bool js_dump(const Json *value, bool indented, char **text, Error *err) {
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
     json_error_t error;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!*value && json_error_code(&error) == json_error_out_of_memory)
+        return error_set(err, STATUS_FAILED, "no memory to read %s", what);
     if (!*value)
         return error_set(err, STATUS_USAGE, "%s is not valid JSON: line %d, column %d: %s", what, error.line,
                          error.column, error.text);

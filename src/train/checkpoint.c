@@ -118,25 +118,33 @@ static bool read_json(const char *path, Json **json, Error *err) {
     return ok;
 }
 
+/* Whether state.json's new name holds all of a text. If so, the other new files are complete, too: they were before. */
+static bool new_state_is_whole(const Checkpoint *c, bool *whole, Error *err) {
+    char path[4096];
+    Json *state = NULL;
+    *whole = false;
+    if (!path_of(c, STATE_FILE, FILE_NEW, path, err)) return false;
+    if (!path_exists(path)) return true;
+    char *text = NULL;
+    size_t size;
+    if (!file_read(path, "the checkpoint", STATE_LIMIT, STATUS_FAILED, &text, &size, err)) return false;
+    *whole = js_parse(text, size, path, &state, err);
+    js_free(state);
+    free(text);
+    return *whole || err->status == STATUS_USAGE; /* which is what a text that was cut short is */
+}
+
 /* A checkpoint that was complete but not all in its place when the program was killed gets there now; what is left of
-   an incomplete one is removed. That state.json's new name holds all of its text says that the others do, too. */
+   an incomplete one is removed. */
 static bool finish_renaming(const Checkpoint *c, Error *err) {
     char path[4096], new[4096];
-    size_t step = SIZE_MAX;
-    Json *state = NULL;
-    Error ignored;
-    if (!path_of(c, STATE_FILE, FILE_NEW, new, err)) return false;
-    if (read_json(new, &state, &ignored) && !whole_number(js_get(state, "step"), &step)) step = SIZE_MAX;
-    js_free(state);
+    bool whole;
+    if (!new_state_is_whole(c, &whole, err)) return false;
     for (int i = 0; i < FILE_COUNT; i++) {
-        size_t found = step;
         if (!path_of(c, i, "", path, err) || !path_of(c, i, FILE_NEW, new, err)) return false;
         if (!path_exists(new)) continue;
-        if (step != SIZE_MAX && (i == STATE_FILE || safetensors_step(new, &found, &ignored)) && found == step) {
-            if (rename(new, path) == 0) continue;
-            return error_set(err, STATUS_FAILED, "cannot rename %s: %s", new, strerror(errno));
-        }
-        unlink(new);
+        if ((whole ? rename(new, path) : unlink(new)) != 0)
+            return error_set(err, STATUS_FAILED, "cannot %s %s: %s", whole ? "rename" : "remove", new, strerror(errno));
     }
     directory_sync(path);
     return true;

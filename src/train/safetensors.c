@@ -202,15 +202,3 @@ bool safetensors_load(const char *path, const TensorSet *set, size_t *step, Erro
     free(file);
     return ok;
 }
-
-bool safetensors_step(const char *path, size_t *step, Error *err) {
-    char *file = NULL;
-    size_t size, end = 0;
-    Json *header = NULL;
-    if (!file_read(path, "the checkpoint", SIZE_MAX, STATUS_USAGE, &file, &size, err)) return false;
-    bool ok = parse_header(path, file, size, &header, &end, err);
-    if (ok) *step = step_of(header);
-    js_free(header);
-    free(file);
-    return ok;
-}

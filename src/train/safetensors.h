@@ -30,7 +30,4 @@ bool safetensors_save(const char *path, const TensorSet *set, size_t step, Error
    difference. *step is what the metadata say, SIZE_MAX when they say nothing. */
 bool safetensors_load(const char *path, const TensorSet *set, size_t *step, Error *err);
 
-/* The step of a file, from its header alone. */
-bool safetensors_step(const char *path, size_t *step, Error *err);
-
 #endif
