@@ -1,19 +1,22 @@
 #!/bin/sh
-# Runs the test programs named as arguments, then each script of this folder named test_*.sh; fails if one fails.
+# Runs the test programs named as arguments and each script of this folder named test_*.sh, as many at a time as there
+# are processors; what each of them prints comes out in one piece. Fails if one fails.
 set -u
 # On a busy machine threads that wait should not spin: the tests' models are tiny and meet at many barriers.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 cd "$(dirname "$0")/.." || exit 1
-passed=0 failed=0 names=""
-for test in "$@" tests/test_*.sh; do
-    printf '== %s\n' "$test"
-    if "./$test"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        names="$names $test"
-    fi
-done
-[ "$failed" = 0 ] || printf '\nFAILED:%s\n' "$names"
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 1' HUP INT TERM
+export logs
+# The scripts first: they take longest.
+# shellcheck disable=SC2016 # for the inner shell to expand
+printf '%s\n' tests/test_*.sh "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
+    log=$logs/$(basename "{}")
+    { printf "== %s\n" "{}" && "./{}"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
+    cat "$log.out"'
+passed=$(find "$logs" -name '*.passed' | grep -c .)
+failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '\n' ' ')
+[ -z "$failed" ] || printf '\nFAILED: %s\n' "$failed"
+printf '\n%d passed, %d failed\n' "$passed" "$(echo "$failed" | wc -w)"
+[ -z "$failed" ] && [ "$passed" = $(($# + $(find tests -name 'test_*.sh' | grep -c .))) ]
