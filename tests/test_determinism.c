@@ -171,7 +171,7 @@ static void threads_agree_within_rounding(void **state) {
         {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
-        const double bar = rounding(&cases[n]);
+        const double bar = matmul_is_own() ? 0 : rounding(&cases[n]); /* own products: to the bit */
         double losses[COUNT_OF(THREADS)];
         real *gradients[COUNT_OF(THREADS)];
         for (size_t t = 0; t < COUNT_OF(THREADS); t++) {

@@ -50,7 +50,7 @@ static int child_main(char **arguments) {
     Progress progress = progress_make(stderr, true);
     bool resumes = strcmp(arguments[0], "resume") == 0, finished = false, done;
     TrainOptions options = {.threads = (size_t)atol(arguments[3]), .command_line = "child", .progress = &progress};
-    matmul_setup();
+    openblas_set_num_threads(1); /* instead of matmul_setup: products are OpenBLAS's, to be counted */
     interrupt_catch();
     dies_at = atol(arguments[4]), stops_at = atol(arguments[5]);
     if (resumes) {

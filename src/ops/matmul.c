@@ -2,11 +2,12 @@
 
 #include <cblas.h>
 
+#include "ops/gemm.h"
+
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
-void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    if (m == 0 || n == 0) return;
+void matmul_openblas(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
+                     size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
     const real beta = accumulate ? 1 : 0;
 #ifdef REAL_DOUBLE
     cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb,
@@ -17,7 +18,27 @@ void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, re
 #endif
 }
 
-void matmul_setup(void) { openblas_set_num_threads(1); }
+static CpuLevel own = CPU_OTHER; /* the width of ops/gemm.c's products; other: OpenBLAS's */
+
+void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
+            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+    if (m == 0 || n == 0) return;
+#ifndef REAL_DOUBLE
+    if (own != CPU_OTHER) {
+        gemm(own, &(Product){op_a == TRANSPOSED, op_b == TRANSPOSED, accumulate, m, n, k, lda, ldb, ldc, alpha}, a, b,
+             c);
+        return;
+    }
+#endif
+    matmul_openblas(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, accumulate, c, ldc);
+}
+
+void matmul_setup(void) {
+    openblas_set_num_threads(1);
+    own = matmul_is_own() ? gemm_level() : CPU_OTHER;
+}
+
+bool matmul_is_own(void) { return sizeof(real) == sizeof(float) && gemm_level() != CPU_OTHER; }
 
 const char *matmul_core(void) { return openblas_get_corename(); }
 

@@ -16,8 +16,16 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
             const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
+/* The same by OpenBLAS, whatever matmul takes. */
+void matmul_openblas(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
+                     size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+
 /* Keeps OpenBLAS on one thread a call, whichever build it is: the threads are the model's. Call it once, first. */
 void matmul_setup(void);
+
+/* Whether this build on this processor makes its products itself (ops/gemm.h). Then results do not depend on OpenBLAS,
+   nor on the number of threads. */
+bool matmul_is_own(void);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
 const char *matmul_core(void);

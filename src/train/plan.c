@@ -100,8 +100,11 @@ bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus,
             (long long)config->train.batch * (long long)config->train.accumulate, s->T, plan->flops_per_step / 1e9,
             config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
     announce_memory(out, plan);
-    fprintf(out, "  machine   %zu thread%s on %s;\n            OpenBLAS core %s, %s build", threads,
-            threads == 1 ? "" : "s", cpu, matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
+    fprintf(out, "  machine   %zu thread%s on %s;\n            ", threads, threads == 1 ? "" : "s", cpu);
+    if (matmul_is_own())
+        fprintf(out, "products by its own kernels for %s", cpu_level_name(cpu_level()));
+    else
+        fprintf(out, "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
     if (fclose(out) == 0) return true;
     free(*text);
     *text = NULL;

@@ -113,6 +113,7 @@ Json *run_description(const char *command_line, size_t threads) {
     js_set(run, "version", js_text(SQRTDK_VERSION));
     js_set(run, "command", js_text(command_line));
     js_set(run, "machine", machine);
+    js_set(run, "products", js_text(matmul_is_own() ? "sqrtdk" : "OpenBLAS"));
     js_set(run, "blas_core", js_text(matmul_core()));
     js_set(run, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
     js_set(run, "threads", js_integer((int64_t)threads));

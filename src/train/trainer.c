@@ -199,11 +199,18 @@ static void describe_going_on(Trainer *t, size_t step) {
     js_append(js_list(run, "resumed"), now);
     progress_message(t->options->progress, "resuming %s in %s at step %zu of %lld", t->config->name,
                      t->record->directory, step, (long long)t->config->train.steps);
-    if (threads != t->options->threads || !core || strcmp(core, matmul_core()) != 0)
+    const char *products = js_as_text(js_get(run, "products"));
+    bool own = products && strcmp(products, "sqrtdk") == 0;
+    if (own && matmul_is_own()) return; /* the same bits with any number of threads */
+    if (own || matmul_is_own() || threads != t->options->threads || !core || strcmp(core, matmul_core()) != 0)
         progress_message(t->options->progress,
                          "  note      begun with %zu thread%s (%s), going on with %zu (%s): from here on\n"
                          "            equal to rounding, not to the bit",
-                         threads, threads == 1 ? "" : "s", core ? core : "?", t->options->threads, matmul_core());
+                         threads, threads == 1 ? "" : "s",
+                         own    ? "own products"
+                         : core ? core
+                                : "?",
+                         t->options->threads, matmul_is_own() ? "own products" : matmul_core());
 }
 
 /* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */

@@ -1,0 +1,149 @@
+/* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
+   bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out. */
+#include "support.h"
+
+#include "ops/gemm.h"
+
+#ifdef REAL_DOUBLE
+#error "the kernels are for floats"
+#endif
+
+enum { GAP = 3 }; /* rows are stored this much longer than they are */
+
+typedef struct {
+    Product product;
+    real *a, *b, *c;
+    size_t c_size;
+} Case;
+
+static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
+    Case x = {.product = {.a_transposed = flags & 1,
+                          .b_transposed = flags & 2,
+                          .accumulate = flags & 4,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .alpha = alpha}};
+    Product *p = &x.product;
+    p->lda = (p->a_transposed ? m : k) + GAP, p->ldb = (p->b_transposed ? k : n) + GAP, p->ldc = n + GAP;
+    x.a = normal_reals((p->a_transposed ? k : m) * p->lda, 1);
+    x.b = normal_reals((p->b_transposed ? n : k) * p->ldb, 1);
+    x.c_size = m * p->ldc;
+    x.c = normal_reals(x.c_size, 1);
+    if (!p->accumulate) /* what is overwritten may be anything */
+        for (size_t i = 0; i < x.c_size; i++)
+            if (i % p->ldc < n) x.c[i] = NAN;
+    return x;
+}
+
+/* Entry (i, j), and the sum of the sizes of its terms, which bounds its rounding. */
+static double expected(const Case *x, size_t i, size_t j, double *size) {
+    const Product *p = &x->product;
+    double sum = 0;
+    *size = 0;
+    for (size_t q = 0; q < p->k; q++) {
+        double term = (double)(p->a_transposed ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
+                      (double)(p->b_transposed ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
+        sum += term;
+        *size += fabs(term);
+    }
+    *size = fabs((double)p->alpha) * *size + 1;
+    return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
+}
+
+static void check(CpuLevel level, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
+    Case x = make(m, n, k, flags, alpha);
+    const Product *p = &x.product;
+    real *c = copied_reals(x.c, x.c_size);
+    gemm(level, p, x.a, x.b, c);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < p->ldc; j++) {
+            double size, value = j < n ? expected(&x, i, j, &size) : 0;
+            if (j < n)
+                assert_close(c[i * p->ldc + j], value, 1.2e-7 * (double)(k + 2) * size, "(%zu,%zu,%zu) %u [%zu,%zu]", m,
+                             n, k, flags, i, j);
+            else
+                assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* between the rows nothing is touched */
+        }
+    support_release(NULL);
+}
+
+static CpuLevel levels[2];
+static size_t level_count;
+
+static void small_shapes(void **state) {
+    (void)state;
+    for (size_t l = 0; l < level_count; l++)
+        for (size_t m = 1; m <= 14; m++)
+            for (size_t n = 1; n <= 36; n += n < 18 ? 1 : 6)
+                for (size_t k = 1; k <= 18; k += k < 4 ? 1 : 7)
+                    check(levels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % 8, k % 2 ? 1 : .37F);
+}
+
+static void shapes_of_a_model(void **state) {
+    (void)state;
+    static const size_t shapes[][3] = {{384, 384, 128}, {64, 64, 32},  {64, 32, 64},  {128, 64, 768}, {65, 128, 300},
+                                       {37, 65, 256},   {25, 97, 257}, {500, 33, 16}, {13, 530, 90},  {7, 1030, 515}};
+    for (size_t l = 0; l < level_count; l++)
+        for (size_t s = 0; s < COUNT_OF(shapes); s++)
+            for (unsigned flags = 0; flags < 8; flags += s < 4 ? 1 : 3)
+                check(levels[l], shapes[s][0], shapes[s][1], shapes[s][2], flags, flags % 2 ? 1 : .5F);
+}
+
+/* The whole, by rows, by columns and by the other width. */
+static void bits_are_the_same(void **state) {
+    (void)state;
+    for (unsigned flags = 0; flags < 8; flags++) {
+        Case x = make(101, 150, 300, flags, .37F);
+        const Product *p = &x.product;
+        real *whole = copied_reals(x.c, x.c_size), *other = reals(x.c_size);
+        gemm(levels[0], p, x.a, x.b, whole);
+        for (size_t l = 0; l < level_count; l++) {
+            memcpy(other, x.c, x.c_size * sizeof *other);
+            gemm(levels[l], p, x.a, x.b, other);
+            assert_memory_equal(whole, other, x.c_size * sizeof *other);
+            memcpy(other, x.c, x.c_size * sizeof *other);
+            for (size_t i = 0; i < p->m; i += 7) {
+                Product part = *p;
+                part.m = p->m - i < 7 ? p->m - i : 7;
+                gemm(levels[l], &part, x.a + (p->a_transposed ? i : i * p->lda), x.b, other + i * p->ldc);
+            }
+            assert_memory_equal(whole, other, x.c_size * sizeof *other);
+            memcpy(other, x.c, x.c_size * sizeof *other);
+            for (size_t j = 0; j < p->n; j += 48) {
+                Product part = *p;
+                part.n = p->n - j < 48 ? p->n - j : 48;
+                gemm(levels[l], &part, x.a, x.b + (p->b_transposed ? j * p->ldb : j), other + j);
+            }
+            assert_memory_equal(whole, other, x.c_size * sizeof *other);
+        }
+        support_release(NULL);
+    }
+}
+
+/* A NaN or an infinity stays where it belongs, also next to the zeros that fill a panel. */
+static void not_finite(void **state) {
+    (void)state;
+    for (size_t l = 0; l < level_count; l++) {
+        Case x = make(5, 19, 4, 0, 1);
+        x.a[2 * x.product.lda + 1] = INFINITY;
+        x.b[3 * x.product.ldb + 18] = NAN;
+        gemm(levels[l], &x.product, x.a, x.b, x.c);
+        for (size_t i = 0; i < 5; i++)
+            for (size_t j = 0; j < 19; j++) {
+                float c = x.c[i * x.product.ldc + j];
+                assert_that(j == 18 ? isnan(c) : i == 2 ? isinf(c) : isfinite(c), "[%zu,%zu] is %g", i, j, (double)c);
+            }
+        support_release(NULL);
+    }
+}
+
+int main(void) {
+    CpuLevel level = gemm_level();
+    if (level == CPU_OTHER) return 0; /* products are OpenBLAS's here */
+    levels[level_count++] = level;
+    if (level != CPU_AVX2) levels[level_count++] = CPU_AVX2; /* whoever has the wider has this, too */
+    const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
+                                       TEST(not_finite)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
