@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "lab/bench.h"
 #include "lab/gradcheck_config.h"
 #include "lab/kernels.h"
 #include "lab/sweep.h"
@@ -19,7 +20,7 @@
 #include "train/saved_run.h"
 #include "train/trainer.h"
 
-enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024 };
+enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024, BENCH_SECONDS = 8 };
 
 /* Everything that can be said on the command line; each verb takes some of it. */
 typedef struct {
@@ -30,7 +31,7 @@ typedef struct {
     long threads, tokens, top_k;
     long long seed;
     double temperature;
-    bool dry_run, force, quiet, help, seeded, threads_given;
+    bool dry_run, force, quiet, help, seeded, threads_given, json;
 } Arguments;
 
 typedef struct {
@@ -56,6 +57,7 @@ static const struct {
     {'T', "--temperature", "X", "above 1 wilder, below 1 tamer, 0 the likeliest (default 1)"},
     {'k', "--top-k", "K", "draw from the K likeliest characters (default: from all)"},
     {'S', "--seed", "S", "of the drawing (default: another one each time)"},
+    {'j', "--json", NULL, "print one line of JSON"},
     {'h', "--help", NULL, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof *OPTIONS };
@@ -211,12 +213,20 @@ static bool become_double(char **argv, Error *err) {
 #endif
 }
 
+static bool run_bench(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    static Config config;
+    (void)command_line;
+    return config_load(&config, a->target, a->overrides, a->override_count, err) &&
+           bench_run(&config, (size_t)a->threads, BENCH_SECONDS, a->json, stdout, signal, err);
+}
+
 static const Verb VERBS[] = {
     {NULL, "sotdfqh", "./train CONFIG.ini [options]", run_training},
     {"resume", "stqh", "./train resume RUN_DIR [options]", run_resumption},
     {"sweep", "sotdfqh", "./train sweep CONFIG.ini [options]", run_sweep},
     {"eval", "tqh", "./train eval RUN_DIR [options]", run_evaluation},
     {"sample", "pnTkStqh", "./train sample RUN_DIR [options]", run_sampling},
+    {"bench", "stjqh", "./train bench CONFIG.ini [options]", run_bench},
     {"gradcheck", "stqh", "./train gradcheck CONFIG.ini [options]", run_gradcheck},
 };
 enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
@@ -242,6 +252,7 @@ static void print_verb_help(const Verb *verb) {
         "Trains every combination of a config's [sweep] section and draws them together.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
+        "Measures how fast a config trains, and what share that is of the machine's peak.",
         "Compares every gradient of a config's model, or of each combination of its\n"
         "[sweep], with differences of the loss in double precision.",
     };
@@ -307,6 +318,7 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
     case 'd': a->dry_run = true; return true;
     case 'f': a->force = true; return true;
     case 'q': a->quiet = true; return true;
+    case 'j': a->json = true; return true;
     default: a->help = true; return true;
     }
 }
@@ -408,7 +420,7 @@ int main(int argc, char **argv) {
         return finish_output(0);
     }
     if (verb->run == run_gradcheck && !become_double(argv, &err)) return fail(&err);
-    kernels_choose(argv, arguments.quiet);
+    if (!matmul_is_own()) kernels_choose(argv, arguments.quiet);
     /* Asked for before OpenBLAS is kept to one thread, which its OpenMP build passes on to OpenMP. */
     if (!arguments.threads)
         arguments.threads = omp_get_max_threads() < THREADS_MAX ? omp_get_max_threads() : THREADS_MAX;

@@ -97,7 +97,7 @@ again=$("$train" tiny.ini --dry-run 2>&1 >/dev/null | sed -n 's/^.*starting agai
 [ -z "$again" ] || export OPENBLAS_CORETYPE="$again"
 
 # --- help
-for words in --help --version --keys 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'gradcheck --help' \
+for words in --help --version --keys 'bench --help' 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'gradcheck --help' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
@@ -367,12 +367,30 @@ fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" eval ours
 # --- OpenBLAS's kernels
 run "$train" tiny.ini --dry-run
 check "stderr of: $name" "" "$(cat "$said/err")"
-if grep -qs avx2 /proc/cpuinfo; then
-    fails 0 'OPENBLAS_CORETYPE=Prescott is set' env OPENBLAS_CORETYPE=Prescott "$train" tiny.ini --dry-run
+if grep -qs avx2 /proc/cpuinfo; then # products are the program's own, and OpenBLAS's in double precision only
     ends 0 env OPENBLAS_CORETYPE=Prescott "$train" tiny.ini --out slow
-    check "lines that name the kernels" 1 "$(grep -c OPENBLAS_CORETYPE "$said/err")"
-    check_files slow/checkpoint/model.safetensors
+    check "lines that name the kernels" 0 "$(grep -c OPENBLAS_CORETYPE "$said/err")"
+    check "parameters, whatever OpenBLAS's kernels" "$(cksum <runs/tiny/checkpoint/model.safetensors)" \
+        "$(cksum <slow/checkpoint/model.safetensors)"
+    fails 0 'OPENBLAS_CORETYPE=Prescott is set' env OPENBLAS_CORETYPE=Prescott "$train" gradcheck tiny.ini \
+        --set model.d_model=4 --set model.context=4 --set train.batch=1
 fi
+
+# --- the benchmark: figures that fit together, and nothing written
+listing >"$said/before"
+ends 0 "$train" bench tiny.ini --json
+check "written by: $name" "" "$(listing | diff "$said/before" -)"
+check "lines of: $name" 1 "$(grep -c '' "$said/out")"
+number() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" "$said/out"; }
+for key in step_ms tokens_per_s gflop_per_step sgemm_peak_gflops share_of_peak peak_rss_mb threads start_up_s; do
+    check_match "$key of: $name" '^[0-9.e-]+$' "$(number $key)"
+done
+check_match "its core" '"blas_core":"[A-Za-z]' "$(cat "$said/out")"
+check "share_of_peak" ok "$(echo "$(number step_ms) $(number gflop_per_step) $(number sgemm_peak_gflops) $(number share_of_peak) \
+    $(number tokens_per_s)" | awk '{ s = $2 / ($1 / 1000) / $3; t = 64000 / $1
+        print (s / $4 < 1.001 && s / $4 > .999 && t / $5 < 1.001 && t / $5 > .999 && $4 < 1.2) ? "ok" : $0 }')"
+refuses 2 'usage: ./train bench' "$train" bench
+refuses 2 'missing.ini' "$train" bench missing.ini
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -49,13 +49,24 @@ static Worker worker_make(Model *m, const Batch *batch, bool training, uint64_t 
     return w;
 }
 
-static void barrier(void) {
+/* What this thread did since the last lap was `work`. */
+static void lap(const Worker *w, Work work) {
+    if (!w->m->stopwatches) return;
+    Stopwatch *watch = &w->m->stopwatches[w->id];
+    double now = omp_get_wtime();
+    if (work != OP_COUNT) watch->seconds[work] += now - watch->last;
+    watch->last = now;
+}
+static void start_lap(const Worker *w) { lap(w, OP_COUNT); }
+
+static void barrier(const Worker *w) {
 #pragma omp barrier
+    lap(w, OP_WAIT);
 }
 
 /* Before and after attention, rows change hands if sequences are cut between threads. */
 static void exchange_rows(const Worker *w) {
-    if (w->shares) barrier();
+    if (w->shares) barrier(w);
 }
 
 static Range columns_of(const Worker *w, size_t columns) { return range_split(columns, LINE, w->id, w->count); }
@@ -99,6 +110,7 @@ static void linear_rows(const Worker *w, real *y, const real *x, Role weight_rol
                         size_t in, size_t out) {
     linear_forward(y + w->rows.begin * out, x + w->rows.begin * in, weight(w, weight_role, layer),
                    weight(w, bias_role, layer), range_size(w->rows), in, out);
+    lap(w, OP_LINEAR);
 }
 
 static void layernorm_rows(const Worker *w, real *y, real *mean, real *rstd, const real *x, Role gamma, Role beta,
@@ -106,6 +118,7 @@ static void layernorm_rows(const Worker *w, real *y, real *mean, real *rstd, con
     size_t C = w->m->shape.C, at = w->rows.begin;
     layernorm_forward(y + at * C, mean + at, rstd + at, x + at * C, weight(w, gamma, layer), weight(w, beta, layer),
                       range_size(w->rows), C);
+    lap(w, OP_LAYERNORM);
 }
 
 /* y = x + dropout(y) */
@@ -113,6 +126,7 @@ static void residual_rows(const Worker *w, real *y, const real *x, const Dropout
     size_t C = w->m->shape.C, at = w->rows.begin * C, n = range_size(w->rows) * C;
     dropout_rows(y + at, y + at, dropout, w->rows.begin, range_size(w->rows), C);
     for (size_t i = at; i < at + n; i++) y[i] += x[i];
+    lap(w, OP_RESIDUAL);
 }
 
 static AttentionShape attention_shape(const Worker *w, size_t layer, size_t pair) {
@@ -138,6 +152,7 @@ static void attention_rows(const Worker *w, const BlockActivations *a, size_t la
         attention_forward(a->att + sequence * T * HD + head * s->D, a->row_max + pair * T, a->row_sum + pair * T, q,
                           q + HD, q + 2 * HD, &shape, w->m->scratch + w->id * attention_scratch(s->T));
     }
+    lap(w, OP_ATTENTION);
     exchange_rows(w);
 }
 
@@ -172,6 +187,7 @@ static real *block_forward(const Worker *w, size_t layer, real *x) {
     tap_forward(w, PLACE_FC, layer, a->fc, F);
     size_t at = w->rows.begin * F, n = range_size(w->rows) * F;
     (s->relu ? relu_forward : gelu_forward)(a->act + at, a->fc + at, n);
+    lap(w, OP_ACTIVATION);
     tap_forward(w, PLACE_ACT, layer, a->act, F);
     linear_rows(w, a->res_2, a->act, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
     residual_rows(w, a->res_2, s->pre_norm ? a->res_1 : a->ln_1, &after_mlp);
@@ -195,6 +211,7 @@ static void forward(const Worker *w) {
 
     embedding_forward(m->x, b->tokens, weight(w, WTE, 0), weight(w, WPE, 0), b->T, s->C, w->rows);
     dropout_rows(m->x + at * s->C, m->x + at * s->C, &embedding, at, rows, s->C);
+    lap(w, OP_EMBEDDING);
     real *x = m->x;
     for (size_t layer = 0; layer < s->L; layer++) x = block_forward(w, layer, x);
     tap_forward(w, PLACE_X, s->L, x, s->C);
@@ -203,9 +220,11 @@ static void forward(const Worker *w) {
         tap_forward(w, PLACE_LN_F, 0, m->ln_f, s->C);
     }
     unembedding_forward(m->logits + at * s->V, final_output(m) + at * s->C, output_weight(w), rows, s->C, s->V);
+    lap(w, OP_HEAD);
     tap_forward(w, PLACE_LOGITS, 0, m->logits, s->V);
     if (b->targets)
         cross_entropy_forward(m->losses + at, m->sums + at, m->logits + at * s->V, b->targets + at, rows, s->V);
+    lap(w, OP_LOSS);
 }
 
 /* dL/dx = dL/dy W^T for this thread's rows. */
@@ -213,6 +232,7 @@ static void linear_rows_backward(const Worker *w, real *dx, const real *dy, Role
                                  size_t out) {
     linear_backward_input(dx + w->rows.begin * in, dy + w->rows.begin * out, weight(w, role, layer),
                           range_size(w->rows), in, out);
+    lap(w, OP_LINEAR_BACK);
 }
 
 static void layernorm_rows_backward(const Worker *w, real *dx, const real *residual, const real *dy, const real *x,
@@ -220,6 +240,7 @@ static void layernorm_rows_backward(const Worker *w, real *dx, const real *resid
     size_t C = w->m->shape.C, at = w->rows.begin;
     layernorm_backward_input(dx + at * C, residual ? residual + at * C : NULL, dy + at * C, x + at * C,
                              weight(w, gamma, layer), mean + at, rstd + at, range_size(w->rows), C);
+    lap(w, OP_LAYERNORM_BACK);
 }
 
 /* The gradient of a residual branch: d itself, or d through the branch's dropout in `masked`. */
@@ -227,6 +248,7 @@ static const real *branch_gradient(const Worker *w, real *masked, const real *d,
     if (!dropout_is_on(dropout)) return d;
     size_t C = w->m->shape.C, at = w->rows.begin;
     dropout_rows(masked + at * C, d + at * C, dropout, at, range_size(w->rows), C);
+    lap(w, OP_RESIDUAL_BACK);
     return masked;
 }
 
@@ -245,6 +267,7 @@ static void attention_rows_backward(const Worker *w, const BlockActivations *a, 
                            a->row_sum + pair * T, q, q + HD, q + 2 * HD, &shape,
                            w->m->scratch + w->id * attention_scratch(s->T));
     }
+    lap(w, OP_ATTENTION_BACK);
     exchange_rows(w);
 }
 
@@ -253,6 +276,7 @@ static void linear_columns(const Worker *w, const real *x, const real *dy, Role 
                            size_t layer, size_t in, size_t out) {
     linear_backward_weight(gradient(w, weight_role, layer), gradient(w, bias_role, layer), x, dy,
                            w->batch->B * w->batch->T, in, out, columns_of(w, out));
+    lap(w, OP_LINEAR_WEIGHTS);
 }
 
 static void layernorm_columns(const Worker *w, const real *dy, const real *x, const real *mean, const real *rstd,
@@ -260,6 +284,7 @@ static void layernorm_columns(const Worker *w, const real *dy, const real *x, co
     size_t C = w->m->shape.C;
     layernorm_backward_weight(gradient(w, gamma, layer), gradient(w, beta, layer), dy, x, mean, rstd,
                               w->batch->B * w->batch->T, C, columns_of(w, C));
+    lap(w, OP_LAYERNORM_BACK);
 }
 
 /* From dL/d(output) to dL/d(input), (B,T,C) each, and the block's weight gradients. x is the block's input. */
@@ -280,6 +305,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     tap_backward(w, PLACE_ACT, layer, d->fc, F);
     real *d_fc = d->fc + first * F;
     (s->relu ? relu_backward : gelu_backward)(d_fc, d_fc, a->fc + first * F, rows * F);
+    lap(w, OP_ACTIVATION_BACK);
     tap_backward(w, PLACE_FC, layer, d->fc, F);
 
     if (s->pre_norm) {
@@ -289,6 +315,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     } else {
         linear_rows_backward(w, d->ln_1, d->fc, FC_W, layer, C, F);
         for (size_t i = first * C; i < (first + rows) * C; i++) d->ln_1[i] += d_res_2[i];
+        lap(w, OP_RESIDUAL_BACK);
         tap_backward(w, PLACE_LN_1, layer, d->ln_1, C);
         layernorm_rows_backward(w, d->res_1, NULL, d->ln_1, a->res_1, a->mean_1, a->rstd_1, LN_1_W, layer);
     }
@@ -306,10 +333,11 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     } else {
         linear_rows_backward(w, din, d->qkv, ATTN_W, layer, C, 3 * HD);
         for (size_t i = first * C; i < (first + rows) * C; i++) din[i] += d->res_1[i];
+        lap(w, OP_RESIDUAL_BACK);
     }
     tap_backward(w, PLACE_X, layer, din, C);
 
-    barrier(); /* every row is there: now the weights, by columns */
+    barrier(w); /* every row is there: now the weights, by columns */
     linear_columns(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
     linear_columns(w, s->pre_norm ? a->ln_2 : a->ln_1, d->fc, FC_W, FC_B, layer, C, F);
     linear_columns(w, a->att, d_proj, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
@@ -317,7 +345,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     layernorm_columns(w, d->ln_1, s->pre_norm ? x : a->res_1, a->mean_1, a->rstd_1, LN_1_W, LN_1_B, layer);
     layernorm_columns(w, s->pre_norm ? d->ln_2 : dout, s->pre_norm ? a->res_1 : a->res_2, a->mean_2, a->rstd_2, LN_2_W,
                       LN_2_B, layer);
-    barrier(); /* the next block overwrites what was read here */
+    barrier(w); /* the next block overwrites what was read here */
 }
 
 static void backward(const Worker *w, real loss_weight) {
@@ -329,19 +357,22 @@ static void backward(const Worker *w, real loss_weight) {
     const real *last = s->pre_norm ? m->blocks[s->L - 1].res_2 : NULL;
 
     cross_entropy_backward(m->logits + at * s->V, m->sums + at, b->targets + at, loss_weight, rows, s->V);
+    lap(w, OP_LOSS_BACK);
     tap_backward(w, PLACE_LOGITS, 0, m->logits, s->V);
     real *d_final = s->pre_norm ? d->ln_1 : d->x[turn];
     unembedding_backward_input(d_final + at * s->C, m->logits + at * s->V, output_weight(w), rows, s->C, s->V);
+    lap(w, OP_HEAD_BACK);
     if (s->pre_norm) {
         tap_backward(w, PLACE_LN_F, 0, d_final, s->C);
         layernorm_rows_backward(w, d->x[turn], NULL, d_final, last, m->mean_f, m->rstd_f, LN_F_W, 0);
     }
     tap_backward(w, PLACE_X, s->L, d->x[turn], s->C);
-    barrier();
+    barrier(w);
     unembedding_backward_weight(gradient(w, s->tied ? WTE : LM_HEAD, 0), m->logits, final_output(m), all, s->C, s->V,
                                 columns_of(w, s->C));
+    lap(w, OP_HEAD_BACK);
     if (s->pre_norm) layernorm_columns(w, d_final, last, m->mean_f, m->rstd_f, LN_F_W, LN_F_B, 0);
-    barrier();
+    barrier(w);
 
     for (size_t layer = s->L; layer-- > 0; turn = 1 - turn) {
         const BlockActivations *below = layer ? &m->blocks[layer - 1] : NULL;
@@ -352,8 +383,10 @@ static void backward(const Worker *w, real loss_weight) {
     real *dx = d->x[turn];
     Dropout embedding = dropout_at(w, 0);
     dropout_rows(dx + at * s->C, dx + at * s->C, &embedding, at, rows, s->C);
-    barrier();
+    lap(w, OP_EMBEDDING_BACK);
+    barrier(w);
     embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), dx, b->tokens, all, b->T, s->C, columns_of(w, s->C));
+    lap(w, OP_EMBEDDING_BACK);
 }
 
 /* In the order of the positions, whatever thread computed them. */
@@ -367,6 +400,7 @@ static double forward_alone(Model *m, const Batch *batch, bool training, uint64_
 #pragma omp parallel num_threads((int)m->threads)
     {
         Worker w = worker_make(m, batch, training, seed, micro_step);
+        start_lap(&w);
         forward(&w);
     }
     return sum_losses(m, batch);
@@ -385,9 +419,11 @@ double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint6
     {
         Worker w = worker_make(m, batch, true, seed, micro_step);
         Range flat = columns_of(&w, m->tensors.flat);
+        start_lap(&w);
         if (fresh) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
+        lap(&w, OP_CLEAR);
         forward(&w);
-        barrier(); /* gradients are zero everywhere before anyone adds */
+        barrier(&w); /* gradients are zero everywhere before anyone adds */
         backward(&w, loss_weight);
     }
     return sum_losses(m, batch);

@@ -8,6 +8,7 @@
 #define SQRTDK_MODEL_TRANSFORMER_H
 
 #include "base/memory.h"
+#include "model/stopwatch.h"
 #include "model/tap.h"
 #include "model/tensors.h"
 
@@ -47,6 +48,7 @@ typedef struct {
     Gradients d;                  /* NULL pointers in a model made without gradients */
     real *scratch;                /* (threads, attention_scratch(T)) */
     const Tap *tap;               /* NULL, or the caller's: shown every activation of every pass */
+    Stopwatch *stopwatches;       /* NULL, or the caller's, one for each thread */
 } Model;
 
 /* Bytes of the arenas a model of these sizes takes. */
