@@ -52,17 +52,12 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, bool a_transposed, s
             NAME(tile)(n, 1, k, alpha, a, lda, 1, b, accumulate, c, ldc);                                              \
         break;
     switch (rows) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
+        /* clang-format off */
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #if ROWS > 6
-        CASE(7)
-        CASE(8)
-        CASE(9) CASE(10) CASE(11) CASE(12)
+    CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
+            /* clang-format on */
             default : __builtin_unreachable();
     }
 #undef CASE
