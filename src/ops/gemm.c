@@ -3,6 +3,7 @@
 #include <string.h>
 
 #if defined(__x86_64__) && !defined(REAL_DOUBLE)
+#define HERE
 
 enum {
     DEPTH = 256,   /* steps of k to a panel: 32 KB for the widest */
@@ -35,20 +36,20 @@ static _Thread_local float copied[DEPTH * STRIDE] __attribute__((aligned(64)));
 #define VECTORS 2
 #include "ops/gemm_kernel.h"
 
-CpuLevel gemm_level(void) {
-    CpuLevel level = cpu_level();
-    return level == CPU_AVX512 || level == CPU_AVX2 ? level : CPU_OTHER;
-}
-
-void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c) {
-    (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed, copied);
-}
-
-#else
-
-CpuLevel gemm_level(void) { return CPU_OTHER; }
-void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c) {
-    (void)level, (void)product, (void)a, (void)b, (void)c;
-}
-
 #endif
+
+CpuLevel gemm_level(void) {
+#ifdef HERE
+    CpuLevel level = cpu_level();
+    if (level == CPU_AVX512 || level == CPU_AVX2) return level;
+#endif
+    return CPU_OTHER;
+}
+
+void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c) {
+#ifdef HERE
+    (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed, copied);
+#else
+    (void)level, (void)product, (void)a, (void)b, (void)c;
+#endif
+}
