@@ -17,17 +17,17 @@ typedef struct {
 } Case;
 
 static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
-    Case x = {.product = {.a_transposed = flags & 1,
-                          .b_transposed = flags & 2,
+    Case x = {.product = {.op_a = flags & 1 ? TRANSPOSED : PLAIN,
+                          .op_b = flags & 2 ? TRANSPOSED : PLAIN,
                           .accumulate = flags & 4,
                           .m = m,
                           .n = n,
                           .k = k,
                           .alpha = alpha}};
     Product *p = &x.product;
-    p->lda = (p->a_transposed ? m : k) + GAP, p->ldb = (p->b_transposed ? k : n) + GAP, p->ldc = n + GAP;
-    x.a = normal_reals((p->a_transposed ? k : m) * p->lda, 1);
-    x.b = normal_reals((p->b_transposed ? n : k) * p->ldb, 1);
+    p->lda = (p->op_a == TRANSPOSED ? m : k) + GAP, p->ldb = (p->op_b == TRANSPOSED ? k : n) + GAP, p->ldc = n + GAP;
+    x.a = normal_reals((p->op_a == TRANSPOSED ? k : m) * p->lda, 1);
+    x.b = normal_reals((p->op_b == TRANSPOSED ? n : k) * p->ldb, 1);
     x.c_size = m * p->ldc;
     x.c = normal_reals(x.c_size, 1);
     if (!p->accumulate) /* what is overwritten may be anything */
@@ -42,8 +42,8 @@ static double expected(const Case *x, size_t i, size_t j, double *size) {
     double sum = 0;
     *size = 0;
     for (size_t q = 0; q < p->k; q++) {
-        double term = (double)(p->a_transposed ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
-                      (double)(p->b_transposed ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
+        double term = (double)(p->op_a == TRANSPOSED ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
+                      (double)(p->op_b == TRANSPOSED ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
         sum += term;
         *size += fabs(term);
     }
@@ -106,19 +106,48 @@ static void bits_are_the_same(void **state) {
             for (size_t i = 0; i < p->m; i += 7) {
                 Product part = *p;
                 part.m = p->m - i < 7 ? p->m - i : 7;
-                gemm(levels[l], &part, x.a + (p->a_transposed ? i : i * p->lda), x.b, other + i * p->ldc);
+                gemm(levels[l], &part, x.a + (p->op_a == TRANSPOSED ? i : i * p->lda), x.b, other + i * p->ldc);
             }
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
             memcpy(other, x.c, x.c_size * sizeof *other);
             for (size_t j = 0; j < p->n; j += 48) {
                 Product part = *p;
                 part.n = p->n - j < 48 ? p->n - j : 48;
-                gemm(levels[l], &part, x.a, x.b + (p->b_transposed ? j * p->ldb : j), other + j);
+                gemm(levels[l], &part, x.a, x.b + (p->op_b == TRANSPOSED ? j * p->ldb : j), other + j);
             }
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
         }
         support_release(NULL);
     }
+}
+
+/* Half a product is the whole one where it matters, to the bit. */
+static void triangles(void **state) {
+    (void)state;
+    static const size_t shapes[][4] = {{64, 64, 32, 0},    {64, 128, 48, 64},  {100, 32, 100, 0},
+                                       {33, 40, 450, 417}, {450, 40, 33, 417}, {13, 9, 7, 2}};
+    for (size_t l = 0; l < level_count; l++)
+        for (size_t s = 0; s < COUNT_OF(shapes); s++)
+            for (unsigned flags = 0; flags < 8; flags++)
+                for (Triangle triangle = LOWER_C; triangle <= UPPER_A; triangle++) {
+                    const size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], d = shapes[s][3];
+                    Case x = make(m, n, k, flags, .5F);
+                    Product *p = &x.product;
+                    for (size_t i = 0; i < m; i++)
+                        for (size_t q = 0; q < k; q++)
+                            if ((triangle == LOWER_A && q > i + d) || (triangle == UPPER_A && i > q + d))
+                                x.a[p->op_a == TRANSPOSED ? q * p->lda + i : i * p->lda + q] = 0;
+                    real *whole = copied_reals(x.c, x.c_size), *half = copied_reals(x.c, x.c_size);
+                    gemm(levels[l], p, x.a, x.b, whole);
+                    p->triangle = triangle, p->diagonal = d;
+                    gemm(levels[l], p, x.a, x.b, half);
+                    for (size_t i = 0; i < m; i++)
+                        for (size_t j = 0; j < n; j++)
+                            if (triangle != LOWER_C || j <= i + d)
+                                assert_that(memcmp(&half[i * p->ldc + j], &whole[i * p->ldc + j], sizeof *half) == 0,
+                                            "(%zu,%zu,%zu) %u %d [%zu,%zu]", m, n, k, flags, (int)triangle, i, j);
+                    support_release(NULL);
+                }
 }
 
 /* A NaN or an infinity stays where it belongs, also next to the zeros that fill a panel. */
@@ -144,6 +173,6 @@ int main(void) {
     levels[level_count++] = level;
     if (level != CPU_AVX2) levels[level_count++] = CPU_AVX2; /* whoever has the wider has this, too */
     const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
-                                       TEST(not_finite)};
+                                       TEST(triangles), TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

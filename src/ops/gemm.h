@@ -3,30 +3,22 @@
 
    How: B is copied into panels as wide as a tile, which stay in the second-level cache; a tile of C is summed up in
    registers over up to DEPTH steps while its panel lies in the first-level cache (Goto and van de Geijn 2008; the tile
-   as in BLIS, Van Zee and van de Geijn 2015). A is read where it lies.
+   as in BLIS, Van Zee and van de Geijn 2015). A is read where it lies, unless it is transposed and large: then it is
+   copied as well, tile by tile.
 
    Every entry of C is a sum over k in one order, with fused multiply-adds, in pieces of DEPTH: the same bits whatever
    the other sizes, the number of threads that share the rows, and the width of the vectors. */
 #ifndef SQRTDK_OPS_GEMM_H
 #define SQRTDK_OPS_GEMM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/cpu.h"
-
-typedef struct {
-    bool a_transposed, b_transposed, accumulate;
-    size_t m, n, k, lda, ldb, ldc;
-    float alpha;
-} Product;
+#include "ops/product.h"
 
 /* The width that suits this processor: CPU_AVX512, CPU_AVX2 (with FMA), or CPU_OTHER when there is none, or none in
    this build. */
 CpuLevel gemm_level(void);
 
-/* C (m,n) = alpha op(A) op(B), added to C when `accumulate`; arrays as for matmul in ops/matmul.h. The level is one
-   that the processor has. */
+/* The product. C overlaps neither A nor B; the level is one that the processor has. */
 void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c);
 
 #endif

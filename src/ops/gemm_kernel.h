@@ -10,7 +10,8 @@ typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
 
 /* C (rows, vectors) = alpha A B, or C + that. A (rows, k) has `row` and `step` between its entries; B is a packed panel
-   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
+   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. C is asked for
+   before it is needed: it comes from far away. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
                                                                     const float *b, bool accumulate, float *c,
@@ -18,6 +19,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
     NAME(vec) sum[ROWS][VECTORS];
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) sum[i][v] = (NAME(vec)){0};
+    for (size_t i = 0; i < rows; i++)
+        for (size_t v = 0; v < vectors; v++) __builtin_prefetch(c + i * ldc + v * LANES, 1);
     for (size_t p = 0; p < k; p++) {
         NAME(vec) right[VECTORS];
         for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(vec) *)(b + (p * vectors + v) * LANES);
@@ -38,18 +41,18 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
 }
 
 /* The tile with its number of rows known to the compiler. */
-static TARGET void NAME(tiles)(size_t rows, size_t vectors, bool a_transposed, size_t k, float alpha, const float *a,
-                               size_t lda, const float *b, bool accumulate, float *c, size_t ldc) {
+static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
+                               size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
-        if (a_transposed && vectors == VECTORS)                                                                        \
-            NAME(tile)(n, VECTORS, k, alpha, a, 1, lda, b, accumulate, c, ldc);                                        \
-        else if (a_transposed)                                                                                         \
-            NAME(tile)(n, 1, k, alpha, a, 1, lda, b, accumulate, c, ldc);                                              \
+        if (row == 1 && vectors == VECTORS)                                                                            \
+            NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, accumulate, c, ldc);                                       \
+        else if (row == 1)                                                                                             \
+            NAME(tile)(n, 1, k, alpha, a, 1, step, b, accumulate, c, ldc);                                             \
         else if (vectors == VECTORS)                                                                                   \
-            NAME(tile)(n, VECTORS, k, alpha, a, lda, 1, b, accumulate, c, ldc);                                        \
+            NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, accumulate, c, ldc);                                        \
         else                                                                                                           \
-            NAME(tile)(n, 1, k, alpha, a, lda, 1, b, accumulate, c, ldc);                                              \
+            NAME(tile)(n, 1, k, alpha, a, row, 1, b, accumulate, c, ldc);                                              \
         break;
     switch (rows) {
         /* clang-format off */
@@ -111,57 +114,95 @@ static TARGET void NAME(pack)(float *panel, size_t width, const float *b, size_t
     }
 }
 
-/* Rows `from` to `to` of the tiles against a block of packed panels, which is `columns` wide. */
-static TARGET void NAME(block)(const Product *o, size_t tiles, size_t from, size_t to, size_t columns, size_t depth,
-                               const float *a, bool accumulate, float *c, const float *panels) {
+/* Tiles `from` to `to` of rows against the packed panels of `columns` columns, the first of which is `column`. */
+static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles *tiles, size_t from, size_t to,
+                               size_t column, size_t columns, float *c) {
     const size_t wide = (size_t)VECTORS * LANES;
     for (size_t j = 0; j < columns; j += wide) {
-        const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS;
-        const float *panel = panels + j * depth;
+        const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS, width = vectors * LANES;
         for (size_t t = from; t < to; t++) {
-            const size_t row = t * o->m / tiles, rows = (t + 1) * o->m / tiles - row;
-            const float *left_side = o->a_transposed ? a + row : a + row * o->lda;
-            float *out = c + row * o->ldc + j;
-            if (left >= vectors * LANES) {
+            const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
+            const Range k = tile_steps(o, row, rows, column + j, piece);
+            if (k.begin > k.end) continue; /* nobody needs this tile */
+            const float *a = piece->packed ? piece->a + (t - from) * piece->depth * ROWS : piece->a + row * piece->row;
+            if (j == 0 && piece->step == 1) /* the next rows, on their way while these are used */
+                for (size_t i = rows; i < 2 * rows && row + i < o->m; i++) ask_for(a + i * piece->row, piece->depth);
+            a += k.begin * piece->step;
+            const float *b = piece->panels + j * piece->depth + k.begin * width;
+            float *out = c + row * o->ldc + column + j;
+            if (left >= width) {
                 NAME(tiles)
-                (rows, vectors, o->a_transposed, depth, o->alpha, left_side, o->lda, panel, accumulate, out, o->ldc);
+                (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, out, o->ldc);
                 continue;
             }
             float whole[ROWS * VECTORS * LANES]; /* of which C has the first columns */
-            for (size_t i = 0; accumulate && i < rows; i++)
-                for (size_t x = 0; x < wide; x++) whole[i * wide + x] = x < left ? out[i * o->ldc + x] : 0;
+            for (size_t i = 0; piece->accumulate && i < rows; i++)
+                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * o->ldc + x] : 0;
             NAME(tiles)
-            (rows, vectors, o->a_transposed, depth, o->alpha, left_side, o->lda, panel, accumulate, whole, wide);
+            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, whole, width);
             for (size_t i = 0; i < rows; i++)
-                for (size_t x = 0; x < left; x++) out[i * o->ldc + x] = whole[i * wide + x];
+                for (size_t x = 0; x < left; x++) out[i * o->ldc + x] = whole[i * width + x];
         }
     }
 }
 
+/* Of a transposed A, tiles `from` to `to`, each as (depth, ROWS): read where it lies, a tile would walk down its
+   columns, a page a step. */
+static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t depth, const Tiles *tiles, size_t from,
+                                size_t to, float *out) {
+    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first;
+    for (size_t p = 0; p < depth; p++) {
+        if (p + AHEAD < depth) ask_for(a + (p + AHEAD) * o->lda + first, columns);
+        for (size_t t = from; t < to; t++) {
+            const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
+            float *to_tile = out + ((t - from) * depth + p) * ROWS;
+            if (row + ROWS <= o->m) /* a few of the next tile's, too, so that their number is known */
+                memcpy(to_tile, a + p * o->lda + row, ROWS * sizeof *a);
+            else
+                for (size_t i = 0; i < rows; i++) to_tile[i] = a[p * o->lda + row + i];
+        }
+    }
+}
+
+/* `columns` columns of op(B), `depth` rows of it from `b` on, as panels (depth, width). */
+static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t depth, size_t columns, float *panels) {
+    const size_t wide = (size_t)VECTORS * LANES, whole = o->op_b == TRANSPOSED ? 0 : columns - columns % wide;
+    for (size_t p = 0; p < depth; p++) {
+        if (p + AHEAD < depth) ask_for(b + (p + AHEAD) * o->ldb, whole);
+        for (size_t j = 0; j < whole; j += wide)
+            memcpy(panels + j * depth + p * wide, b + p * o->ldb + j, wide * sizeof *b);
+    }
+    for (size_t j = whole; j < columns; j += wide) {
+        const size_t left = columns - j, width = left <= LANES ? LANES : wide;
+        NAME(pack)
+        (panels + j * depth, width, o->op_b == TRANSPOSED ? b + j * o->ldb : b + j, o->ldb, o->op_b == TRANSPOSED,
+         depth, left < width ? left : width);
+    }
+}
+
 static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, float *c, float *panels, float *copy) {
-    const size_t wide = (size_t)VECTORS * LANES, tiles = (o->m + ROWS - 1) / ROWS;
+    const Tiles tiles = tiles_make(o->m, ROWS);
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
-        for (size_t p = 0; p < o->k; p += DEPTH) {
-            const size_t depth = o->k - p < DEPTH ? o->k - p : DEPTH;
-            for (size_t j = 0; j < columns; j += wide) {
-                const size_t left = columns - j, width = left <= LANES ? LANES : wide;
-                const float *from = o->b_transposed ? b + (column + j) * o->ldb + p : b + p * o->ldb + column + j;
-                NAME(pack)
-                (panels + j * depth, width, from, o->ldb, o->b_transposed, depth, left < width ? left : width);
-            }
-            for (size_t t = 0; t < tiles; t += BLOCK) {
-                const size_t to = tiles - t < BLOCK ? tiles : t + BLOCK;
-                const float *left_side = o->a_transposed ? a + p * o->lda : a + p;
-                Product part = *o;
-                if (o->a_transposed && depth >= COPIED) {
-                    const size_t first = t * o->m / tiles, last = to * o->m / tiles;
-                    for (size_t q = 0; q < depth; q++)
-                        memcpy(copy + q * STRIDE, left_side + q * o->lda + first, (last - first) * sizeof *copy);
-                    left_side = copy - first;
-                    part.lda = STRIDE;
-                }
-                NAME(block)(&part, tiles, t, to, columns, depth, left_side, o->accumulate || p > 0, c + column, panels);
+        for (size_t first = 0; first < o->k; first += DEPTH) {
+            const size_t depth = o->k - first < DEPTH ? o->k - first : DEPTH;
+            NAME(pack_b)
+            (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, depth, columns,
+             panels);
+            Piece piece = {.a = o->op_a == TRANSPOSED ? a + first * o->lda : a + first,
+                           .row = o->op_a == TRANSPOSED ? 1 : o->lda,
+                           .step = o->op_a == TRANSPOSED ? o->lda : 1,
+                           .packed = o->op_a == TRANSPOSED && depth >= COPIED,
+                           .panels = panels,
+                           .first = first,
+                           .depth = depth,
+                           .accumulate = o->accumulate || first > 0};
+            const float *unpacked = piece.a;
+            if (piece.packed) piece.a = copy, piece.step = ROWS;
+            for (size_t t = 0; t < tiles.count; t += BLOCK) {
+                const size_t to = tiles.count - t < BLOCK ? tiles.count : t + BLOCK;
+                if (piece.packed) NAME(pack_a)(o, unpacked, depth, &tiles, t, to, copy);
+                NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }
         }
     }

@@ -20,17 +20,30 @@ void matmul_openblas(Orientation op_a, Orientation op_b, size_t m, size_t n, siz
 
 static CpuLevel own = CPU_OTHER; /* the width of ops/gemm.c's products; other: OpenBLAS's */
 
-void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    if (m == 0 || n == 0) return;
+void matmul_product(const Product *o, const real *a, const real *b, real *c) {
+    if (o->m == 0 || o->n == 0) return;
 #ifndef REAL_DOUBLE
     if (own != CPU_OTHER) {
-        gemm(own, &(Product){op_a == TRANSPOSED, op_b == TRANSPOSED, accumulate, m, n, k, lda, ldb, ldc, alpha}, a, b,
-             c);
+        gemm(own, o, a, b, c);
         return;
     }
 #endif
-    matmul_openblas(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, accumulate, c, ldc);
+    matmul_openblas(o->op_a, o->op_b, o->m, o->n, o->k, o->alpha, a, o->lda, b, o->ldb, o->accumulate, c, o->ldc);
+}
+
+void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
+            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+    matmul_product(&(Product){.op_a = op_a,
+                              .op_b = op_b,
+                              .accumulate = accumulate,
+                              .m = m,
+                              .n = n,
+                              .k = k,
+                              .lda = lda,
+                              .ldb = ldb,
+                              .ldc = ldc,
+                              .alpha = alpha},
+                   a, b, c);
 }
 
 void matmul_setup(void) {

@@ -1,18 +1,17 @@
-/* The one matrix product everything else is made of, over cblas_sgemm (cblas_dgemm when real is double), and what the
-   program needs to know about the OpenBLAS it runs with. No other file includes cblas.h. */
+/* The one matrix product everything else is made of, by ops/gemm.h where that suits the processor and otherwise by
+   cblas_sgemm (cblas_dgemm when real is double), and what the program needs to know about the OpenBLAS it runs with. No
+   other file includes cblas.h. */
 #ifndef SQRTDK_OPS_MATMUL_H
 #define SQRTDK_OPS_MATMUL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "ops/product.h"
 
-#include "base/real.h"
+/* The product of row-major arrays. Runs on the calling thread alone. All sizes must fit an int (the model checks that
+   once). c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well: what is said to be zero must be
+   zero there. */
+void matmul_product(const Product *product, const real *a, const real *b, real *c);
 
-typedef enum { PLAIN, TRANSPOSED } Orientation;
-
-/* c (m,n) = alpha * op(a) (m,k) op(b) (k,n), added to c when `accumulate`. Row-major; ld* is the distance between
-   rows as stored: a is (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise. Runs on the calling thread alone.
-   All sizes must fit an int (the model checks that once). c overlaps neither a nor b. */
+/* The same for a whole one. */
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
             const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
