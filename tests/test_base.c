@@ -209,6 +209,27 @@ static void ranges(void **state) {
             }
 }
 
+/* Every entry of a matrix is in one tile; tiles of a wide matrix lie beside each other, of a high one above. */
+static void tiles(void **state) {
+    (void)state;
+    for (size_t rows = 1; rows <= 70; rows += 23)
+        for (size_t columns = 1; columns <= 70; columns += 23)
+            for (size_t count = 1; count <= 12; count++) {
+                int seen[70][70] = {0};
+                for (size_t id = 0; id < count; id++) {
+                    Tile t = tile_split(rows, columns, 4, id, count);
+                    for (size_t r = t.rows.begin; r < t.rows.end; r++)
+                        for (size_t c = t.columns.begin; c < t.columns.end; c++) seen[r][c]++;
+                }
+                for (size_t r = 0; r < rows; r++)
+                    for (size_t c = 0; c < columns; c++) assert_int_equal(seen[r][c], 1);
+            }
+    assert_int_equal(range_size(tile_split(512, 128, 16, 0, 2).rows), 256);
+    assert_int_equal(range_size(tile_split(128, 512, 16, 0, 2).columns), 256);
+    Tile t = tile_split(512, 512, 16, 5, 16);
+    assert_true(t.rows.begin == 128 && t.rows.end == 256 && t.columns.begin == 128 && t.columns.end == 256);
+}
+
 static void errors(void **state) {
     (void)state;
     Error err = {0};
@@ -304,6 +325,7 @@ int main(void) {
         TEST(arena),
         TEST(arena_that_does_not_fit),
         TEST(ranges),
+        TEST(tiles),
         TEST(errors),
         TEST(exp_within_two_ulp),
         TEST(exp_special_values),

@@ -242,19 +242,32 @@ static void dropout_over_rows(void **state) {
     enum { ROWS = 5, N = 37, FIRST = 11 };
     real *x = normal_reals(ROWS * N, 1), *y = filled_reals(ROWS * N, NAN), *mask = reals(N);
     Dropout dropout = dropout_make(.3, 1, 2, 3);
-    dropout_rows(y, x, &dropout, FIRST, ROWS, N);
+    dropout_rows(y, x, NULL, &dropout, FIRST, ROWS, N);
     for (size_t r = 0; r < ROWS; r++) {
         dropout_mask(&dropout, FIRST + r, mask, N);
         for (size_t i = 0; i < N; i++) assert_close(y[r * N + i], x[r * N + i] * mask[i], 1e-15, "y[%zu,%zu]", r, i);
     }
     real *in_place = copied_reals(x, ROWS * N);
-    dropout_rows(in_place, in_place, &dropout, FIRST, ROWS, N);
+    dropout_rows(in_place, in_place, NULL, &dropout, FIRST, ROWS, N);
     assert_memory_equal(in_place, y, ROWS * N * sizeof(real));
     Dropout off = dropout_make(0, 1, 2, 3);
     assert_false(dropout_is_on(&off));
-    dropout_rows(y, x, &off, FIRST, ROWS, N);
+    dropout_rows(y, x, NULL, &off, FIRST, ROWS, N);
     assert_memory_equal(y, x, ROWS * N * sizeof(real));
-    dropout_rows(in_place, in_place, &off, FIRST, ROWS, N);
+    memcpy(in_place, x, ROWS * N * sizeof *x);
+    dropout_rows(in_place, in_place, NULL, &off, FIRST, ROWS, N);
+    assert_memory_equal(in_place, y, ROWS * N * sizeof(real));
+
+    real *residual = normal_reals(ROWS * N, 1), *sum = reals(ROWS * N);
+    const Dropout *both[] = {&dropout, &off};
+    for (size_t n = 0; n < 2; n++) {
+        dropout_rows(y, x, NULL, both[n], FIRST, ROWS, N);
+        dropout_rows(sum, x, residual, both[n], FIRST, ROWS, N);
+        for (size_t i = 0; i < ROWS * N; i++) assert_close(sum[i], residual[i] + y[i], 1e-15, "sum[%zu]", i);
+        memcpy(in_place, x, ROWS * N * sizeof *x);
+        dropout_rows(in_place, in_place, residual, both[n], FIRST, ROWS, N);
+        assert_memory_equal(in_place, sum, ROWS * N * sizeof(real));
+    }
 }
 
 int main(void) {

@@ -80,9 +80,11 @@ static void linear(void **state) {
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
         real *db = bias ? filled_reals(out, 1) : NULL;
         linear_backward_input(dx, l.dy, l.w, rows, in, out);
-        linear_backward_weight(whole, NULL, l.x, l.dy, rows, in, out, (Range){0, out});
-        for (size_t id = 0; id < 3; id++)
-            linear_backward_weight(parts, db, l.x, l.dy, rows, in, out, range_split(out, 16, id, 3));
+        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}});
+        for (size_t id = 0; id < 6; id++)
+            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6));
+        for (size_t id = 0; bias && id < 3; id++)
+            linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3));
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
         minus_one(parts, in * out);
         check_layer(&l, "x", l.x, dx, rows * in);
@@ -92,10 +94,12 @@ static void linear(void **state) {
         Range some = {out / 3, out - out / 4};
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
-        linear_backward_weight(dw, db, l.x, l.dy, rows, in, out, some);
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some});
+        linear_backward_bias(db, l.dy, rows, out, some);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
-        linear_backward_weight(dw, db, l.x, l.dy, rows, in, out, (Range){out, out}); /* nothing to do */
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}); /* nothing to do */
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}});
         assert_untouched_outside(dw, in, out, some, "dw");
         support_release(NULL);
     }

@@ -90,14 +90,14 @@ mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model
 mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
 mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
-mutant 'attention: dq without the multiplier' $file 's/a->multiplier, ds, keys, k,/1, ds, keys, k,/'
-mutant 'attention: dk without the multiplier' $file 's/a->multiplier, ds, keys, q_block,/1, ds, keys, q_block,/'
-mutant 'attention: dv with the multiplier' $file 's/count, 1, p, keys, dout_block/count, a->multiplier, p, keys, dout_block/'
-mutant 'attention: dq from q' $file 's/a->multiplier, ds, keys, k,/a->multiplier, ds, keys, q,/'
+mutant 'attention: dq without the multiplier' $file 's/D, a->multiplier, ds, k,/D, 1, ds, k,/'
+mutant 'attention: dk without the multiplier' $file 's/a->multiplier, ds, q_block,/1, ds, q_block,/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_block/D, a->multiplier, p, dout_block/'
+mutant 'attention: dq from q' $file 's/a->multiplier, ds, k,/a->multiplier, ds, q,/'
 mutant 'attention: backward sees one key more' $file \
-    '/^void attention_backward/,/^}/s/visible = i + 1;/visible = i + 1 + (i + 1 < keys);/'
+    '/static void backward_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
 mutant 'attention: forward sees one key more' $file \
-    '/^void attention_forward/,/^}/s/visible = i + 1;/visible = i + 1 + (i + 1 < keys);/'
+    '/static void softmax_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
 # shellcheck disable=SC2086
 mutant 'attention: blocks of queries do not add' $file 's/adds = block + 1 < blocks/adds = false/' $long
 # shellcheck disable=SC2086
@@ -109,16 +109,17 @@ mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] 
 mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
 mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
 mutant 'LayerNorm: gain forgotten on the way back' $file 's/^        real g = dy\[c\] \* gamma\[c\]/        real g = dy[c]/'
-mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ \* rstd\[r\];/;/'
+mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ - m) \* s;/ - m);/'
 
 file=src/ops/activation.c
 mutant 'GELU: last term of the derivative forgotten' $file 's/(s + x\[i\] \* s \* (1 - s) \* slope)/s/'
 mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
 mutant 'ReLU: mask inverted' $file '/void relu_backward/,/^}/s/x\[i\] <= 0/x[i] > 0/' --set model.activation=relu
 
-mutant 'linear: gradients of some biases forgotten' src/ops/linear.c 's/if (db) add/if (db \&\& in > out) add/'
+mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
+    '/void linear_backward_bias/,/^}/s/c < columns.end/c + 5 < columns.end/'
 mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
-    's/x, in, dy + columns.begin, out, true/x, in, dy + columns.begin, out, false/'
+    '/^void linear_backward_weight/,/^}/s/true, dw/false, dw/'
 
 file=src/ops/embedding.c
 mutant 'embedding: positions off by one' $file '/^HOT void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'

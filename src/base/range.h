@@ -18,4 +18,18 @@ static inline Range range_split(size_t n, size_t unit, size_t id, size_t count) 
 
 static inline size_t range_size(Range range) { return range.end - range.begin; }
 
+/* Part of a matrix. */
+typedef struct {
+    Range rows, columns;
+} Tile;
+
+/* Tile `id` of `count`, in a grid whose tiles have the shortest sides: a product reads that much of its operands. */
+static inline Tile tile_split(size_t rows, size_t columns, size_t unit, size_t id, size_t count) {
+    size_t high = 1; /* tiles above each other */
+    for (size_t h = 2; h <= count; h++)
+        if (count % h == 0 && rows * (count / h) + columns * h < rows * (count / high) + columns * high) high = h;
+    size_t wide = count / high;
+    return (Tile){range_split(rows, unit, id / wide, high), range_split(columns, unit, id % wide, wide)};
+}
+
 #endif

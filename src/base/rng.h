@@ -32,8 +32,9 @@ double rng_normal(const Rng *rng, uint64_t index);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 
-/* One Philox4x32-10 block, here so that loops over many blocks can be vectorised. */
-static inline void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
+/* One Philox4x32-10 block, here so that loops over many blocks are vectorised: its rounds must be a straight line. */
+static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
+#pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
         uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;

@@ -123,9 +123,8 @@ static void layernorm_rows(const Worker *w, real *y, real *mean, real *rstd, con
 
 /* y = x + dropout(y) */
 static void residual_rows(const Worker *w, real *y, const real *x, const Dropout *dropout) {
-    size_t C = w->m->shape.C, at = w->rows.begin * C, n = range_size(w->rows) * C;
-    dropout_rows(y + at, y + at, dropout, w->rows.begin, range_size(w->rows), C);
-    for (size_t i = at; i < at + n; i++) y[i] += x[i];
+    size_t C = w->m->shape.C, at = w->rows.begin * C;
+    dropout_rows(y + at, y + at, x + at, dropout, w->rows.begin, range_size(w->rows), C);
     lap(w, OP_RESIDUAL);
 }
 
@@ -210,7 +209,7 @@ static void forward(const Worker *w) {
     Dropout embedding = dropout_at(w, 0);
 
     embedding_forward(m->x, b->tokens, weight(w, WTE, 0), weight(w, WPE, 0), b->T, s->C, w->rows);
-    dropout_rows(m->x + at * s->C, m->x + at * s->C, &embedding, at, rows, s->C);
+    dropout_rows(m->x + at * s->C, m->x + at * s->C, NULL, &embedding, at, rows, s->C);
     lap(w, OP_EMBEDDING);
     real *x = m->x;
     for (size_t layer = 0; layer < s->L; layer++) x = block_forward(w, layer, x);
@@ -247,7 +246,7 @@ static void layernorm_rows_backward(const Worker *w, real *dx, const real *resid
 static const real *branch_gradient(const Worker *w, real *masked, const real *d, const Dropout *dropout) {
     if (!dropout_is_on(dropout)) return d;
     size_t C = w->m->shape.C, at = w->rows.begin;
-    dropout_rows(masked + at * C, d + at * C, dropout, at, range_size(w->rows), C);
+    dropout_rows(masked + at * C, d + at * C, NULL, dropout, at, range_size(w->rows), C);
     lap(w, OP_RESIDUAL_BACK);
     return masked;
 }
@@ -271,14 +270,18 @@ static void attention_rows_backward(const Worker *w, const BlockActivations *a, 
     exchange_rows(w);
 }
 
-/* This thread's columns of a linear layer's or a LayerNorm's weight gradients, over all rows. */
-static void linear_columns(const Worker *w, const real *x, const real *dy, Role weight_role, Role bias_role,
+/* This thread's tile of a linear layer's weight gradients, and its columns of the bias's, over all rows. */
+static void linear_weights(const Worker *w, const real *x, const real *dy, Role weight_role, Role bias_role,
                            size_t layer, size_t in, size_t out) {
-    linear_backward_weight(gradient(w, weight_role, layer), gradient(w, bias_role, layer), x, dy,
-                           w->batch->B * w->batch->T, in, out, columns_of(w, out));
+    size_t rows = w->batch->B * w->batch->T;
+    real *bias = gradient(w, bias_role, layer);
+    linear_backward_weight(gradient(w, weight_role, layer), x, dy, rows, in, out,
+                           tile_split(in, out, LINE, w->id, w->count));
+    if (bias) linear_backward_bias(bias, dy, rows, out, columns_of(w, out));
     lap(w, OP_LINEAR_WEIGHTS);
 }
 
+/* This thread's columns of a LayerNorm's, over all rows. */
 static void layernorm_columns(const Worker *w, const real *dy, const real *x, const real *mean, const real *rstd,
                               Role gamma, Role beta, size_t layer) {
     size_t C = w->m->shape.C;
@@ -338,10 +341,10 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     tap_backward(w, PLACE_X, layer, din, C);
 
     barrier(w); /* every row is there: now the weights, by columns */
-    linear_columns(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
-    linear_columns(w, s->pre_norm ? a->ln_2 : a->ln_1, d->fc, FC_W, FC_B, layer, C, F);
-    linear_columns(w, a->att, d_proj, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
-    linear_columns(w, s->pre_norm ? a->ln_1 : x, d->qkv, ATTN_W, ATTN_B, layer, C, 3 * HD);
+    linear_weights(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
+    linear_weights(w, s->pre_norm ? a->ln_2 : a->ln_1, d->fc, FC_W, FC_B, layer, C, F);
+    linear_weights(w, a->att, d_proj, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
+    linear_weights(w, s->pre_norm ? a->ln_1 : x, d->qkv, ATTN_W, ATTN_B, layer, C, 3 * HD);
     layernorm_columns(w, d->ln_1, s->pre_norm ? x : a->res_1, a->mean_1, a->rstd_1, LN_1_W, LN_1_B, layer);
     layernorm_columns(w, s->pre_norm ? d->ln_2 : dout, s->pre_norm ? a->res_1 : a->res_2, a->mean_2, a->rstd_2, LN_2_W,
                       LN_2_B, layer);
@@ -382,7 +385,7 @@ static void backward(const Worker *w, real loss_weight) {
 
     real *dx = d->x[turn];
     Dropout embedding = dropout_at(w, 0);
-    dropout_rows(dx + at * s->C, dx + at * s->C, &embedding, at, rows, s->C);
+    dropout_rows(dx + at * s->C, dx + at * s->C, NULL, &embedding, at, rows, s->C);
     lap(w, OP_EMBEDDING_BACK);
     barrier(w);
     embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), dx, b->tokens, all, b->T, s->C, columns_of(w, s->C));

@@ -15,18 +15,13 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
 }
 
 /* Column 16 k + b of a piece is word k of block b: the words then lie as the vector unit leaves them. */
-HOT static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *mask) {
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
+HOT static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+    const Dropout d = *dropout;
     for (uint32_t b = 0; b < BLOCKS; b++) {
-        c0[b] = piece * BLOCKS + b + ((uint32_t)row << 20);
-        c1[b] = (uint32_t)(row >> 12);
-        c2[b] = dropout->rng.stream;
-        c3[b] = dropout->rng.purpose;
-    }
-    for (uint32_t b = 0; b < BLOCKS; b++) {
-        uint32_t c[4] = {c0[b], c1[b], c2[b], c3[b]};
-        philox4x32(c, dropout->rng.key[0], dropout->rng.key[1]);
-        for (uint32_t k = 0; k < 4; k++) mask[BLOCKS * k + b] = c[k] < dropout->threshold ? 0 : dropout->scale;
+        uint32_t c[4] = {piece * BLOCKS + b + ((uint32_t)row << 20), (uint32_t)(row >> 12), d.rng.stream,
+                         d.rng.purpose};
+        philox4x32(c, d.rng.key[0], d.rng.key[1]);
+        for (uint32_t k = 0; k < 4; k++) mask[BLOCKS * k + b] = c[k] < d.threshold ? 0 : d.scale;
     }
 }
 
@@ -38,17 +33,32 @@ void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n) {
     }
 }
 
-void dropout_rows(real *y, const real *x, const Dropout *dropout, uint64_t row, size_t rows, size_t n) {
+HOT static void multiply_add(real *y, const real *x, const real *restrict mask, const real *residual, size_t n) {
+    if (residual)
+        for (size_t i = 0; i < n; i++) y[i] = residual[i] + x[i] * mask[i];
+    else
+        for (size_t i = 0; i < n; i++) y[i] = x[i] * mask[i];
+}
+
+HOT static void add(real *y, const real *x, const real *residual, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] = residual[i] + x[i];
+}
+
+void dropout_rows(real *y, const real *x, const real *residual, const Dropout *dropout, uint64_t row, size_t rows,
+                  size_t n) {
     if (!dropout_is_on(dropout)) {
-        if (y != x) memcpy(y, x, rows * n * sizeof *y);
+        if (residual)
+            add(y, x, residual, rows * n);
+        else if (y != x)
+            memcpy(y, x, rows * n * sizeof *y);
         return;
     }
     real piece[MASK_PIECE];
     for (size_t r = 0; r < rows; r++) {
         for (size_t j = 0; j < n; j += MASK_PIECE) {
+            size_t at = r * n + j, width = n - j < MASK_PIECE ? n - j : MASK_PIECE;
             mask_piece(dropout, row + r, (uint32_t)(j / MASK_PIECE), piece);
-            size_t width = n - j < MASK_PIECE ? n - j : MASK_PIECE;
-            for (size_t i = 0; i < width; i++) y[r * n + j + i] = x[r * n + j + i] * piece[i];
+            multiply_add(y + at, x + at, piece, residual ? residual + at : NULL, width);
         }
     }
 }

@@ -24,7 +24,9 @@ static inline bool dropout_is_on(const Dropout *dropout) { return dropout->thres
 /* mask (n) of row `row`: 0 or scale. n at most 2^22. */
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
 
-/* y (rows, n) = x mask, rows numbered from `row`. y may be x. With dropout off: copies. */
-void dropout_rows(real *y, const real *x, const Dropout *dropout, uint64_t row, size_t rows, size_t n);
+/* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; rows numbered from `row`. y may be x, or
+   residual. With dropout off the mask is 1. */
+void dropout_rows(real *y, const real *x, const real *residual, const Dropout *dropout, uint64_t row, size_t rows,
+                  size_t n);
 
 #endif

@@ -14,14 +14,25 @@ void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows,
     matmul(PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
 }
 
-HOT static void add_column_sums(real *sums, const real *x, size_t rows, size_t stride, Range columns) {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = columns.begin; c < columns.end; c++) sums[c] += x[r * stride + c];
+void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile) {
+    const size_t row = tile.rows.begin, column = tile.columns.begin;
+    matmul(TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, x + row, in, dy + column, out,
+           true, dw + row * out + column, out);
 }
 
-void linear_backward_weight(real *dw, real *db, const real *x, const real *dy, size_t rows, size_t in, size_t out,
-                            Range columns) {
-    matmul(TRANSPOSED, PLAIN, in, range_size(columns), rows, 1, x, in, dy + columns.begin, out, true,
-           dw + columns.begin, out);
-    if (db) add_column_sums(db, dy, rows, out, columns);
+/* A few cache lines of columns at a time, summed in registers. */
+enum { PIECE = 64 };
+static inline __attribute__((always_inline)) void add_columns(real *sums, const real *x, size_t rows, size_t stride,
+                                                              size_t width) {
+    real sum[PIECE];
+    for (size_t c = 0; c < width; c++) sum[c] = sums[c];
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < width; c++) sum[c] += x[r * stride + c];
+    for (size_t c = 0; c < width; c++) sums[c] = sum[c];
+}
+
+HOT void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns) {
+    size_t c = columns.begin;
+    for (; c + PIECE <= columns.end; c += PIECE) add_columns(db + c, dy + c, rows, out, PIECE);
+    if (c < columns.end) add_columns(db + c, dy + c, rows, out, columns.end - c);
 }

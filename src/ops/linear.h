@@ -11,9 +11,11 @@ void linear_forward(real *y, const real *x, const real *w, const real *b, size_t
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). */
 void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out);
 
-/* dL/dW = x^T dL/dy and dL/db = column sums of dL/dy, for the output columns in `columns` only: threads share this by
-   columns, so that each entry is one sum over all rows in one order. Adds to dw (in, out) and db (out, may be NULL). */
-void linear_backward_weight(real *dw, real *db, const real *x, const real *dy, size_t rows, size_t in, size_t out,
-                            Range columns);
+/* dL/dW = x^T dL/dy, for `tile` of W only: threads share this by tiles of W, so that each entry
+   is one sum over all rows in one order. Adds to dw (in, out). */
+void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile);
+
+/* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). */
+void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns);
 
 #endif

@@ -1,5 +1,5 @@
 /* Rows of softmax and of its gradient. The maximum is subtracted first, so nothing overflows; it starts at -INFINITY.
-   Sums run over a fixed number of lanes: the order does not depend on the vector width of the machine. */
+   Sums run over lanes (ops/lanes.h). */
 #ifndef SQRTDK_OPS_SOFTMAX_H
 #define SQRTDK_OPS_SOFTMAX_H
 
@@ -13,7 +13,5 @@ real row_maximum(const real *x, size_t n);
 real row_exponentials(real *y, const real *x, size_t n, real maximum);
 /* y_j *= factor */
 void row_scale(real *y, size_t n, real factor);
-/* sum_j x_j y_j */
-real row_dot(const real *x, const real *y, size_t n);
 
 #endif
