@@ -11,8 +11,13 @@
 
 enum { LANES = 16 };
 
-/* The sum of the lanes, by halves, as vectors do it. */
-static inline __attribute__((always_inline)) real lanes_sum(real lane[LANES]) {
+/* One vector of them, read from and written to anywhere in an array. */
+typedef real Lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+/* By halves, as vectors do it. */
+static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) {
+    real lane[LANES];
+    *(Lanes *)lane = *lanes;
 #pragma GCC unroll 4
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] += lane[l + half];
@@ -45,7 +50,7 @@ static inline __attribute__((always_inline)) real lanes_exponentials(real *y, co
         }
     }
     for (; j < n; j++) sum += y[j] = exp_real(x[j] - maximum);
-    return sum + lanes_sum(lane);
+    return sum + lanes_sum((const Lanes *)lane);
 }
 
 /* y_j *= factor */
@@ -55,12 +60,12 @@ static inline __attribute__((always_inline)) void lanes_scale(real *y, size_t n,
 
 /* sum_j x_j y_j */
 static inline __attribute__((always_inline)) real lanes_dot(const real *x, const real *y, size_t n) {
-    real lane[LANES] = {0}, sum = 0;
+    Lanes sum = {0};
     size_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] * y[j + l];
-    for (; j < n; j++) sum += x[j] * y[j];
-    return sum + lanes_sum(lane);
+    for (; j + LANES <= n; j += LANES) sum += *(const Lanes *)(x + j) * *(const Lanes *)(y + j);
+    real rest = 0;
+    for (; j < n; j++) rest += x[j] * y[j];
+    return lanes_sum(&sum) + rest;
 }
 
 #endif

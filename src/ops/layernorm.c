@@ -4,60 +4,70 @@
 
 #include "ops/lanes.h"
 
-HOT static void forward_row(real *y, real *mean_out, real *rstd_out, const real *x, const real *gamma, const real *beta,
-                            size_t C) {
-    real lane[LANES] = {0};
-    size_t whole = C - C % LANES;
-    for (size_t c = 0; c < whole; c += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += x[c + l];
-    for (size_t c = whole; c < C; c++) lane[c - whole] += x[c];
-    const real mean = lanes_sum(lane) / (real)C;
-
-    for (size_t l = 0; l < LANES; l++) lane[l] = 0;
-    for (size_t c = 0; c < whole; c += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += (x[c + l] - mean) * (x[c + l] - mean);
-    for (size_t c = whole; c < C; c++) lane[c - whole] += (x[c] - mean) * (x[c] - mean);
-    const real rstd = 1 / (real)sqrt((double)(lanes_sum(lane) / (real)C + (real)LAYERNORM_EPSILON));
-
-    if (beta)
-        for (size_t c = 0; c < C; c++) y[c] = (x[c] - mean) * rstd * gamma[c] + beta[c];
-    else
-        for (size_t c = 0; c < C; c++) y[c] = (x[c] - mean) * rstd * gamma[c];
-    *mean_out = mean;
-    *rstd_out = rstd;
+static inline __attribute__((always_inline)) real sum(const real *x, size_t n) {
+    Lanes lanes = {0};
+    size_t c = 0;
+    for (; c + LANES <= n; c += LANES) lanes += *(const Lanes *)(x + c);
+    real rest = 0;
+    for (; c < n; c++) rest += x[c];
+    return lanes_sum(&lanes) + rest;
 }
 
-void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
-                       size_t C) {
-    for (size_t r = 0; r < rows; r++) forward_row(y + r * C, mean + r, rstd + r, x + r * C, gamma, beta, C);
+static inline __attribute__((always_inline)) real sum_of_squares(const real *x, real mean, size_t n) {
+    Lanes lanes = {0};
+    size_t c = 0;
+    for (; c + LANES <= n; c += LANES) {
+        const Lanes centred = *(const Lanes *)(x + c) - mean;
+        lanes += centred * centred;
+    }
+    real rest = 0;
+    for (; c < n; c++) rest += (x[c] - mean) * (x[c] - mean);
+    return lanes_sum(&lanes) + rest;
 }
 
-HOT static void backward_row(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
-                             real mean, real rstd, size_t C) {
-    real lane_g[LANES] = {0}, lane_gx[LANES] = {0};
-    size_t whole = C - C % LANES;
-    for (size_t c = 0; c < whole; c += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            real g = dy[c + l] * gamma[c + l];
-            lane_g[l] += g;
-            lane_gx[l] += g * (x[c + l] - mean);
-        }
+HOT void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta,
+                           size_t rows, size_t C) {
+    for (size_t r = 0; r < rows; r++) {
+        const real *x_r = x + r * C, m = sum(x_r, C) / (real)C;
+        const real s = 1 / (real)sqrt((double)(sum_of_squares(x_r, m, C) / (real)C + (real)LAYERNORM_EPSILON));
+        real *y_r = y + r * C;
+        if (beta)
+            for (size_t c = 0; c < C; c++) y_r[c] = (x_r[c] - m) * s * gamma[c] + beta[c];
+        else
+            for (size_t c = 0; c < C; c++) y_r[c] = (x_r[c] - m) * s * gamma[c];
+        mean[r] = m;
+        rstd[r] = s;
     }
-    for (size_t c = whole; c < C; c++) {
-        real g = dy[c] * gamma[c];
-        lane_g[c - whole] += g;
-        lane_gx[c - whole] += g * (x[c] - mean);
+}
+
+/* With g = dy gamma: dx = rstd (g - mean(g) - xhat mean(g xhat)), plus residual. */
+static inline __attribute__((always_inline)) void backward_row(real *dx, const real *residual, const real *dy,
+                                                               const real *x, const real *gamma, real mean, real rstd,
+                                                               size_t C) {
+    Lanes lanes_g = {0}, lanes_gx = {0};
+    real rest_g = 0, rest_gx = 0;
+    size_t c = 0;
+    for (; c + LANES <= C; c += LANES) {
+        const Lanes g = *(const Lanes *)(dy + c) * *(const Lanes *)(gamma + c);
+        lanes_g += g;
+        lanes_gx += g * (*(const Lanes *)(x + c) - mean);
     }
-    const real mean_g = lanes_sum(lane_g) / (real)C, mean_gx = lanes_sum(lane_gx) * rstd / (real)C;
+    for (; c < C; c++) {
+        const real g = dy[c] * gamma[c];
+        rest_g += g;
+        rest_gx += g * (x[c] - mean);
+    }
+    const real mean_g = (lanes_sum(&lanes_g) + rest_g) / (real)C;
+    const real mean_gx = (lanes_sum(&lanes_gx) + rest_gx) * rstd / (real)C;
     if (residual)
-        for (size_t c = 0; c < C; c++)
+        for (c = 0; c < C; c++)
             dx[c] = residual[c] + rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
     else
-        for (size_t c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
+        for (c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
 }
 
-void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
-                              const real *mean, const real *rstd, size_t rows, size_t C) {
+HOT void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
+                                  const real *mean, const real *rstd, size_t rows, size_t C) {
     for (size_t r = 0; r < rows; r++)
         backward_row(dx + r * C, residual ? residual + r * C : NULL, dy + r * C, x + r * C, gamma, mean[r], rstd[r], C);
 }
