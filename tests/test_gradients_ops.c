@@ -178,8 +178,8 @@ static void layernorm_extremes(void **state) {
     assert_all_close(y_far, y_near, 40, 1e-8, "y with a mean of a million");
 }
 
-static void forward_gelu(Layer *l) { gelu_forward(l->y, l->x, l->in); }
-static void forward_relu(Layer *l) { relu_forward(l->y, l->x, l->in); }
+static void forward_gelu(Layer *l) { gelu_forward(l->y, NULL, l->x, l->in); }
+static void forward_relu(Layer *l) { relu_forward(l->y, NULL, l->x, l->in); }
 
 static void activations(void **state) {
     (void)state;
@@ -196,19 +196,22 @@ static void activations(void **state) {
             assert_close(l.y[i], relu ? fmax(l.x[i], 0) : reference_gelu(l.x[i]), 1e-15 * (1 + fabs(l.x[i])), "y[%zu]",
                          i);
         real *dx = filled_reals(count, NAN), *in_place = copied_reals(l.dy, count);
-        (relu ? relu_backward : gelu_backward)(dx, l.dy, l.x, count);
-        (relu ? relu_backward : gelu_backward)(in_place, in_place, l.x, count);
+        real *y = reals(count), *derivative = copied_reals(l.x, count);
+        (relu ? relu_forward : gelu_forward)(y, derivative, derivative, count);
+        for (size_t i = 0; i < count; i++) assert_close(y[i], l.y[i], 0, "y beside the derivative [%zu]", i);
+        activation_backward(dx, l.dy, derivative, count);
+        activation_backward(in_place, in_place, derivative, count);
         for (size_t i = 0; i < count; i++) assert_close(in_place[i], dx[i], 0, "dx in place [%zu]", i);
         check_layer(&l, "x", l.x, dx, count);
         support_release(NULL);
     }
-    real x[6] = {0, -0.0, NAN, 5, -1000, 1000}, dy[6] = {3, 3, 3, NAN, 3, 3}, y[6], dx[6];
-    relu_forward(y, x, 6);
-    relu_backward(dx, dy, x, 6);
+    real x[6] = {0, -0.0, NAN, 5, -1000, 1000}, dy[6] = {3, 3, 3, NAN, 3, 3}, y[6], dx[6], derivative[6];
+    relu_forward(y, derivative, x, 6);
+    activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && y[1] == 0 && dx[0] == 0 && dx[1] == 0, "ReLU at 0");
     assert_that(isnan(y[2]) && isnan(dx[3]), "ReLU keeps NaN");
-    gelu_forward(y, x, 6);
-    gelu_backward(dx, dy, x, 6);
+    gelu_forward(y, derivative, x, 6);
+    activation_backward(dx, dy, derivative, 6);
     assert_that(y[0] == 0 && isnan(y[2]) && isnan(dx[2]) && isnan(dx[3]), "GELU at 0 and NaN");
     assert_that(y[4] == 0 && y[5] == 1000 && dx[4] == 0 && dx[5] == 3, "GELU far out");
 }

@@ -108,13 +108,13 @@ mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g -
 mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] - mean) \* rstd \* mean_gx//'
 mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
 mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
-mutant 'LayerNorm: gain forgotten on the way back' $file 's/^        real g = dy\[c\] \* gamma\[c\]/        real g = dy[c]/'
+mutant 'LayerNorm: gain forgotten on the way back' $file 's/const real g = dy\[c\] \* gamma\[c\]/const real g = dy[c]/'
 mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ - m) \* s;/ - m);/'
 
 file=src/ops/activation.c
-mutant 'GELU: last term of the derivative forgotten' $file 's/(s + x\[i\] \* s \* (1 - s) \* slope)/s/'
+mutant 'GELU: last term of the derivative forgotten' $file 's/ = s + x\[i\] \* s \* (1 - s) \* slope/ = s/'
 mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
-mutant 'ReLU: mask inverted' $file '/void relu_backward/,/^}/s/x\[i\] <= 0/x[i] > 0/' --set model.activation=relu
+mutant 'ReLU: mask inverted' $file '/void relu_forward/,/^}/s/x\[i\] <= 0 ? 0 : (real)1/x[i] <= 0 ? (real)1 : 0/' --set model.activation=relu
 
 mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
     '/void linear_backward_bias/,/^}/s/c < columns.end/c + 5 < columns.end/'

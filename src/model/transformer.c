@@ -23,6 +23,7 @@ typedef struct {
     Range heads;      /* its (sequence, head) pairs */
     bool shares;      /* sequences are cut: attention reads rows of other threads */
     bool training;    /* with dropout */
+    bool returns;     /* a backward pass follows */
     uint64_t seed, micro_step;
 } Worker;
 
@@ -185,7 +186,7 @@ static real *block_forward(const Worker *w, size_t layer, real *x) {
     linear_rows(w, a->fc, s->pre_norm ? a->ln_2 : a->ln_1, FC_W, FC_B, layer, C, F);
     tap_forward(w, PLACE_FC, layer, a->fc, F);
     size_t at = w->rows.begin * F, n = range_size(w->rows) * F;
-    (s->relu ? relu_forward : gelu_forward)(a->act + at, a->fc + at, n);
+    (s->relu ? relu_forward : gelu_forward)(a->act + at, w->returns ? a->fc + at : NULL, a->fc + at, n);
     lap(w, OP_ACTIVATION);
     tap_forward(w, PLACE_ACT, layer, a->act, F);
     linear_rows(w, a->res_2, a->act, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
@@ -307,7 +308,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     linear_rows_backward(w, d->fc, d_mlp, MLP_PROJ_W, layer, F, C);
     tap_backward(w, PLACE_ACT, layer, d->fc, F);
     real *d_fc = d->fc + first * F;
-    (s->relu ? relu_backward : gelu_backward)(d_fc, d_fc, a->fc + first * F, rows * F);
+    activation_backward(d_fc, d_fc, a->fc + first * F, rows * F);
     lap(w, OP_ACTIVATION_BACK);
     tap_backward(w, PLACE_FC, layer, d->fc, F);
 
@@ -421,6 +422,7 @@ double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint6
 #pragma omp parallel num_threads((int)m->threads)
     {
         Worker w = worker_make(m, batch, true, seed, micro_step);
+        w.returns = true;
         Range flat = columns_of(&w, m->tensors.flat);
         start_lap(&w);
         if (fresh) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));

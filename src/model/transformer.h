@@ -21,7 +21,8 @@ typedef struct {
     real *qkv;                               /* (B,T,3HD): q, k, v, each head by head */
     real *row_max, *row_sum;                 /* (B,H,T) */
     real *att;                               /* (B,T,HD) */
-    real *fc, *act;                          /* (B,T,F): before and after the activation */
+    real *fc, *act;                          /* (B,T,F): before and after the activation; if a backward pass
+                                                follows, then fc becomes the activation's derivative there */
 } BlockActivations;
 
 /* Gradients on their way through one block; shared by all blocks. */

@@ -6,26 +6,36 @@
 #define TWO_SQRT_2_OVER_PI ((real)1.5957691216057307117597842397375)
 #define CUBIC ((real)0.044715)
 
-HOT void gelu_forward(real *restrict y, const real *restrict x, size_t n) {
+static inline __attribute__((always_inline)) real logistic_2u(real x) {
+    real two_u = TWO_SQRT_2_OVER_PI * (x + CUBIC * x * x * x);
+    return 1 / (1 + exp_real(-two_u));
+}
+
+HOT static void gelu(real *restrict y, const real *restrict x, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * logistic_2u(x[i]);
+}
+
+HOT static void gelu_and_derivative(real *restrict y, real *derivative, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        real two_u = TWO_SQRT_2_OVER_PI * (x[i] + CUBIC * x[i] * x[i] * x[i]);
-        y[i] = x[i] / (1 + exp_real(-two_u));
+        real s = logistic_2u(x[i]), slope = TWO_SQRT_2_OVER_PI * (1 + 3 * CUBIC * x[i] * x[i]);
+        y[i] = x[i] * s;
+        derivative[i] = s + x[i] * s * (1 - s) * slope;
     }
 }
 
-HOT void gelu_backward(real *dx, const real *dy, const real *x, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        real two_u = TWO_SQRT_2_OVER_PI * (x[i] + CUBIC * x[i] * x[i] * x[i]);
-        real slope = TWO_SQRT_2_OVER_PI * (1 + 3 * CUBIC * x[i] * x[i]);
-        real s = 1 / (1 + exp_real(-two_u));
-        dx[i] = dy[i] * (s + x[i] * s * (1 - s) * slope);
-    }
+void gelu_forward(real *y, real *derivative, const real *x, size_t n) {
+    if (derivative)
+        gelu_and_derivative(y, derivative, x, n);
+    else
+        gelu(y, x, n);
 }
 
-HOT void relu_forward(real *restrict y, const real *restrict x, size_t n) {
+HOT void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i];
+    if (derivative)
+        for (size_t i = 0; i < n; i++) derivative[i] = x[i] <= 0 ? 0 : (real)1;
 }
 
-HOT void relu_backward(real *dx, const real *dy, const real *x, size_t n) {
-    for (size_t i = 0; i < n; i++) dx[i] = x[i] <= 0 ? 0 : dy[i];
+HOT void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
+    for (size_t i = 0; i < n; i++) dx[i] = dy[i] * derivative[i];
 }

@@ -8,14 +8,14 @@
 
 /* GELU, tanh form (Hendrycks and Gimpel 2016): y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3). Computed as
    x s(2u), s the logistic function: the same by (1 + tanh u)/2 = s(2u), without the cancellation where tanh u nears
-   -1. Overwrites y (n), which must not be x. */
-void gelu_forward(real *y, const real *x, size_t n);
-/* dL/dx = dL/dy (s + x s (1 - s) 2 du/dx). Overwrites dx (n), which may be dy. */
-void gelu_backward(real *dx, const real *dy, const real *x, size_t n);
+   -1. Overwrites y (n), which must not be x, and, where it is not NULL, derivative (n) = dy/dx = s + x s (1 - s) 2
+   du/dx, which may be x: the exponential serves both. */
+void gelu_forward(real *y, real *derivative, const real *x, size_t n);
 
-/* ReLU (Nair and Hinton 2010): y = max(x, 0); its derivative at 0 is taken as 0. NaN stays NaN. Aliasing as
-   above. */
-void relu_forward(real *y, const real *x, size_t n);
-void relu_backward(real *dx, const real *dy, const real *x, size_t n);
+/* ReLU (Nair and Hinton 2010): y = max(x, 0); its derivative at 0 is taken as 0. NaN stays NaN. Arrays as above. */
+void relu_forward(real *y, real *derivative, const real *x, size_t n);
+
+/* dL/dx = dL/dy dy/dx. Overwrites dx (n), which may be dy. */
+void activation_backward(real *dx, const real *dy, const real *derivative, size_t n);
 
 #endif
