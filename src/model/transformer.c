@@ -341,11 +341,11 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     }
     tap_backward(w, PLACE_X, layer, din, C);
 
-    barrier(w); /* every row is there: now the weights, by columns */
-    linear_weights(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
-    linear_weights(w, s->pre_norm ? a->ln_2 : a->ln_1, d->fc, FC_W, FC_B, layer, C, F);
-    linear_weights(w, a->att, d_proj, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
+    barrier(w); /* every row is there: now the weights, first of what was touched last */
     linear_weights(w, s->pre_norm ? a->ln_1 : x, d->qkv, ATTN_W, ATTN_B, layer, C, 3 * HD);
+    linear_weights(w, a->att, d_proj, ATTN_PROJ_W, ATTN_PROJ_B, layer, HD, C);
+    linear_weights(w, s->pre_norm ? a->ln_2 : a->ln_1, d->fc, FC_W, FC_B, layer, C, F);
+    linear_weights(w, a->act, d_mlp, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);
     layernorm_columns(w, d->ln_1, s->pre_norm ? x : a->res_1, a->mean_1, a->rstd_1, LN_1_W, LN_1_B, layer);
     layernorm_columns(w, s->pre_norm ? d->ln_2 : dout, s->pre_norm ? a->res_1 : a->res_2, a->mean_2, a->rstd_2, LN_2_W,
                       LN_2_B, layer);
