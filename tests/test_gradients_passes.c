@@ -129,6 +129,52 @@ static void dropout_is_drawn_by_step(void **state) {
     teardown(&u);
 }
 
+/* A batch of three slices: the sum of its sequences one by one. */
+static void slices_add_up(void **state) {
+    (void)state;
+    Setup u;
+    const Case c = {.name = "slices", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2};
+    setup(&u, &c, true);
+    assert_int_equal(model_slice(&u.model.shape, 9), 4);
+    const size_t T = u.batch.T, flat = u.model.tensors.flat;
+    double sum = backward(&u, 1, true), alone = 0;
+    real *gradients = copied_reals(u.model.gradients, flat), *losses = copied_reals(u.model.losses, 9 * T);
+    const Batch whole = u.batch;
+    for (size_t b = 0; b < 9; b++) {
+        u.batch = (Batch){.tokens = whole.tokens + b * T, .targets = whole.targets + b * T, .B = 1, .T = T};
+        alone += backward(&u, 1. / 9, b == 0);
+        assert_all_close(losses + b * T, u.model.losses, T, 1e-13, "losses");
+    }
+    assert_close(sum, alone, 1e-12 * sum, "loss");
+    assert_all_close(gradients, u.model.gradients, flat, 1e-13, "gradients");
+    teardown(&u);
+}
+
+/* The masks of its sequences differ, and are the same on the way back: along the gradient the loss changes by its
+   length. */
+static void slices_have_masks_of_their_own(void **state) {
+    (void)state;
+    Setup u;
+    const Case c = {.name = "slices with dropout", .L = 1, .T = SLICE_ROWS / 4, .B = 9, .threads = 2, .dropout = .3};
+    setup(&u, &c, true);
+    const size_t T = u.batch.T, flat = u.model.tensors.flat;
+    for (size_t b = 1; b < 9; b++) memcpy(u.ids + b * T, u.ids, T * sizeof *u.ids);
+    backward(&u, 1, true);
+    double length = 0, loss[2];
+    for (size_t i = 0; i < flat; i++) length += u.model.gradients[i] * u.model.gradients[i];
+    real *parameters = copied_reals(u.model.parameters, flat);
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < flat; i++)
+            u.model.parameters[i] = parameters[i] + (side ? -1e-5 : 1e-5) * u.model.gradients[i];
+        loss[side] = model_training_forward(&u.model, &u.batch, SEED, u.micro_step) / (9 * (double)T);
+    }
+    assert_close((loss[0] - loss[1]) / 2e-5, length, 1e-6 * length, "change of the loss");
+    for (size_t a = 0; a < 9; a++)
+        for (size_t b = 0; b < a; b++)
+            assert_true(memcmp(u.model.losses + a * T, u.model.losses + b * T, T * sizeof(real)) != 0);
+    teardown(&u);
+}
+
 static void loss_starts_at_ln_V(void **state) {
     (void)state;
     for (unsigned n = 0; n < 4; n++) {
@@ -199,9 +245,9 @@ int main(int argc, char **argv) {
     with_sleeping_threads(argv);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TEST(forward_is_the_plain_decoder), TEST(threads_agree),       TEST(positions_see_the_past_only),
-        TEST(dropout_is_drawn_by_step),     TEST(loss_starts_at_ln_V), TEST(memory_is_as_measured),
-        TEST(sizes_that_do_not_fit),
+        TEST(forward_is_the_plain_decoder), TEST(threads_agree),         TEST(positions_see_the_past_only),
+        TEST(dropout_is_drawn_by_step),     TEST(slices_add_up),         TEST(slices_have_masks_of_their_own),
+        TEST(loss_starts_at_ln_V),          TEST(memory_is_as_measured), TEST(sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

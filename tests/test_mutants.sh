@@ -132,7 +132,8 @@ mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(weight_of_batch / |(real)(1 / |'
-mutant 'model: gradients not started at zero' $file 's/if (fresh) memset/if (false) memset/'
+mutant 'model: gradients not started at zero' $file 's/if (pass->fresh \&\& first == 0) memset/if (false) memset/'
+file=src/model/backward.c
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    unembedding_backward_weight(/    if (!s->tied) unembedding_backward_weight(/'
 mutant 'model: dropout of a branch not on the way back' $file 's/if (!dropout_is_on(dropout)) return d;/return d;/'

@@ -14,7 +14,8 @@ static void lay_out_parameters(Model *m, Arena *arena, bool training) {
 
 static void lay_out_activations(Model *m, Arena *arena, bool training) {
     const ModelShape *s = &m->shape;
-    size_t rows = size_mul(m->max_batch, s->T), C = size_mul(rows, s->C), HD = size_mul(rows, size_mul(s->H, s->D));
+    size_t rows = size_mul(model_slice(s, m->max_batch), s->T), C = size_mul(rows, s->C),
+           HD = size_mul(rows, size_mul(s->H, s->D));
     size_t F = size_mul(rows, s->F), V = size_mul(rows, s->V), heads = size_mul(rows, s->H), QKV = size_mul(3, HD);
     m->x = take(arena, C);
     for (size_t layer = 0; layer < s->L; layer++) {
@@ -41,7 +42,7 @@ static void lay_out_activations(Model *m, Arena *arena, bool training) {
         m->rstd_f = take(arena, rows);
     }
     m->logits = take(arena, V);
-    m->losses = take(arena, rows);
+    m->losses = take(arena, size_mul(m->max_batch, s->T));
     m->sums = take(arena, rows);
     m->scratch = take(arena, size_mul(m->threads, attention_scratch(s->T)));
     if (!training) return;

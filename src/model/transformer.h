@@ -1,9 +1,12 @@
 /* The decoder: token and position embeddings, L blocks of attention and feed-forward with residual connections, output
    embedding, cross-entropy. Forward and backward by hand; derivations in docs/backward.md.
 
-   Threads: one parallel region a pass. Each thread carries its own sequences through every layer with single-threaded
-   products; weight gradients are split by output columns after a barrier, so no sum depends on who came first. With
-   fewer sequences than threads, rows are split instead. ops/ knows nothing of threads. */
+   Threads: one parallel region a slice. Each thread carries its own sequences through every layer with single-threaded
+   products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on who came first.
+   With fewer sequences than threads, rows are split instead. ops/ knows nothing of threads.
+
+   Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
+   gradients, so that memory does not grow with the batch and activations stay near the processor. */
 #ifndef SQRTDK_MODEL_TRANSFORMER_H
 #define SQRTDK_MODEL_TRANSFORMER_H
 
@@ -12,9 +15,16 @@
 #include "model/tap.h"
 #include "model/tensors.h"
 
-/* What a block keeps for the way back. Pre-norm: ln_1 = LN(x), res_1 = x + attention(ln_1), ln_2 = LN(res_1),
-   res_2 = res_1 + mlp(ln_2) is the output. Post-norm: res_1 = x + attention(x), ln_1 = LN(res_1),
-   res_2 = ln_1 + mlp(ln_1), ln_2 = LN(res_2) is the output. */
+/* Sequences of a batch of B that are computed at a time: as many as have SLICE_ROWS positions, but one at least. */
+enum { SLICE_ROWS = 4096 };
+static inline size_t model_slice(const ModelShape *shape, size_t B) {
+    size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
+    return B < sequences ? B : sequences;
+}
+
+/* What a block keeps for the way back. B is the slice's, here and below. Pre-norm: ln_1 = LN(x), res_1 = x +
+   attention(ln_1), ln_2 = LN(res_1), res_2 = res_1 + mlp(ln_2) is the output. Post-norm: res_1 = x + attention(x), ln_1
+   = LN(res_1), res_2 = ln_1 + mlp(ln_1), ln_2 = LN(res_2) is the output. */
 typedef struct {
     real *ln_1, *ln_2, *res_1, *res_2;       /* (B,T,C) */
     real *mean_1, *rstd_1, *mean_2, *rstd_2; /* (B,T) */
@@ -37,7 +47,7 @@ typedef struct {
 typedef struct {
     ModelShape shape;
     TensorTable tensors;
-    size_t threads, max_batch;    /* max_batch: sequences of T that fit */
+    size_t threads, max_batch;    /* max_batch: sequences of T that a batch may have */
     real *parameters, *gradients; /* flat, as the table says */
     Arena parameter_arena, activation_arena;
 
@@ -45,7 +55,8 @@ typedef struct {
     BlockActivations *blocks;     /* (L) */
     real *ln_f, *mean_f, *rstd_f; /* (B,T,C), (B,T), (B,T); pre-norm only */
     real *logits;                 /* (B,T,V) */
-    real *losses, *sums;          /* (B,T) */
+    real *losses;                 /* (max_batch,T) */
+    real *sums;                   /* (B,T) */
     Gradients d;                  /* NULL pointers in a model made without gradients */
     real *scratch;                /* (threads, attention_scratch(T)) */
     const Tap *tap;               /* NULL, or the caller's: shown every activation of every pass */
@@ -72,7 +83,8 @@ typedef struct {
 } Batch;
 
 /* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
-   With targets, the logits are overwritten on the way (see cross_entropy_forward). */
+   With targets, the logits are overwritten on the way (see cross_entropy_forward). Logits and activations are those of
+   the last slice: of the whole batch when model_slice says so. */
 double model_forward(Model *model, const Batch *batch);
 
 /* The forward pass of model_forward_backward alone, dropout and all; returns the sum of the losses. */

@@ -39,7 +39,7 @@ static bool prepare_batches(Trainer *t, Error *err) {
     t->targets = calloc(B * T, sizeof *t->targets);
     t->look_tokens = calloc(B * T, sizeof *t->look_tokens);
     if (!t->tokens || !t->targets || !t->look_tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
-    t->look_batch = validation_batch(&t->corpus, B, T, t->look_tokens, t->targets);
+    t->look_batch = validation_batch(&t->corpus, model_slice(&t->model.shape, B), T, t->look_tokens, t->targets);
     return true;
 }
 
