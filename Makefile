@@ -2,6 +2,7 @@
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer
+# make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
@@ -63,7 +64,7 @@ BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model)
 
-.PHONY: all test lint race coverage fixtures fixtures-check install clean FORCE
+.PHONY: all test lint race coverage bench fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -131,6 +132,16 @@ coverage:
 	$(COVERED) --branches
 	$(COVERED)
 	gcovr --filter src/ build/gcc-coverage --print-summary --fail-under-line 95 --output /dev/null
+
+# The last takes minutes and 0.9 GB.
+TEXT ?= data/tinyshakespeare.txt
+bench: train
+	env -u OPENBLAS_CORETYPE ./train bench configs/dk64_scaled.ini
+	@if [ -f "$(TEXT)" ]; then \
+		for config in shakespeare_cpu shakespeare_baby; do \
+			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
+		done; \
+	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs

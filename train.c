@@ -20,7 +20,7 @@
 #include "train/saved_run.h"
 #include "train/trainer.h"
 
-enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024, BENCH_SECONDS = 8 };
+enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024 };
 
 /* Everything that can be said on the command line; each verb takes some of it. */
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
     const char *out, *prompt;
     long threads, tokens, top_k;
     long long seed;
-    double temperature;
+    double temperature, seconds;
     bool dry_run, force, quiet, help, seeded, threads_given, json;
 } Arguments;
 
@@ -58,6 +58,7 @@ static const struct {
     {'k', "--top-k", "K", "draw from the K likeliest characters (default: from all)"},
     {'S', "--seed", "S", "of the drawing (default: another one each time)"},
     {'j', "--json", NULL, "print one line of JSON"},
+    {'m', "--seconds", "S", "how long to measure (default 8; eight steps at least)"},
     {'h', "--help", NULL, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof *OPTIONS };
@@ -217,7 +218,7 @@ static bool run_bench(const Arguments *a, const char *command_line, int *signal,
     static Config config;
     (void)command_line;
     return config_load(&config, a->target, a->overrides, a->override_count, err) &&
-           bench_run(&config, (size_t)a->threads, BENCH_SECONDS, a->json, stdout, signal, err);
+           bench_run(&config, (size_t)a->threads, a->seconds, a->json, stdout, signal, err);
 }
 
 static const Verb VERBS[] = {
@@ -226,7 +227,7 @@ static const Verb VERBS[] = {
     {"sweep", "sotdfqh", "./train sweep CONFIG.ini [options]", run_sweep},
     {"eval", "tqh", "./train eval RUN_DIR [options]", run_evaluation},
     {"sample", "pnTkStqh", "./train sample RUN_DIR [options]", run_sampling},
-    {"bench", "stjqh", "./train bench CONFIG.ini [options]", run_bench},
+    {"bench", "stmjqh", "./train bench CONFIG.ini [options]", run_bench},
     {"gradcheck", "stqh", "./train gradcheck CONFIG.ini [options]", run_gradcheck},
 };
 enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
@@ -315,6 +316,11 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
         if (end == value || *end || !(a->temperature >= 0) || a->temperature > 1e6)
             return error_set(err, STATUS_USAGE, "--temperature takes a number from 0 to 1e6, not \"%.100s\"", value);
         return true;
+    case 'm':
+        a->seconds = strtod(value, &end);
+        if (end == value || *end || !(a->seconds >= 0) || a->seconds > 1e6)
+            return error_set(err, STATUS_USAGE, "--seconds takes a number from 0 to 1e6, not \"%.100s\"", value);
+        return true;
     case 'd': a->dry_run = true; return true;
     case 'f': a->force = true; return true;
     case 'q': a->quiet = true; return true;
@@ -347,7 +353,7 @@ static bool parse_option(Arguments *a, const Verb *verb, char **argv, int argc, 
 
 static bool parse(Arguments *a, const Verb **verb, int argc, char **argv, Error *err) {
     int i = 1;
-    *a = (Arguments){.tokens = 500, .temperature = 1};
+    *a = (Arguments){.tokens = 500, .temperature = 1, .seconds = 8};
     *verb = &VERBS[0];
     for (size_t v = 1; argc > 1 && v < VERB_COUNT; v++)
         if (strcmp(argv[1], VERBS[v].name) == 0) *verb = &VERBS[v], i = 2;
