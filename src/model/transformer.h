@@ -19,7 +19,7 @@
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
-    return B < sequences ? B : sequences;
+    return B > 0 && B < sequences ? B : sequences;
 }
 
 /* What a block keeps for the way back. B is the slice's, here and below. Pre-norm: ln_1 = LN(x), res_1 = x +

@@ -98,7 +98,7 @@ HOT static void multiply(real *restrict x, const real *restrict mask, size_t n) 
 
 void attention_forward(real *out, real *row_max, real *row_sum, const real *q, const real *k, const real *v,
                        const AttentionShape *a, real *scratch) {
-    real *panel = scratch, *mask = scratch + 2 * ATTENTION_BLOCK * whole_lanes(a->T);
+    real *panel = scratch, *mask = scratch + (size_t)2 * ATTENTION_BLOCK * whole_lanes(a->T);
     for (size_t first = 0; first < a->T; first += ATTENTION_BLOCK) {
         const Block b = block_at(a->T, first);
         rows_by_keys(panel, b.stride, &b, a->D, a->multiplier, q + first * a->stride, a->stride, k, a->stride);
