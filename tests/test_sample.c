@@ -19,7 +19,7 @@ static int make(void **state) {
         .T = T, .C = C, .H = 2, .D = 3, .F = 12, .V = V, .L = 1, .pre_norm = true, .bias = true, .multiplier = 1};
     Error err;
     if (!model_make(&model, &shape, 1, 1, false, &err) || !sampler_make(&sampler, &shape, &err)) return 1;
-    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.parameters);
+    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     return 0;
 }
 static int clear(void **state) {
@@ -99,7 +99,7 @@ static void likeliest(void **state) {
     (void)state;
     enum { N = 5 * T };
     for (uint64_t seed = 1; seed < 20; seed++) {
-        tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, seed, model.parameters);
+        tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, seed, model.threads, model.parameters);
         int32_t ids[2 * T + N] = {0}, got[N];
         size_t prompt = 1 + seed % (2 * T), count = prompt;
         random_tokens(ids, prompt, V);

@@ -110,23 +110,42 @@ static TwoKeys expected_of_two(double s) {
 static const double SPREADS[] = {0.3, 1, 3, 8};
 
 /* Scores of every pair drawn from N(0, s^2), s a pair's own. */
-static void draw_scores(size_t B, size_t T) {
+static void draw_scores(size_t part, size_t B, size_t T) {
     make_model(B, T);
     for (size_t pair = 0; pair < 4; pair++) {
         Rng rng = rng_make(5, RNG_SAMPLE, (uint32_t)pair);
-        for (size_t i = 0; i < B * T * T; i++) set_score(pair, i / T, i % T, SPREADS[pair] * rng_normal(&rng, i));
+        for (size_t i = 0; i < B * T * T; i++)
+            set_score(pair, i / T, i % T, SPREADS[pair] * rng_normal(&rng, part * B * T * T + i));
     }
+}
+
+/* Their statistics over `parts` batches of B, each as many as a model holds at a time. */
+static void statistics_of_normal_scores(size_t parts, size_t B, size_t T, HeadStatistics mean[4]) {
+    for (size_t pair = 0; pair < 4; pair++) mean[pair] = (HeadStatistics){.score_max = -INFINITY};
+    for (size_t part = 0; part < parts; part++) {
+        HeadStatistics got[4];
+        draw_scores(part, B, T);
+        assert_int_equal(model_slice(&model.shape, B), B);
+        probe_statistics(&model, B, T, got);
+        for (size_t pair = 0; pair < 4; pair++) {
+            mean[pair].score_std += got[pair].score_std * got[pair].score_std / (double)parts;
+            mean[pair].score_max = fmax(mean[pair].score_max, got[pair].score_max);
+            mean[pair].entropy += got[pair].entropy / (double)parts;
+            mean[pair].max_weight += got[pair].max_weight / (double)parts;
+        }
+        model_free(&model);
+    }
+    for (size_t pair = 0; pair < 4; pair++) mean[pair].score_std = sqrt(mean[pair].score_std);
 }
 
 /* Five standard errors everywhere. That of a standard deviation is s / sqrt(2 N); of the mean of what lies between 0
    and 1, with mean m, at most sqrt(m (1 - m) / rows) (Bhatia and Davis 2000). */
 static void normal_scores(void **state) {
     (void)state;
-    enum { B = 512, T = 16 };
+    enum { PARTS = 2, B = 512, T = 16 };
     const double count = B * T * (T + 1) / 2.0, rows = B * (T - 1), unlikely = 2.87e-7; /* five sigma, one-sided */
     HeadStatistics got[4];
-    draw_scores(B, T);
-    probe_statistics(&model, B, T, got);
+    statistics_of_normal_scores(PARTS, B / PARTS, T, got);
     for (size_t pair = 0; pair < 4; pair++) {
         double s = SPREADS[pair], entropies[T + 1], entropy = 0;
         assert_close(got[pair].score_std, s, 5 * s / sqrt(2 * count), "score_std, s = %g", s);
@@ -142,10 +161,9 @@ static void normal_scores(void **state) {
 
 static void two_normal_scores(void **state) {
     (void)state;
-    enum { B = 40000 };
+    enum { PARTS = 20, B = 40000 };
     HeadStatistics got[4];
-    draw_scores(B, 2);
-    probe_statistics(&model, B, 2, got);
+    statistics_of_normal_scores(PARTS, B / PARTS, 2, got);
     for (size_t pair = 0; pair < 4; pair++) {
         double s = SPREADS[pair];
         TwoKeys expected = expected_of_two(s);
@@ -183,7 +201,7 @@ static void a_run_writes_them(void **state) {
     real *last = copied_reals(run.model.parameters, run.model.tensors.flat);
     const char *line = contents(in("run/attention.csv"), NULL);
     line += strcspn(line, "\n") + 1;
-    tensors_initialise(&run.model.tensors, &run.model.shape, INIT_UNIT, 1, run.model.parameters);
+    tensors_initialise(&run.model.tensors, &run.model.shape, INIT_UNIT, 1, run.model.threads, run.model.parameters);
     line = check_lines(&run.model, B, tokens, 0, line);
     memcpy(run.model.parameters, last, run.model.tensors.flat * sizeof *last);
     line = check_lines(&run.model, B, tokens, 8, line);

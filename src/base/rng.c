@@ -20,12 +20,20 @@ double rng_uniform(const Rng *rng, uint64_t index) {
     return word[index % 4] * 0x1p-32;
 }
 
-double rng_normal(const Rng *rng, uint64_t index) {
+void rng_normals(const Rng *rng, uint64_t block, double out[4]) {
     uint32_t word[4];
-    rng_block(rng, index / 4, word);
-    unsigned pair = (unsigned)(index % 4) & 2u;
-    double radius = sqrt(-2 * log(((double)word[pair] + 1) * 0x1p-32)), angle = 2 * M_PI * 0x1p-32 * word[pair + 1];
-    return radius * (index % 2 ? sin(angle) : cos(angle));
+    rng_block(rng, block, word);
+    for (int pair = 0; pair < 4; pair += 2) {
+        double radius = sqrt(-2 * log(((double)word[pair] + 1) * 0x1p-32)), angle = 2 * M_PI * 0x1p-32 * word[pair + 1];
+        out[pair] = radius * cos(angle);
+        out[pair + 1] = radius * sin(angle);
+    }
+}
+
+double rng_normal(const Rng *rng, uint64_t index) {
+    double four[4];
+    rng_normals(rng, index / 4, four);
+    return four[index % 4];
 }
 
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n) {

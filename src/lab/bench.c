@@ -254,7 +254,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!b->tokens || !b->watches) return error_set(err, STATUS_FAILED, "no memory for the batches");
     b->targets = b->tokens + ids;
     tensors_initialise(&b->model.tensors, &b->plan.shape, (Init)c->model.init, (uint64_t)c->train.seed,
-                       b->model.parameters);
+                       b->model.threads, b->model.parameters);
     return true;
 }
 

@@ -14,7 +14,7 @@ typedef struct {
     double max_weight; /* mean over rows of the largest weight; NaN when T is 1 */
 } HeadStatistics;
 
-/* Every head, (L, H), after model_forward on a batch of (B, T). */
+/* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */
 void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
 /* The weights (T, T) of one head, entry (query, key), zero where masked, after model_forward on a batch of one

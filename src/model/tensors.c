@@ -169,17 +169,25 @@ static Rule rule_of(const ModelShape *s, const Tensor *t, Init init) {
     }
 }
 
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, real *flat) {
+/* Four numbers at a time, as they are drawn. */
+static void draw(const Rule *rule, const Rng *rng, size_t block, real *out, size_t n) {
+    double four[4];
+    if (rule->kind == NORMAL)
+        rng_normals(rng, block, four);
+    else
+        for (size_t j = 0; j < 4; j++) four[j] = rule->kind == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * block + j) - 1;
+    for (size_t j = 0; j < n; j++) out[j] = (real)(rule->value * four[j]);
+}
+
+void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+                        real *flat) {
     for (size_t i = 0; i < table->count; i++) {
         const Tensor *t = &table->items[i];
-        Rule rule = rule_of(shape, t, init);
-        Rng rng = rng_make(seed, RNG_INIT, (uint32_t)(t->layer * ROLE_COUNT + t->role));
-        for (size_t j = 0; j < t->count; j++) {
-            double x = rule.kind == CONSTANT ? rule.value
-                       : rule.kind == NORMAL ? rule.value * rng_normal(&rng, j)
-                                             : rule.value * (2 * rng_uniform(&rng, j) - 1);
-            flat[t->offset + j] = (real)x;
-        }
+        const Rule rule = rule_of(shape, t, init);
+        const Rng rng = rng_make(seed, RNG_INIT, (uint32_t)(t->layer * ROLE_COUNT + t->role));
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+        for (size_t j = 0; j < t->count; j += 4)
+            draw(&rule, &rng, j / 4, flat + t->offset + j, t->count - j < 4 ? t->count - j : 4);
     }
 }
 

@@ -76,7 +76,8 @@ static inline real *tensor_at(const TensorTable *table, real *flat, Role role, s
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
 
 /* Draws every parameter (rules in docs/model.md). What is drawn depends on seed, tensor and index alone. */
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, real *flat);
+void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+                        real *flat);
 
 /* Variance of an entry of W_Q and W_K, and of b_Q and b_K, right after initialisation. */
 void tensors_query_variance(const ModelShape *shape, Init init, double *weight, double *bias);

@@ -66,7 +66,7 @@ static bool prepare_new(Trainer *t, Error *err) {
 
 static void initialise(Trainer *t) {
     tensors_initialise(&t->model.tensors, &t->model.shape, (Init)t->config->model.init, (uint64_t)t->config->train.seed,
-                       t->model.parameters);
+                       t->model.threads, t->model.parameters);
 }
 
 static Json *describe(const Trainer *t) {
@@ -94,9 +94,9 @@ static bool open_directory(Trainer *t, Error *err) {
            results_open(&t->results, r->directory, t->config, &t->corpus.vocabulary, describe(t), err);
 }
 
-/* The spread of the first block's scores on the first batch, mean over its heads. */
+/* The spread of the first block's scores on the first batch (its first slice), mean over its heads. */
 static double measure_scores(Trainer *t) {
-    size_t B = batch_size(t), T = t->model.shape.T, H = t->model.shape.H;
+    size_t B = model_slice(&t->model.shape, batch_size(t)), T = t->model.shape.T, H = t->model.shape.H;
     double sum = 0;
     corpus_training_batch(&t->corpus, (uint64_t)t->config->train.seed, 0, B, T, t->tokens, t->targets);
     model_forward(&t->model, &(Batch){t->tokens, NULL, B, T});
