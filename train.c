@@ -11,9 +11,11 @@
 
 #include "base/version.h"
 #include "lab/bench.h"
+#include "lab/claims.h"
 #include "lab/gradcheck_config.h"
 #include "lab/kernels.h"
 #include "lab/sweep.h"
+#include "lab/theory_report.h"
 #include "ops/matmul.h"
 #include "train/interrupt.h"
 #include "train/sample.h"
@@ -27,11 +29,11 @@ typedef struct {
     const char *target; /* CONFIG or RUN_DIR */
     const char *overrides[OVERRIDES_MAX];
     size_t override_count;
-    const char *out, *prompt;
-    long threads, tokens, top_k;
+    const char *out, *prompt, *d_k;
+    long threads, tokens, top_k, keys, samples;
     long long seed;
     double temperature, seconds;
-    bool dry_run, force, quiet, help, seeded, threads_given, json;
+    bool dry_run, force, quiet, help, seeded, threads_given, json, csv, claims;
 } Arguments;
 
 typedef struct {
@@ -59,6 +61,14 @@ static const struct {
     {'S', "--seed", "S", "of the drawing (default: another one each time)"},
     {'j', "--json", NULL, "print one line of JSON"},
     {'m', "--seconds", "S", "how long to measure (default 8; eight steps at least)"},
+    {'D', "--d-k", "LIST", "sizes of q, as 16,64,256 (default 1,4,16,64,256,1024)"},
+    {'K', "--keys", "N", "keys in a row (default 64)"},
+    {'N', "--samples", "N", "rows drawn for each d_k (default 4096)"},
+    {'E', "--seed", "S", "of the random numbers (default 1)"},
+    {'c', "--csv", NULL, "print comma-separated values instead of a table"},
+    {'C', "--claims", NULL, "what is commonly said about the divisor, put to the test"},
+    {'O', "--out", "DIR", "write theory.csv and theory.png there (default: only print)"},
+    {'F', "--force", NULL, "with --out: replace what an earlier --out wrote"},
     {'h', "--help", NULL, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof *OPTIONS };
@@ -221,6 +231,26 @@ static bool run_bench(const Arguments *a, const char *command_line, int *signal,
            bench_run(&config, (size_t)a->threads, a->seconds, a->json, stdout, signal, err);
 }
 
+static bool run_theory(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    Progress progress = progress_make(stderr, a->quiet);
+    TheoryOptions options = theory_options((size_t)a->threads);
+    if (a->seeded) options.seed = (uint64_t)a->seed;
+    if (a->claims) {
+        if (a->d_k || a->keys || a->samples || a->out || a->force)
+            return error_set(err, STATUS_USAGE,
+                             "--claims takes only --seed, --csv and --threads: each claim has its sizes");
+        return claims_run(options.seed, options.threads, a->csv, &progress, stdout, signal, err);
+    }
+    if (a->d_k && !theory_parse_list(a->d_k, &options, err)) return false;
+    if (a->keys) options.keys = (size_t)a->keys;
+    if (a->samples) options.samples = (size_t)a->samples;
+    options.csv = a->csv;
+    options.directory = a->out;
+    options.force = a->force;
+    options.command_line = command_line;
+    return theory_run(&options, &progress, stdout, signal, err);
+}
+
 static const Verb VERBS[] = {
     {NULL, "sotdfqh", "./train CONFIG.ini [options]", run_training},
     {"resume", "stqh", "./train resume RUN_DIR [options]", run_resumption},
@@ -228,6 +258,7 @@ static const Verb VERBS[] = {
     {"eval", "tqh", "./train eval RUN_DIR [options]", run_evaluation},
     {"sample", "pnTkStqh", "./train sample RUN_DIR [options]", run_sampling},
     {"bench", "stmjqh", "./train bench CONFIG.ini [options]", run_bench},
+    {"theory", "DKNEcOFCtqh", "./train theory [options]", run_theory},
     {"gradcheck", "stqh", "./train gradcheck CONFIG.ini [options]", run_gradcheck},
 };
 enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
@@ -254,6 +285,8 @@ static void print_verb_help(const Verb *verb) {
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
         "Measures how fast a config trains, and what share that is of the machine's peak.",
+        "Draws queries and keys at random and measures what four divisors of their scores\n"
+        "do to a row of attention and to its gradient: no model, no training.",
         "Compares every gradient of a config's model, or of each combination of its\n"
         "[sweep], with differences of the loss in double precision.",
     };
@@ -295,13 +328,25 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
             return error_set(err, STATUS_USAGE, "more than %d --set", OVERRIDES_MAX);
         a->overrides[a->override_count++] = value;
         return true;
-    case 'o': a->out = value; return *value ? true : error_set(err, STATUS_USAGE, "--out takes a directory");
+    case 'o':
+    case 'O': a->out = value; return *value ? true : error_set(err, STATUS_USAGE, "--out takes a directory");
     case 't':
         if (!parse_whole("--threads", value, 1, THREADS_MAX, &number, err)) return false;
         a->threads = (long)number;
         a->threads_given = true;
         return true;
     case 'p': a->prompt = value; return true;
+    case 'D': a->d_k = value; return true;
+    case 'K':
+        if (!parse_whole("--keys", value, 1, THEORY_KEYS_MAX, &number, err)) return false;
+        a->keys = (long)number;
+        return true;
+    case 'N':
+        if (!parse_whole("--samples", value, 2, THEORY_SAMPLES_MAX, &number, err)) return false;
+        a->samples = (long)number;
+        return true;
+    case 'c': a->csv = true; return true;
+    case 'C': a->claims = true; return true;
     case 'n':
         if (!parse_whole("--tokens", value, 0, 1000000000, &number, err)) return false;
         a->tokens = (long)number;
@@ -310,6 +355,7 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
         if (!parse_whole("--top-k", value, 1, 1000000000, &number, err)) return false;
         a->top_k = (long)number;
         return true;
+    case 'E':
     case 'S': a->seeded = true; return parse_whole("--seed", value, 0, LLONG_MAX, &a->seed, err);
     case 'T':
         a->temperature = strtod(value, &end);
@@ -322,7 +368,8 @@ static bool set_option(Arguments *a, size_t option, const char *value, Error *er
             return error_set(err, STATUS_USAGE, "--seconds takes a number from 0 to 1e6, not \"%.100s\"", value);
         return true;
     case 'd': a->dry_run = true; return true;
-    case 'f': a->force = true; return true;
+    case 'f':
+    case 'F': a->force = true; return true;
     case 'q': a->quiet = true; return true;
     case 'j': a->json = true; return true;
     default: a->help = true; return true;
@@ -335,7 +382,7 @@ static bool parse_option(Arguments *a, const Verb *verb, char **argv, int argc, 
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     for (size_t o = 0; o < OPTION_COUNT; o++) {
         if (strlen(OPTIONS[o].name) != length || strncmp(OPTIONS[o].name, word, length) != 0) continue;
-        if (!strchr(verb->options, OPTIONS[o].letter)) break;
+        if (!strchr(verb->options, OPTIONS[o].letter)) continue; /* another verb's of that name */
         if (!OPTIONS[o].value && equals) return error_set(err, STATUS_USAGE, "%s takes no value", OPTIONS[o].name);
         if (OPTIONS[o].value && !equals && *i + 1 >= argc)
             return error_set(err, STATUS_USAGE, "%s needs a value: %s %s", OPTIONS[o].name, OPTIONS[o].name,
@@ -360,14 +407,14 @@ static bool parse(Arguments *a, const Verb **verb, int argc, char **argv, Error 
     for (; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1]) {
             if (!parse_option(a, *verb, argv, argc, &i, err)) return false;
-        } else if (a->target) {
+        } else if (a->target || (*verb)->run == run_theory) {
             return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", argv[i],
                              (*verb)->usage);
         } else {
             a->target = argv[i];
         }
     }
-    if (a->help || a->target) return true;
+    if (a->help || a->target || (*verb)->run == run_theory) return true;
     return error_set(err, STATUS_USAGE,
                      "nothing to do: usage: %s, for example ./train configs/dk64_scaled.ini (--help tells more)",
                      (*verb)->usage);

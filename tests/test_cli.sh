@@ -392,5 +392,76 @@ check "share_of_peak" ok "$(echo "$(number step_ms) $(number gflop_per_step) $(n
 refuses 2 'usage: ./train bench' "$train" bench
 refuses 2 'missing.ini' "$train" bench missing.ini
 
+# --- theory: nothing but what was asked for is written; the figures do not depend on threads, or on the list's order
+small="--d-k 1,4,16 --keys 5 --samples 200"
+listing >"$said/before"
+# shellcheck disable=SC2086 # a list of words
+ends 0 "$train" theory $small --csv
+check "the head of: $name" "d_k,divisor,keys,samples,score_mean,score_var,entropy,max_weight,grad_q_mean,grad_q_rms,\
+grad_q_median,score_mean_se,score_var_se,entropy_se,max_weight_se,grad_q_mean_se,grad_q_rms_se,grad_q_median_se" \
+    "$(head -n 1 "$said/out")"
+check "rows of: $name" "1 none 1 sqrt_dk 1 dk 1 2sqrt_dk 4 none 4 sqrt_dk 4 dk 4 2sqrt_dk 16 none 16 sqrt_dk 16 dk 16 2sqrt_dk " \
+    "$(tail -n +2 "$said/out" | cut -d, -f1,2 | tr ',\n' '  ')"
+check "its fields" "18" "$(awk -F, '{ print NF }' "$said/out" | sort -u)"
+check "its variances, times divisor² / d_k" ok "$(tail -n +2 "$said/out" | awk -F, '
+    { c = $2 == "none" ? 1 : $2 == "dk" ? $1 : sqrt($1) * ($2 == "2sqrt_dk" ? 2 : 1)
+      z = ($6 - $1 / c / c) / $13; if (z > 5 || z < -5) bad = bad " " $0 } END { print bad ? bad : "ok" }')"
+cp "$said/out" "$said/theory"
+# shellcheck disable=SC2086
+ends 0 "$train" theory $small --csv --threads 3 --seed 1
+check "theory with 3 threads, and with 1" "" "$(diff "$said/theory" "$said/out")"
+# shellcheck disable=SC2086
+ends 0 "$train" theory $small --csv --seed 2
+check "theory with another seed" differs "$(cmp -s "$said/theory" "$said/out" && echo same || echo differs)"
+ends 0 "$train" theory --d-k 16 --keys 5 --samples 200 --csv
+check "one d_k, and the same among others" "$(grep '^16,' "$said/theory")" "$(grep '^16,' "$said/out")"
+for words in "$small" "--d-k 1024 --keys 1 --samples 2" "--d-k 65536 --keys 2 --samples 2 --csv" "--help"; do
+    # shellcheck disable=SC2086
+    ends 0 "$train" theory $words
+    check "stderr of: $name" "" "$(cat "$said/err")"
+    check "lines over 80 columns of: $name" "" "$(sed 's/±/+/g' "$said/out" | grep -v , | LC_ALL=C grep -E '^.{81}')"
+done
+check "written by theory without --out" "" "$(listing | diff "$said/before" -)"
+ends 0 "$train" theory --d-k 1,4,16 --keys 5 --samples 200 --out theory
+check_files theory/theory.csv theory/theory.png theory/run.json
+check "theory.csv, and what --csv prints" "" "$(diff "$said/theory" theory/theory.csv)"
+check_match "stdout of: $name" '^  theory/theory.png$' "$(cat "$said/out")"
+check_match "stdout of: $name" 'standard errors away.$' "$(cat "$said/out")"
+ends 0 "$train" theory --d-k 16,1,4 --keys 5 --samples 200 --out theory-2
+check "theory.png, whatever the list's order" "$(cksum <theory/theory.png)" "$(cksum <theory-2/theory.png)"
+refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
+refuses 2 'directory is not a run of this program' "$train" theory --d-k 1 --samples 2 --out directory --force
+ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
+check "rows of a theory.csv that --force replaced" 5 "$(grep -c '' theory/theory.csv)"
+refuses 2 '--d-k takes whole numbers .* not "1,x"' "$train" theory --d-k 1,x
+refuses 2 '--d-k takes whole numbers .* not "0"' "$train" theory --d-k 0
+refuses 2 '--keys takes .* not "0"' "$train" theory --keys 0
+refuses 2 '--samples takes .* not "1"' "$train" theory --samples 1
+refuses 2 '--seed takes' "$train" theory --seed -1
+refuses 2 'one argument too many: "tiny.ini"; usage: ./train theory' "$train" theory tiny.ini
+refuses 2 'no option --set' "$train" theory --set train.steps=1
+refuses 2 '--claims takes only' "$train" theory --claims --keys 3
+refuses 1 'needs .* GB' "$train" theory --d-k 65536 --keys 1048576 --samples 100000000 --threads 64
+"$train" theory --samples 1000000 >"$said/out" 2>&1 &
+running=$!
+sleep 0.5
+kill -INT "$running"
+wait "$running"
+check "exit status of a theory stopped by SIGINT" 130 $?
+running=
+check "what it printed" "" "$(cat "$said/out")"
+
+# --- claims: every one with a verdict, the verdicts of docs/claims.md
+listing >"$said/before"
+ends 0 "$train" theory --claims
+check "stderr of: $name" "" "$(cat "$said/err")"
+check "written by: $name" "" "$(listing | diff "$said/before" -)"
+check "lines over 80 columns of: $name" "" "$(sed 's/±/+/g; s/√/+/g; s/·/+/g; s/²/+/g' "$said/out" | LC_ALL=C grep -E '^.{81}')"
+verdict='(right for another reason|partly right|right|wrong|about training|not testable by this program)'
+sed -nE "s/^ ?([0-9]{1,2})  .*/\1/p; s/^    verdict   $verdict\..*/\1/p" "$said/out" | paste -d' ' - - >"$said/verdicts"
+check "claims with a verdict" "$(grep -c '^    verdict ' "$said/out")" "$(grep -c '^[0-9]* [a-z]' "$said/verdicts")"
+check "verdicts in docs/claims.md" "" \
+    "$(sed -nE "s/^\| ([0-9]{1,2}) \|.*\| \*\*$verdict\*\* \|.*/\1 \2/p" "$repository/docs/claims.md" | diff "$said/verdicts" -)"
+
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -42,7 +42,7 @@ static void chart_shows_its_series(void **state) {
         for (int k = 0; k < 3; k++) y[k][i] = i % 50 == 49 ? NAN : (double)(k + 1) * exp(-i / 20.0);
     }
     for (size_t k = 0; k < 3; k++) series[k] = (Series){"a label", x, y[k], 101, chart_color(k), 2, k == 1, k == 2};
-    Chart chart = {"√d_k", "a subtitle", "step", "loss", series, 3};
+    Chart chart = {"√d_k", "a subtitle", "step", "loss", series, 3, 0, 0};
     assert_true(chart_save(&chart, picture, &err));
     Image image = image_read();
     assert_int_equal(image.width, 1000);
@@ -91,8 +91,8 @@ static void odd_data_still_make_a_chart(void **state) {
                                          k == 1,
                                          k == 2};
                 Chart chart = {
-                    i % 2 ? long_text : NULL, i % 3 ? "\xff\n" : NULL, NULL, i % 2 ? long_text : NULL, series,
-                    count == 2 ? 30 : 3};
+                    i % 2 ? long_text : NULL, i % 3 ? "\xff\n" : NULL, NULL,          i % 2 ? long_text : NULL, series,
+                    count == 2 ? 30 : 3,      i % 5 ? 0 : 2,           i % 7 ? 0 : 10};
                 assert_true(chart_save(&chart, picture, &err));
                 if (swap) continue; /* one in three is enough to decode */
                 Image image = image_read();

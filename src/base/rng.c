@@ -36,6 +36,16 @@ double rng_normal(const Rng *rng, uint64_t index) {
     return four[index % 4];
 }
 
+void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out) {
+    for (size_t i = 0; i < count;) {
+        double four[4];
+        size_t at = (size_t)((first + i) % 4), some = 4 - at < count - i ? 4 - at : count - i;
+        rng_normals(rng, (first + i) / 4, four);
+        for (size_t j = 0; j < some; j++) out[i + j] = four[at + j];
+        i += some;
+    }
+}
+
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n) {
     uint32_t word[4];
     rng_block(rng, index, word);

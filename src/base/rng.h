@@ -4,6 +4,7 @@
 #ifndef SQRTDK_BASE_RNG_H
 #define SQRTDK_BASE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a stream of numbers is for. The values are part of every result: append, never renumber. */
@@ -12,6 +13,7 @@ typedef enum {
     RNG_BATCH = 2,
     RNG_SAMPLE = 3,
     RNG_DROPOUT = 4,
+    RNG_THEORY = 5,
 } RngPurpose;
 
 /* One stream: all numbers of one purpose, told apart further by `stream` (a tensor, a step, a layer). */
@@ -31,6 +33,8 @@ double rng_uniform(const Rng *rng, uint64_t index);
 double rng_normal(const Rng *rng, uint64_t index);
 /* Those of indices 4 block .. 4 block + 3, for half the work. */
 void rng_normals(const Rng *rng, uint64_t block, double out[4]);
+/* Those of indices first .. first + count - 1. */
+void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 

@@ -16,6 +16,7 @@ static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 2
 
 typedef struct {
     double low, high, step; /* ticks at the multiples of `step` */
+    double base;            /* above 1: they stand for base^value */
 } Axis;
 
 typedef struct {
@@ -60,7 +61,7 @@ static Axis axis_make(double low, double high, double margin, double least, int 
         low -= pad;
         high += pad;
     }
-    return (Axis){low, high, fmax(nice_step(high - low, ticks), least)};
+    return (Axis){low, high, fmax(nice_step(high - low, ticks), least), 0};
 }
 
 /* Goes over all shown points; without any, both axes run from 0 to 1. */
@@ -79,16 +80,22 @@ static void find_ranges(const Chart *chart, Layout *layout) {
             layout->points++;
         }
     if (layout->points) {
-        layout->x = axis_make(low[0], high[0], .01, whole ? 1 : 0, 9);
-        layout->y = axis_make(low[1], high[1], .05, 0, 7);
+        bool decades = chart->y_base > 1; /* from one power to another, as there may be none in between */
+        layout->x = axis_make(low[0], high[0], .01, whole || chart->x_base > 1 ? 1 : 0, 9);
+        layout->y = decades ? axis_make(floor(low[1]), ceil(high[1]), 0, 1, 7) : axis_make(low[1], high[1], .05, 0, 7);
+        layout->x.base = chart->x_base;
+        layout->y.base = chart->y_base;
     } else {
-        layout->x = layout->y = (Axis){0, 1, .2};
+        layout->x = layout->y = (Axis){0, 1, .2, 0};
     }
 }
 
-static void tick_label(char out[40], double value, double step) {
+static void tick_label(char out[40], double value, const Axis *axis) {
+    double step = axis->step;
     if (fabs(value) < step / 2) value = 0; /* never "-0" */
-    if (fabs(value) >= 1e10 || step < 1e-9)
+    if (axis->base > 1)
+        snprintf(out, 40, "%.4g", pow(axis->base, value));
+    else if (fabs(value) >= 1e10 || step < 1e-9)
         snprintf(out, 40, "%.4g", value);
     else
         snprintf(out, 40, "%.*f", step < 1 ? (int)ceil(-log10(step) - 1e-6) : 0, value);
@@ -105,7 +112,7 @@ static double widest_tick(const Axis *axis) {
     char label[40];
     double widest = 0;
     for (int i = 0; i < tick_count(axis); i++) {
-        tick_label(label, tick_value(axis, i), axis->step);
+        tick_label(label, tick_value(axis, i), axis);
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, label));
     }
     return widest;
@@ -191,14 +198,14 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     char label[40];
     for (int i = 0; i < tick_count(&layout->x); i++) {
         double value = tick_value(&layout->x, i), x = floor(place_x(layout, value));
-        tick_label(label, value, layout->x.step);
+        tick_label(label, value, &layout->x);
         canvas_rectangle(canvas, (int)x, plot->top, 1, height, grid);
         canvas_rectangle(canvas, (int)x, plot->bottom, 1, TICK_LENGTH, frame);
         canvas_text(canvas, x + .5, plot->bottom + 21, TEXT_SIZE, ALIGN_CENTER, ink, label);
     }
     for (int i = 0; i < tick_count(&layout->y); i++) {
         double value = tick_value(&layout->y, i), y = floor(place_y(layout, value));
-        tick_label(label, value, layout->y.step);
+        tick_label(label, value, &layout->y);
         canvas_rectangle(canvas, plot->left, (int)y, width, 1, grid);
         canvas_rectangle(canvas, plot->left - TICK_LENGTH, (int)y, TICK_LENGTH, 1, frame);
         canvas_text(canvas, plot->left - TICK_LENGTH - 4, y + 5, TEXT_SIZE, ALIGN_RIGHT, ink, label);
@@ -265,23 +272,29 @@ static void draw_legend(Canvas *canvas, const Chart *chart, const Layout *layout
     }
 }
 
-bool chart_save(const Chart *chart, const char *path, Error *err) {
+bool chart_draw(const Chart *chart, Canvas *canvas, Error *err) {
     Layout layout = {0};
-    Canvas canvas;
     find_ranges(chart, &layout);
     int left = MARGIN + 22 + (int)ceil(widest_tick(&layout.y)) + TICK_LENGTH + 4;
     layout.plot = (Box){left, chart->subtitle ? 82 : 62, WIDTH - MARGIN - 10, HEIGHT - 68};
     place_legend(chart, &layout);
     thin_out_x(&layout);
-    if (!canvas_make(&canvas, WIDTH, HEIGHT, err)) return false;
-    draw_heading(&canvas, chart, &layout);
-    draw_axes(&canvas, chart, &layout);
-    bool ok = draw_all_series(&canvas, chart, &layout, err);
-    draw_legend(&canvas, chart, &layout);
+    if (!canvas_make(canvas, WIDTH, HEIGHT, err)) return false;
+    draw_heading(canvas, chart, &layout);
+    draw_axes(canvas, chart, &layout);
+    bool ok = draw_all_series(canvas, chart, &layout, err);
+    draw_legend(canvas, chart, &layout);
     if (!layout.points)
-        canvas_text(&canvas, (layout.plot.left + layout.plot.right) / 2.0, (layout.plot.top + layout.plot.bottom) / 2.0,
+        canvas_text(canvas, (layout.plot.left + layout.plot.right) / 2.0, (layout.plot.top + layout.plot.bottom) / 2.0,
                     18, ALIGN_CENTER, faint, "no finite point to draw");
-    ok = ok && canvas_save(&canvas, path, err);
+    if (!ok) canvas_free(canvas);
+    return ok;
+}
+
+bool chart_save(const Chart *chart, const char *path, Error *err) {
+    Canvas canvas;
+    if (!chart_draw(chart, &canvas, err)) return false;
+    bool ok = canvas_save(&canvas, path, err);
     canvas_free(&canvas);
     return ok;
 }

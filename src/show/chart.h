@@ -20,12 +20,15 @@ typedef struct {
     const char *x_label, *y_label;
     const Series *series;
     size_t count;
+    /* Above 1: x, or y, are logarithms to this base; ticks are whole powers, labelled by what they stand for. */
+    double x_base, y_base;
 } Chart;
 
 /* A palette that people with colour-blindness can tell apart (Okabe and Ito 2008), repeating. */
 Color chart_color(size_t index);
 
 /* 1000 x 620 pixels. Works with no finite point at all (axes 0..1 and a line that says so) and with one. */
+bool chart_draw(const Chart *chart, Canvas *canvas, Error *err); /* makes the canvas; the caller frees it */
 bool chart_save(const Chart *chart, const char *path, Error *err);
 
 #endif

@@ -1,0 +1,372 @@
+/* ./train theory against mathematics that does not share a line with it: closed forms, quadrature in one to three
+   dimensions for two keys, limits of flat and of saturated weights, and another way to draw the same law. Monte Carlo
+   must come within five of its own standard errors, and those errors must be what they claim. Seeds are fixed, so a
+   test that passes passes always. */
+#include "support.h"
+
+#include "lab/theory.h"
+#include "lab/theory_exact.h"
+#include "lab/theory_report.h"
+
+enum { FIGURES = 7 };
+static const ScaleDivisor FOUR[4] = {
+    {.mode = SCALE_NONE}, {.mode = SCALE_SQRT_DK}, {.mode = SCALE_DK}, {.mode = SCALE_2SQRT_DK}};
+static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",    "max_weight",
+                                           "grad_mean",  "grad_rms",  "grad_median"};
+
+static void measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
+                    const ScaleDivisor *divisors, size_t count, TheoryFigures *figures) {
+    int signal;
+    Error err;
+    bool done = theory_measure(d_k, keys, samples, seed, threads, divisors, count, figures, &signal, &err);
+    assert_that(done && !signal, "%s", done ? "a signal" : err.message);
+}
+static Estimate figure(const TheoryFigures *f, int i) {
+    const Estimate all[FIGURES] = {f->score_mean, f->score_var, f->entropy,    f->max_weight,
+                                   f->grad_mean,  f->grad_rms,  f->grad_median};
+    return all[i];
+}
+#define assert_within(estimate, expected, ...)                                                                         \
+    assert_close((estimate).value, expected, 5 * (estimate).error, __VA_ARGS__)
+
+static void normals_in_blocks_are_the_numbers_one_by_one(void **state) {
+    Rng rng = rng_make(3, RNG_THEORY, 5);
+    double x[64];
+    (void)state;
+    for (size_t first = 0; first < 9; first++)
+        for (size_t count = 0; count < 40; count++) {
+            rng_fill_normal(&rng, first, count, x);
+            for (size_t i = 0; i < count; i++)
+                assert_close(x[i], rng_normal(&rng, first + i), 0, "number %zu of %zu from %zu", i, count, first);
+        }
+}
+
+static void softmax_rows(void **state) {
+    const double row[4] = {.5, -1, 2, .25};
+    double p[4], e[4], sum = 0, entropy = 0;
+    (void)state;
+    TheoryRow r = theory_softmax(row, 4, .5, p);
+    for (int j = 0; j < 4; j++) sum += e[j] = exp(.5 * row[j]);
+    for (int j = 0; j < 4; j++) entropy -= e[j] / sum * log(e[j] / sum);
+    for (int j = 0; j < 4; j++) assert_close(p[j], e[j] / sum, 1e-15, "weight %d", j);
+    assert_close(r.entropy, entropy, 1e-14, "entropy");
+    assert_close(r.max_weight, e[2] / sum, 1e-15, "largest weight");
+    assert_int_equal(r.top, 2);
+    /* Saturated: two keys 100 apart. 1 - p and the entropy, (1 + 100) e^-100, are not lost beside 1. */
+    r = theory_softmax((double[]){0, -100}, 2, 1, p);
+    assert_close(p[1], exp(-100), 1e-58, "what is left of a saturated row");
+    assert_close(r.entropy, 101 * exp(-100), 1e-55, "its entropy");
+}
+
+static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **state) {
+    static const size_t d_k[] = {1, 2, 7, 64, 300}, keys[] = {1, 2, 5, 33};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(d_k); i++)
+        for (size_t j = 0; j < COUNT_OF(keys); j++) {
+            TheoryFigures f[4];
+            measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
+            for (int s = 0; s < 4; s++) {
+                double c = scale_value(FOUR[s], d_k[i]);
+                assert_within(f[s].score_mean, 0, "mean, d_k %zu, %zu keys", d_k[i], keys[j]);
+                assert_within(f[s].score_var, (double)d_k[i] / c / c, "variance, d_k %zu, %zu keys", d_k[i], keys[j]);
+                /* Var(mean of a row) = d_k / keys / c^2; of its square, 2 d_k (d_k + 2) / keys + 2 d_k, over c^4. */
+                double d = (double)d_k[i], n = (double)keys[j];
+                assert_close(f[s].score_mean.error, sqrt(d / n / 2000) / c, .2 * sqrt(d / n / 2000) / c, "its error");
+                double spread = sqrt((2 * d * (d + 2) / n + 2 * d) / 2000) / c / c;
+                assert_close(f[s].score_var.error, spread, .35 * spread, "error of the variance");
+            }
+        }
+}
+
+static void one_key_has_nothing_to_choose(void **state) {
+    TheoryFigures f[4];
+    (void)state;
+    measure(16, 1, 100, 1, 1, FOUR, 4, f);
+    for (int s = 0; s < 4; s++) {
+        TheoryExact e = theory_exact(16, 1, scale_value(FOUR[s], 16), 1);
+        for (int i = 2; i < FIGURES; i++) {
+            assert_close(figure(&f[s], i).value, i == 3, 0, "%s", NAMES[i]);
+            assert_close(figure(&f[s], i).error, 0, 0, "error of %s", NAMES[i]);
+        }
+        assert_close(e.entropy + e.grad_rms + fabs(e.max_weight - 1), 0, 0, "the exact figures");
+    }
+}
+
+/* Uniform weights: p = 1/n, |w|^2 has mean (n-1)/n^2, and q's part of the keys is as any other. */
+static void a_large_divisor_gives_uniform_weights(void **state) {
+    const ScaleDivisor huge = {.mode = SCALE_NUMBER, .number = 1e5};
+    (void)state;
+    for (size_t n = 2; n <= 50; n += 16)
+        for (size_t d = 1; d <= 101; d += 50) {
+            TheoryFigures f;
+            TheoryExact e = theory_exact(d, n, 1e5, 1);
+            double rms = sqrt((double)d * (double)(n - 1)) / (double)n / 1e5;
+            measure(d, n, 1000, 5, 1, &huge, 1, &f);
+            assert_close(f.entropy.value, log((double)n), 1e-6, "entropy");
+            assert_close(f.max_weight.value, 1 / (double)n, 1e-3 / (double)n, "largest weight");
+            assert_within(f.grad_rms, rms, "gradient");
+            assert_close(e.entropy, log((double)n), 1e-7, "exact entropy");
+            assert_close(e.max_weight, 1 / (double)n, 1e-3 / (double)n, "exact largest weight");
+            assert_close(e.grad_rms, rms, 1e-3 * rms, "exact gradient");
+        }
+}
+
+/* n (n-1) integral of phi^2 Phi^(n-2): the density of the gap between the two largest of n normal numbers, at 0. */
+static double gap_density(size_t n) {
+    double sum = 0, h = .01;
+    for (double x = -9; x < 9; x += h) {
+        double phi = exp(-x * x / 2) / sqrt(2 * M_PI);
+        sum += h * phi * phi * pow(.5 * erfc(-x / sqrt(2)), (double)n - 2);
+    }
+    return (double)n * (double)(n - 1) * sum;
+}
+/* Saturated weights: only the two largest scores matter, and only where their gap is of order 1 out of s = |q| /
+   divisor. With g the density above, over E 1/s: E H = pi^2/6 g, E (1 - p_max) = ln 2 g, E |w|^2 = 1/3 g. */
+static void a_large_spread_leaves_two_keys(void **state) {
+    (void)state;
+    for (size_t n = 2; n <= 16; n *= 8) {
+        const size_t d = 4096;
+        double s = 64, g = gap_density(n) / s;
+        TheoryExact e = theory_exact(d, n, 1, 1);
+        assert_close(e.entropy, M_PI * M_PI / 6 * g, .02 * e.entropy, "entropy of %zu keys", n);
+        assert_close(1 - e.max_weight, log(2) * g, .02 * (1 - e.max_weight), "largest of %zu keys", n);
+        assert_close(e.grad_rms, sqrt((double)d / 3 * g), .02 * e.grad_rms, "gradient of %zu keys", n);
+    }
+}
+
+/* Two keys. Given R = |q| the gap of the scores is s sqrt(2) x, s = R / divisor, x normal; the keys differ by sqrt(2) x
+   along q and by sqrt(2) chi_(d-1) across; w = p (1-p) (r1 - r2) (1, -1). Midpoint sums over R, x and chi. */
+typedef struct {
+    double entropy, max, grad_mean, grad_square;
+} TwoKeys;
+
+/* The density of a chi with d degrees of freedom, up to a factor; d = 0 is a point at 0. */
+static double chi_range(size_t d, double *from) {
+    double center = sqrt((double)d);
+    *from = fmax(0, center - 6);
+    return d ? center + 6.5 - *from : 0;
+}
+static double chi_density(size_t d, double r) {
+    double top = d > 1 ? .5 * ((double)d - 1) * (log((double)d - 1) - 1) : 0;
+    return exp(((double)d - 1) * log(r) - r * r / 2 - top);
+}
+static TwoKeys two_keys(size_t d, double divisor) {
+    enum { RADII = 160, GAPS = 400, ACROSS = 60 };
+    double from, across_from, width = chi_range(d, &from), across_width = chi_range(d - 1, &across_from), total = 0;
+    double lengths[GAPS], squares[GAPS];
+    TwoKeys sum = {0};
+    for (int i = 0; i < GAPS; i++) { /* E sqrt(x^2 + chi^2) and E (x^2 + chi^2) */
+        double x = 9 * (i + .5) / GAPS, weights = 0;
+        lengths[i] = 0;
+        for (int a = 0; a < ACROSS; a++) {
+            double chi = across_from + across_width * (a + .5) / ACROSS, weight = d > 1 ? chi_density(d - 1, chi) : 1;
+            lengths[i] += weight * sqrt(x * x + chi * chi);
+            weights += weight;
+        }
+        lengths[i] /= weights;
+        squares[i] = x * x + (double)(d - 1);
+    }
+    for (int k = 0; k < RADII; k++) {
+        double r = from + width * (k + .5) / RADII, weight = chi_density(d, r);
+        for (int i = 0; i < GAPS; i++) {
+            double x = 9 * (i + .5) / GAPS, gap = sqrt(2) * x * r / divisor, rest = exp(-gap), p = 1 / (1 + rest);
+            double w = weight * exp(-x * x / 2), pq = p * p * rest;
+            total += w;
+            sum.entropy += w * (log1p(rest) + p * rest * gap);
+            sum.max += w * p;
+            sum.grad_mean += w * pq * lengths[i];
+            sum.grad_square += w * pq * pq * squares[i];
+        }
+    }
+    /* E |r1 - r2| = 2 / sqrt(pi), E (r1 - r2)^2 = 2; the keys' sqrt(2) */
+    return (TwoKeys){sum.entropy / total, sum.max / total, sum.grad_mean / total * 2 / sqrt(M_PI) * sqrt(2) / divisor,
+                     sum.grad_square / total * 4 / divisor / divisor};
+}
+
+static void two_keys_are_integrals(void **state) {
+    static const size_t d_k[] = {1, 2, 3, 16, 64};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(d_k); i++) {
+        TheoryFigures f[4];
+        measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
+        for (int s = 0; s < 4; s++) {
+            double c = scale_value(FOUR[s], d_k[i]), rms;
+            TwoKeys t = two_keys(d_k[i], c);
+            TheoryExact e = theory_exact(d_k[i], 2, c, 1);
+            rms = sqrt(t.grad_square);
+            assert_within(f[s].entropy, t.entropy, "entropy, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].max_weight, t.max, "largest weight, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].grad_mean, t.grad_mean, "gradient, d_k %zu / %g", d_k[i], c);
+            assert_within(f[s].grad_rms, rms, "its root mean square, d_k %zu / %g", d_k[i], c);
+            assert_close(e.entropy, t.entropy, 2e-4 * t.entropy, "exact entropy, d_k %zu / %g", d_k[i], c);
+            assert_close(e.max_weight, t.max, 2e-4 * t.max, "exact largest weight, d_k %zu / %g", d_k[i], c);
+            assert_close(e.grad_rms, rms, 2e-4 * rms, "exact gradient, d_k %zu / %g", d_k[i], c);
+        }
+    }
+}
+
+/* The same law drawn otherwise: only |q|, the keys' parts along q, and one vector across; plain sums. */
+static void draw_otherwise(size_t d_k, size_t n, double divisor, size_t samples, TheoryFigures *f) {
+    enum { KEYS_MAX = 64 };
+    Rng rng = rng_make(99, RNG_SAMPLE, (uint32_t)d_k);
+    double *x = calloc(7 * samples, sizeof *x), a[2 * KEYS_MAX], z[KEYS_MAX + 1];
+    uint64_t next = 0;
+    assert_true(n <= KEYS_MAX && x);
+    for (size_t i = 0; i < samples; i++) {
+        double q = 0, across = 0, total = 0, mean = 0, along = 0, square = 0, top = 0;
+        for (size_t k = 0; k < d_k; k++) q += pow(rng_normal(&rng, next++), 2);
+        for (size_t k = 1; k < d_k; k++) across += pow(rng_normal(&rng, next++), 2);
+        for (size_t j = 0; j < 2 * n; j++) a[j] = rng_normal(&rng, next++); /* along q; r */
+        for (size_t j = 0; j < n; j++) total += z[j] = exp(sqrt(q) / divisor * a[j]);
+        for (size_t j = 0; j < n; j++) mean += z[j] / total * a[n + j];
+        for (size_t j = 0; j < n; j++) {
+            double p = z[j] / total, w = p * (a[n + j] - mean), s = sqrt(q) / divisor * a[j];
+            along += w * a[j];
+            square += w * w;
+            top = fmax(top, p);
+            x[i] += s / (double)n;
+            x[samples + i] += s * s / (double)n;
+            x[2 * samples + i] -= p > 0 ? p * log(p) : 0;
+        }
+        x[3 * samples + i] = top;
+        x[5 * samples + i] = (along * along + square * across) / divisor / divisor;
+        x[4 * samples + i] = x[6 * samples + i] = sqrt(x[5 * samples + i]);
+    }
+    Estimate grad_square = estimate_mean(x + 5 * samples, samples);
+    *f = (TheoryFigures){.score_mean = estimate_mean(x, samples),
+                         .score_var = estimate_mean(x + samples, samples),
+                         .entropy = estimate_mean(x + 2 * samples, samples),
+                         .max_weight = estimate_mean(x + 3 * samples, samples),
+                         .grad_mean = estimate_mean(x + 4 * samples, samples),
+                         .grad_median = estimate_median(x + 6 * samples, samples)};
+    f->grad_rms = (Estimate){sqrt(grad_square.value), grad_square.error / 2 / sqrt(grad_square.value)};
+    free(x);
+}
+
+static void any_number_of_keys(void **state) {
+    static const size_t d_k[] = {1, 16, 100}, keys[] = {3, 10, 64};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(d_k); i++)
+        for (size_t j = 0; j < COUNT_OF(keys); j++) {
+            TheoryFigures f[4], other;
+            measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
+            for (int s = 0; s < 4; s++) {
+                double c = scale_value(FOUR[s], d_k[i]);
+                TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
+                const double exact[FIGURES] = {0, e.score_var, e.entropy, e.max_weight, NAN, e.grad_rms, NAN};
+                draw_otherwise(d_k[i], keys[j], c, 2000, &other);
+                for (int k = 0; k < FIGURES; k++) {
+                    Estimate one = figure(&f[s], k), two = figure(&other, k);
+                    assert_close(one.value, two.value, 5 * hypot(one.error, two.error), "%s, d_k %zu / %g, %zu keys",
+                                 NAMES[k], d_k[i], c, keys[j]);
+                    if (!isnan(exact[k]))
+                        assert_within(one, exact[k], "%s, d_k %zu / %g, %zu keys", NAMES[k], d_k[i], c, keys[j]);
+                }
+            }
+        }
+}
+
+/* Of 400 small measurements 95 in 100 must lie within two errors of the truth: 68 in 100 within one. */
+static void errors_are_standard_errors(void **state) {
+    enum { REPEATS = 400, D = 8, KEYS = 5 };
+    TheoryExact e = theory_exact(D, KEYS, sqrt(D), 1);
+    TheoryFigures truth;
+    int one[FIGURES] = {0}, two[FIGURES] = {0};
+    (void)state;
+    measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
+    const double exact[FIGURES] = {
+        0, e.score_var, e.entropy, e.max_weight, truth.grad_mean.value, e.grad_rms, truth.grad_median.value};
+    for (uint64_t seed = 1000; seed < 1000 + REPEATS; seed++) {
+        TheoryFigures f;
+        measure(D, KEYS, 200, seed, 1, &FOUR[1], 1, &f);
+        for (int k = 0; k < FIGURES; k++) {
+            double z = fabs(figure(&f, k).value - exact[k]) / figure(&f, k).error;
+            one[k] += z < 1;
+            two[k] += z < 2;
+        }
+    }
+    for (int k = 0; k < FIGURES; k++) {
+        assert_close(one[k] / (double)REPEATS, .6827, .09, "%s within one standard error", NAMES[k]);
+        assert_close(two[k] / (double)REPEATS, .9545, .045, "%s within two standard errors", NAMES[k]);
+    }
+}
+
+static void threads_and_company_change_no_bit(void **state) {
+    TheoryFigures one[4], other[4], alone;
+    TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
+    (void)state;
+    measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    for (size_t threads = 2; threads <= 7; threads++) {
+        measure(37, 9, 333, 21, threads, FOUR, 4, other);
+        assert_memory_equal(one, other, sizeof one);
+    }
+    for (int s = 0; s < 4; s++) {
+        measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
+        assert_memory_equal(&one[s], &alone, sizeof alone);
+    }
+    measure(37, 9, 333, 22, 1, FOUR, 4, other);
+    for (int k = 0; k < FIGURES; k++)
+        assert_that(figure(&one[1], k).value != figure(&other[1], k).value, "%s of another seed", NAMES[k]);
+    assert_memory_equal(&exact, &exact_3, sizeof exact);
+}
+
+static void the_median_and_its_error(void **state) {
+    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2}, many[100];
+    (void)state;
+    assert_close(estimate_median(odd, 3).value, 3, 0, "of three");
+    assert_close(estimate_median(even, 4).value, 2.5, 0, "of four");
+    for (int i = 0; i < 100; i++) many[i] = (i * 37) % 100;
+    Estimate e = estimate_median(many, 100); /* ranks 49.5 - 5 and + 5, outwards: 44 and 55 */
+    assert_close(e.value, 49.5, 0, "of 0 to 99");
+    assert_close(e.error, 5.5, 0, "its error");
+}
+
+static void lists_of_d_k(void **state) {
+    static const char *const bad[] = {"",     ",", "1,", ",1",  "0",     "-4",
+                                      "1,,2", "a", "4x", "1 2", "65537", "9999999999999999999999"};
+    TheoryOptions o = theory_options(1);
+    Error err;
+    char many[400] = "1";
+    (void)state;
+    assert_true(theory_parse_list("1024", &o, &err));
+    assert_int_equal(o.count, 1);
+    assert_true(theory_parse_list("64,1,65536", &o, &err));
+    assert_int_equal(o.count, 3);
+    assert_true(o.d_k[0] == 64 && o.d_k[1] == 1 && o.d_k[2] == 65536);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        assert_that(!theory_parse_list(bad[i], &o, &err), "accepted: %s", bad[i]);
+        assert_int_equal(err.status, STATUS_USAGE);
+        assert_non_null(strstr(err.message, "--d-k takes"));
+    }
+    for (int i = 0; i < THEORY_LIST_MAX; i++) strcat(many, ",1");
+    assert_false(theory_parse_list(many, &o, &err));
+}
+
+static void too_much_is_refused(void **state) {
+    TheoryFigures f;
+    int signal;
+    Error err;
+    (void)state;
+    assert_false(theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f, &signal, &err));
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_non_null(strstr(err.message, "GB"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(normals_in_blocks_are_the_numbers_one_by_one),
+        TEST(softmax_rows),
+        TEST(scores_have_mean_0_and_variance_d_k_over_divisor_squared),
+        TEST(one_key_has_nothing_to_choose),
+        TEST(a_large_divisor_gives_uniform_weights),
+        TEST(a_large_spread_leaves_two_keys),
+        TEST(two_keys_are_integrals),
+        TEST(any_number_of_keys),
+        TEST(errors_are_standard_errors),
+        TEST(threads_and_company_change_no_bit),
+        TEST(the_median_and_its_error),
+        TEST(lists_of_d_k),
+        TEST(too_much_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
