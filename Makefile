@@ -62,7 +62,7 @@ DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
-RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model)
+RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
 
 .PHONY: all test lint race coverage bench fixtures fixtures-check install clean FORCE
 all: train

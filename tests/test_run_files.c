@@ -8,6 +8,11 @@
 #include "train/run_directory.h"
 #include "train/saved_run.h"
 
+#define ATTENTION_HEADER                                                                                               \
+    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"                                                \
+    "grad_q_mean,grad_q_rms,grad_q_median,grad_q_p10,grad_q_p99,"                                                      \
+    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99"
+
 static void every_file(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -89,7 +94,7 @@ static void intervals(void **state) {
         CONFIGURE("train.steps=17", cases[n].eval, cases[n].log, cases[n].attention, "log.sample_tokens=0");
         train(name, 1);
         const Table *m = read_metrics(name);
-        const Table *a = read_table(in(path), "step,layer,head,score_std,score_max,entropy,max_weight");
+        const Table *a = read_table(in(path), ATTENTION_HEADER);
         size_t evaluations = 0, expected = n == 1 ? 8 : cases[n].rows;
         for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][VAL_LOSS]) != 0;
         assert_int_equal(m->rows, expected);
@@ -104,7 +109,7 @@ static void attention_table(void **state) {
     static const double steps[] = {0, 25, 50, 60};
     CONFIGURE("model.layers=3");
     train("run", 1);
-    const Table *a = read_table(in("run/attention.csv"), "step,layer,head,score_std,score_max,entropy,max_weight");
+    const Table *a = read_table(in("run/attention.csv"), ATTENTION_HEADER);
     assert_int_equal(a->rows, COUNT_OF(steps) * 3 * 2);
     for (size_t i = 0; i < a->rows; i++) {
         const double *row = a->at[i];
@@ -112,6 +117,9 @@ static void attention_table(void **state) {
         assert_close(row[1], i / 2 % 3, 0, "layer of row %zu", i);
         assert_close(row[2], i % 2, 0, "head of row %zu", i);
         assert_true(row[3] > 0 && row[4] > row[3] && row[5] > 0 && row[5] < 1 && row[6] > 1.0 / 16 && row[6] < 1);
+        assert_true(row[7] >= 0 && row[7] < 1); /* saturated */
+        for (size_t g = 8; g < 18; g += 5)      /* mean, rms, median, p10, p99 */
+            assert_true(row[g] > 0 && row[g + 1] > row[g] && row[g + 2] > row[g + 3] && row[g + 4] > row[g + 2]);
     }
     assert_int_equal(record.looks, COUNT_OF(steps));
     assert_close(record.last.heads[5].entropy, a->at[a->rows - 1][5], 1e-5, "entropy of the last look");

@@ -10,7 +10,7 @@
 /* Sums over the visible entries and rows of one head. */
 typedef struct {
     double entries, sum, squares, maximum;
-    double rows, entropy, max_weight;
+    double rows, entropy, max_weight, saturated;
 } Tally;
 
 /* Adds one row of scores. With e_j = exp(s_j - max) and p_j = e_j / sum, H = ln(sum) - sum_j p_j (s_j - max). */
@@ -33,6 +33,7 @@ static void tally_row(Tally *tally, const real *scores, size_t visible) {
     tally->rows++;
     tally->entropy += (log(sum) - mean_log / sum) / log((double)visible);
     tally->max_weight += 1 / sum;
+    tally->saturated += 1 / sum > SATURATED;
 }
 
 static AttentionShape head_shape(const ModelShape *s, size_t T) {
@@ -56,7 +57,8 @@ static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_
     return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance),
                             .score_max = tally.maximum,
                             .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
-                            .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN};
+                            .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN,
+                            .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {

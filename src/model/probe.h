@@ -5,6 +5,8 @@
 
 #include "model/transformer.h"
 
+#define SATURATED 0.99
+
 /* One head over a batch. "Visible" are the entries with key <= query; scores are those after the multiplier, before
    softmax. Rows counted for entropy and max_weight are those with at least two visible keys. */
 typedef struct {
@@ -12,6 +14,7 @@ typedef struct {
     double score_max;  /* the largest of them */
     double entropy;    /* mean over rows of H(row) / ln(visible keys): 1 is uniform, 0 one-hot; NaN when T is 1 */
     double max_weight; /* mean over rows of the largest weight; NaN when T is 1 */
+    double saturated;  /* share of rows whose largest weight is above SATURATED; NaN when T is 1 */
 } HeadStatistics;
 
 /* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */

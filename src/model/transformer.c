@@ -69,6 +69,10 @@ static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
 
 double model_forward(Model *m, const Batch *batch) { return pass_batch(m, batch, &(Pass){0}); }
 
+double model_gradients(Model *m, const Batch *batch) {
+    return pass_batch(m, batch, &(Pass){.returns = true, .fresh = true, .loss_weight = 1});
+}
+
 double model_training_forward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step) {
     return pass_batch(m, batch, &(Pass){.training = true, .seed = seed, .micro_step = micro_step});
 }

@@ -87,6 +87,9 @@ typedef struct {
    the last slice: of the whole batch when model_slice says so. */
 double model_forward(Model *model, const Batch *batch);
 
+/* Forward without dropout, and backward: model->gradients become those of the sum of the losses, which is returned. */
+double model_gradients(Model *model, const Batch *batch);
+
 /* The forward pass of model_forward_backward alone, dropout and all; returns the sum of the losses. */
 double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 

@@ -32,7 +32,8 @@ void loop_look(Trainer *t, size_t step, Look *look) {
     Model *m = &t->model;
     const RunRecord *r = t->record;
     look->step = step;
-    model_forward(m, &(Batch){t->look_tokens, NULL, t->look_batch, m->shape.T});
+    const Batch batch = {t->look_tokens, t->look_targets, t->look_batch, m->shape.T};
+    probe_gradients(m, &batch, t->look_room, look->gradients);
     probe_statistics(m, t->look_batch, m->shape.T, look->heads);
     model_forward(m, &(Batch){t->text, NULL, 1, r->text_length});
     for (size_t layer = 0; layer < r->L; layer++)

@@ -13,10 +13,18 @@ static void *make_array(size_t count, size_t size) {
     return size_mul(count, size) == SIZE_MAX ? NULL : calloc(count ? count : 1, size);
 }
 
-static void make_look(Look *look, const ModelShape *shape) {
+static bool make_look(Look *look, const ModelShape *shape) {
     size_t heads = size_mul(shape->L, shape->H);
     look->heads = make_array(heads, sizeof *look->heads);
+    look->gradients = make_array(heads, sizeof *look->gradients);
     look->weights = make_array(heads, sizeof *look->weights * PICTURE_TEXT_MAX * PICTURE_TEXT_MAX);
+    return look->heads && look->gradients && look->weights;
+}
+
+static void free_look(Look *look) {
+    free(look->heads);
+    free(look->gradients);
+    free(look->weights);
 }
 
 bool record_make(RunRecord *r, const Config *config, const ModelShape *shape, Error *err) {
@@ -28,11 +36,9 @@ bool record_make(RunRecord *r, const Config *config, const ModelShape *shape, Er
     r->train_loss = make_array(r->train_capacity, sizeof *r->train_loss);
     r->val_step = make_array(r->val_capacity, sizeof *r->val_step);
     r->val_loss = make_array(r->val_capacity, sizeof *r->val_loss);
-    make_look(&r->first, shape);
-    make_look(&r->last, shape);
-    if (r->train_step && r->train_loss && r->val_step && r->val_loss && r->first.heads && r->first.weights &&
-        r->last.heads && r->last.weights)
-        return true;
+    bool looks = make_look(&r->first, shape);
+    looks = make_look(&r->last, shape) && looks;
+    if (r->train_step && r->train_loss && r->val_step && r->val_loss && looks) return true;
     record_free(r);
     return error_set(err, STATUS_FAILED, "no memory for the record of the run");
 }
@@ -42,10 +48,8 @@ void record_free(RunRecord *r) {
     free(r->train_loss);
     free(r->val_step);
     free(r->val_loss);
-    free(r->first.heads);
-    free(r->first.weights);
-    free(r->last.heads);
-    free(r->last.weights);
+    free_look(&r->first);
+    free_look(&r->last);
     *r = (RunRecord){0};
 }
 
@@ -75,6 +79,7 @@ void record_looked(RunRecord *r) {
     size_t heads = r->L * r->H;
     r->last.step = r->first.step;
     memcpy(r->last.heads, r->first.heads, heads * sizeof *r->first.heads);
+    memcpy(r->last.gradients, r->first.gradients, heads * sizeof *r->first.gradients);
     memcpy(r->last.weights, r->first.weights, heads * r->text_length * r->text_length * sizeof *r->first.weights);
 }
 

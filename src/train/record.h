@@ -3,6 +3,7 @@
 #ifndef SQRTDK_TRAIN_RECORD_H
 #define SQRTDK_TRAIN_RECORD_H
 
+#include "model/gradient_probe.h"
 #include "model/probe.h"
 
 enum { PICTURE_TEXT_MAX = 48 };
@@ -10,8 +11,9 @@ enum { PICTURE_TEXT_MAX = 48 };
 /* Attention at one step: of every head over the fixed batch, and its weights on the fixed text. */
 typedef struct {
     size_t step;
-    HeadStatistics *heads; /* (L, H) */
-    float *weights;        /* (L, H, text_length, text_length) */
+    HeadStatistics *heads;         /* (L, H) */
+    GradientStatistics *gradients; /* (L, H) */
+    float *weights;                /* (L, H, text_length, text_length) */
 } Look;
 
 typedef struct {

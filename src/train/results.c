@@ -12,7 +12,9 @@
 
 static const char *const HEADERS[LOG_COUNT] = {
     "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n",
-    "step,layer,head,score_std,score_max,entropy,max_weight\n",
+    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"
+    "grad_q_mean,grad_q_rms,grad_q_median,grad_q_p10,grad_q_p99,"
+    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99\n",
     "",
 };
 
@@ -85,7 +87,7 @@ bool results_enter(Results *r, const char *directory, Error *err) {
 /* Opens a log and checks that it is one and holds whole lines up to `size`. */
 static bool open_old_log(Results *r, Log log, size_t size, Error *err) {
     const char *header = HEADERS[log], *name = LOG_NAMES[log];
-    char begin[128] = "", last = '\n';
+    char begin[512] = "", last = '\n';
     if (!open_log(r, log, "r+b", err)) return false;
     FILE *file = r->logs[log];
     if (fread(begin, 1, strlen(header), file) != strlen(header) || strcmp(begin, header) != 0)
@@ -174,11 +176,19 @@ bool results_metrics(Results *r, const MetricsRow *row, RunRecord *record, Error
     return flush_log(r, LOG_METRICS, err);
 }
 
+static void write_spread(FILE *log, const Spread *s) {
+    fprintf(log, ",%.6g,%.6g,%.6g,%.6g,%.6g", s->mean, s->rms, s->median, s->p10, s->p99);
+}
+
 bool results_attention(Results *r, const RunRecord *record, const Look *look, Error *err) {
     for (size_t i = 0; i < record->L * record->H; i++) {
         const HeadStatistics *s = &look->heads[i];
-        fprintf(r->logs[LOG_ATTENTION], "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g\n", look->step, i / record->H, i % record->H,
-                s->score_std, s->score_max, s->entropy, s->max_weight);
+        FILE *log = r->logs[LOG_ATTENTION];
+        fprintf(log, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g", look->step, i / record->H, i % record->H, s->score_std,
+                s->score_max, s->entropy, s->max_weight, s->saturated);
+        write_spread(log, &look->gradients[i].query);
+        write_spread(log, &look->gradients[i].scores);
+        fputc('\n', log);
     }
     return flush_log(r, LOG_ATTENTION, err);
 }

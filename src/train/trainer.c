@@ -37,9 +37,13 @@ static bool prepare_batches(Trainer *t, Error *err) {
     size_t B = batch_size(t), T = t->model.shape.T;
     t->tokens = calloc(B * T, sizeof *t->tokens);
     t->targets = calloc(B * T, sizeof *t->targets);
-    t->look_tokens = calloc(B * T, sizeof *t->look_tokens);
-    if (!t->tokens || !t->targets || !t->look_tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
-    t->look_batch = validation_batch(&t->corpus, model_slice(&t->model.shape, B), T, t->look_tokens, t->targets);
+    size_t look = model_slice(&t->model.shape, B);
+    t->look_tokens = calloc(look * T, sizeof *t->look_tokens);
+    t->look_targets = calloc(look * T, sizeof *t->look_targets);
+    t->look_room = calloc(gradient_probe_room(&t->model.shape, look), sizeof *t->look_room);
+    if (!t->tokens || !t->targets || !t->look_tokens || !t->look_targets || !t->look_room)
+        return error_set(err, STATUS_FAILED, "no memory for the batches");
+    t->look_batch = validation_batch(&t->corpus, look, T, t->look_tokens, t->look_targets);
     return true;
 }
 
@@ -135,6 +139,8 @@ static void trainer_free(Trainer *t) {
     free(t->tokens);
     free(t->targets);
     free(t->look_tokens);
+    free(t->look_targets);
+    free(t->look_room);
     sampler_free(&t->sampler);
     optimizer_free(&t->optimizer);
     model_free(&t->model);

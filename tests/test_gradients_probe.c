@@ -1,0 +1,126 @@
+/* The lengths of gradients that attention.csv has: against sums written out from what the backward pass shows, over
+   every row, whatever the number of threads; without dropout; of the sum of the losses. */
+#include "model_case.h"
+
+#include "model/gradient_probe.h"
+
+enum { HEADS = 4, ROWS = 3 * 7 };
+
+typedef struct {
+    const ModelShape *shape;
+    real *att[2], *qkv[2]; /* by layer: dL/d(attention's output), dL/d(q, k, v) */
+} Shown;
+
+static void keep(void *context, const TapView *v) {
+    const Shown *s = context;
+    if (!v->backward || (v->place != PLACE_ATT && v->place != PLACE_QKV)) return;
+    real *to = (v->place == PLACE_ATT ? s->att : s->qkv)[v->layer];
+    memcpy(to + v->first * v->width, v->values, v->rows * v->width * sizeof(real));
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_spread(const Spread *got, double *lengths, size_t n, const char *name, size_t head) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) sum += lengths[i], squares += lengths[i] * lengths[i];
+    qsort(lengths, n, sizeof *lengths, by_size);
+    assert_int_equal(n, 18); /* so the median lies between two, the others where NumPy puts them */
+    const double expected[] = {sum / 18, sqrt(squares / 18), (lengths[8] + lengths[9]) / 2,
+                               .3 * lengths[1] + .7 * lengths[2], .17 * lengths[16] + .83 * lengths[17]};
+    const double values[] = {got->mean, got->rms, got->median, got->p10, got->p99};
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(values[i] > 0);
+        assert_close(values[i], expected[i], 1e-12 * lengths[17], "%s of head %zu, figure %zu", name, head, i);
+    }
+}
+
+static void lengths(void **state) {
+    (void)state;
+    for (size_t threads = 1; threads <= 5; threads += 2) { /* five: sequences are cut */
+        Setup u;
+        const Case c = {
+            .name = "lengths", .threads = threads, .dropout = .4, .divisor = {.mode = SCALE_NUMBER, .number = 3}};
+        setup(&u, &c, true);
+        const ModelShape *s = &u.model.shape;
+        const size_t T = s->T, HD = s->H * s->D;
+        GradientStatistics got[HEADS];
+        probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(s, u.batch.B)), got);
+
+        Shown shown = {.shape = s};
+        for (size_t layer = 0; layer < 2; layer++)
+            shown.att[layer] = filled_reals(ROWS * HD, NAN), shown.qkv[layer] = filled_reals(ROWS * 3 * HD, NAN);
+        const Tap tap = {keep, &shown};
+        u.model.tap = &tap;
+        model_gradients(&u.model, &u.batch);
+        u.model.tap = NULL;
+
+        for (size_t i = 0; i < HEADS; i++) {
+            const size_t layer = i / 2, head = i % 2;
+            double query[ROWS], scores[ROWS];
+            size_t n = 0;
+            for (size_t row = 0; row < ROWS; row++) {
+                const size_t t = row % T, start = row - t;
+                const real *q = u.model.blocks[layer].qkv + row * 3 * HD + head * s->D;
+                const real *dout = shown.att[layer] + row * HD + head * s->D;
+                double e[7], dp[7], sum = 0, mean = 0, squares = 0;
+                if (t == 0) continue;
+                for (size_t j = 0; j <= t; j++) {
+                    const real *k = u.model.blocks[layer].qkv + (start + j) * 3 * HD + HD + head * s->D;
+                    e[j] = exp(dot(q, k, s->D) / 3);
+                    dp[j] = dot(dout, k + HD, s->D);
+                    sum += e[j];
+                }
+                for (size_t j = 0; j <= t; j++) mean += e[j] / sum * dp[j];
+                for (size_t j = 0; j <= t; j++) squares += pow(e[j] / sum * (dp[j] - mean), 2);
+                const real *dq = shown.qkv[layer] + row * 3 * HD + head * s->D;
+                query[n] = sqrt(dot(dq, dq, s->D));
+                scores[n++] = sqrt(squares);
+            }
+            check_spread(&got[i].query, query, n, "dq", i);
+            check_spread(&got[i].scores, scores, n, "ds", i);
+        }
+        teardown(&u);
+    }
+}
+
+/* The gradients are those of the sum of the losses, and dropout is off. */
+static void of_the_sum(void **state) {
+    (void)state;
+    Setup u;
+    const Case with = {.name = "with dropout", .dropout = .4}, without = {.name = "without"};
+    setup(&u, &without, true);
+    const size_t flat = u.model.tensors.flat;
+    const double sum = backward(&u, ROWS, true);
+    real *expected = copied_reals(u.model.gradients, flat);
+    memset(u.model.gradients, 0xff, flat * sizeof(real));
+    assert_close(model_gradients(&u.model, &u.batch), sum, 1e-12, "loss");
+    assert_all_close(u.model.gradients, expected, flat, 1e-12, "gradients");
+    Setup v;
+    setup(&v, &with, true);
+    assert_close(model_gradients(&v.model, &v.batch), sum, 1e-12, "loss of the model with dropout");
+    model_free(&v.model);
+    free(v.ids);
+    teardown(&u);
+}
+
+static void one_position(void **state) {
+    (void)state;
+    Setup u;
+    const Case c = {.name = "one position", .T = 1};
+    GradientStatistics got[HEADS];
+    setup(&u, &c, true);
+    probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(&u.model.shape, u.batch.B)), got);
+    for (size_t i = 0; i < HEADS; i++) assert_true(isnan(got[i].query.mean) && isnan(got[i].scores.p99));
+    teardown(&u);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    with_sleeping_threads(argv);
+    matmul_setup();
+    const struct CMUnitTest tests[] = {TEST(lengths), TEST(of_the_sum), TEST(one_position)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
