@@ -126,7 +126,29 @@ static bool run_training(const Arguments *a, const char *command_line, int *sign
     return ok;
 }
 
+static SweepOptions sweep_options(const Arguments *a, const char *command_line, Progress *progress) {
+    return (SweepOptions){.threads = (size_t)a->threads,
+                          .out = a->out,
+                          .force = a->force,
+                          .command_line = command_line,
+                          .program = "/proc/self/exe",
+                          .progress = progress};
+}
+
+static bool run_sweep_resumption(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    Progress progress = progress_make(stderr, a->quiet);
+    const SweepOptions options = sweep_options(a, command_line, &progress);
+    bool finished;
+    if (a->override_count)
+        return error_set(err, STATUS_USAGE, "%s is a sweep, which goes on with the config it has: --set %s changes it",
+                         a->target, a->overrides[0]);
+    if (!sweep_resume(a->target, &options, stdout, signal, &finished, err)) return false;
+    if (finished) printf("%s has finished: %s/summary.md tells\n", a->target, a->target);
+    return true;
+}
+
 static bool run_resumption(const Arguments *a, const char *command_line, int *signal, Error *err) {
+    if (sweep_is(a->target)) return run_sweep_resumption(a, command_line, signal, err);
     Progress progress = progress_make(stderr, a->quiet);
     TrainOptions options = train_options(a, command_line, &progress);
     RunRecord record;
@@ -146,7 +168,7 @@ static bool run_resumption(const Arguments *a, const char *command_line, int *si
 static bool run_sweep(const Arguments *a, const char *command_line, int *signal, Error *err) {
     static Config config;
     Progress progress = progress_make(stderr, a->quiet);
-    const TrainOptions options = train_options(a, command_line, &progress);
+    const SweepOptions options = sweep_options(a, command_line, &progress);
     return config_load(&config, a->target, a->overrides, a->override_count, err) &&
            (a->dry_run ? sweep_dry_run(&config, &options, stdout, err)
                        : sweep_run(&config, &options, stdout, signal, err));
@@ -279,9 +301,11 @@ static void print_options(const Verb *verb) {
 static void print_verb_help(const Verb *verb) {
     static const char *const what[VERB_COUNT] = {
         "Trains a model and draws what it learned.",
-        "Goes on where a run stopped, to the same bits as if it had not. The only key\n"
-        "--set may change is train.steps; threads are the run's own unless given.",
-        "Trains every combination of a config's [sweep] section and draws them together.",
+        "Goes on where a run or a sweep stopped, to the same bits as if it had not. Only\n"
+        "a run's train.steps can be set; threads are the run's own unless given.",
+        "Trains every combination of a config's [sweep] section, side by side on the\n"
+        "processors, and draws them together. Started again after it was stopped, it\n"
+        "goes on. --threads is for all runs together; each gets its share.",
         "Prints the loss of a trained model over the whole validation split.",
         "Writes text with a trained model.",
         "Measures how fast a config trains, and what share that is of the machine's peak.",

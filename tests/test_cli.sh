@@ -258,12 +258,59 @@ check "arms that diverged" 2 "$(grep -c ',diverged,' diverging/summary.csv)"
 # --- a sweep
 ends 0 "$train" sweep sweep.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
-check_files runs/sweep/loss.png runs/sweep/attention_compare.png runs/sweep/scale_divisor=none/run.json \
-    runs/sweep/scale_divisor=sqrt_dk/run.json
+check_files runs/sweep/loss.png runs/sweep/attention_compare.png runs/sweep/entropy.png runs/sweep/score_std.png \
+    runs/sweep/summary.md runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
+check "the result in runs/sweep/run.json" finished "$(result_of runs/sweep | tail -n 1)"
 check "arms in summary.csv" "arm scale_divisor=none scale_divisor=sqrt_dk " \
     "$(cut -d, -f1 runs/sweep/summary.csv | tr '\n' ' ')"
 check "the arm sqrt_dk, and the same run by itself" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
     "$(cut -d, -f1,2,4-6 runs/sweep/scale_divisor=sqrt_dk/metrics.csv)"
+cp -R runs/sweep kept
+ends 0 "$train" sweep sweep.ini --threads 3
+check "lines about arms of: $name" 2 "$(grep -c '^\[[12]/2\] scale_divisor=.*: val [0-9.]* at step 20, ' "$said/err")"
+check_match "stderr of: $name" 'runs/sweep-2: 2 runs, 2 at a time with 1 thread each' "$(cat "$said/err")"
+check "the first sweep, after a second of that name" "" "$(diff -r kept runs/sweep)"
+check "the threads of an arm" 1 "$(sed -n 's/.*"threads": \(.*\),/\1/p' runs/sweep-2/scale_divisor=none/run.json)"
+check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" "$(sed 's/,[^,]*$//' runs/sweep-2/summary.csv)"
+listing >"$said/before"
+ends 0 "$train" resume kept
+check "changed by: $name" "" "$(listing | diff "$said/before" -)"
+check_match "stdout of: $name" 'kept has finished' "$(cat "$said/out")"
+refuses 2 'kept is a sweep' "$train" resume kept --set train.steps=30
+refuses 2 'kept exists' "$train" sweep sweep.ini --out kept
+ends 0 "$train" sweep sweep.ini --set model.d_k=4 --set sweep.attention.scale_divisor=2sqrt_dk,dk --dry-run
+check_match "stdout of: $name" '^; 1 runs?, 1 at a time' "$(cat "$said/out")"
+check_match "stdout of: $name" '^; scale_divisor=dk is the same as scale_divisor=2sqrt_dk$' "$(cat "$said/out")"
+
+# --- a sweep that is stopped, or killed, and goes on: the same tables and pictures as of one that was not
+set -- --set train.steps=500 --set sweep.train.seed=1,2 --threads 2
+ends 0 "$train" sweep sweep.ini --out swept --quiet "$@"
+for signal in INT:130 TERM:143 KILL:137; do
+    out=swept-${signal%:*}
+    "$train" sweep sweep.ini --out "$out" --quiet "$@" >"$said/out" 2>&1 &
+    running=$!
+    for _ in $(seq 400); do
+        [ "$(grep -c , "$out/scale_divisor=sqrt_dk+seed=1/metrics.csv" 2>/dev/null)" -gt 3 ] 2>/dev/null && break
+        sleep 0.05
+    done
+    kill -"${signal%:*}" "$running"
+    wait "$running" 2>/dev/null
+    check "exit status of a sweep stopped by SIG${signal%:*}" "${signal#*:}" $?
+    running=
+    if [ "${signal%:*}" = KILL ]; then
+        ends 0 "$train" resume "$out"
+    else
+        check_match "its last words" "^[1-4] of 4 runs did not finish; to go on: ./train resume $out" "$(cat "$said/out")"
+        check "its result" interrupted "$(result_of "$out" | tail -n 1)"
+        check_files "$out/summary.csv" "$out/loss.png"
+        ends 0 "$train" sweep sweep.ini --out "$out" "$@"
+    fi
+    check_match "stderr of: $name" "^going on with sweep in $out" "$(cat "$said/err")"
+    check "$out/summary.csv" "$(sed 's/,[^,]*$//' swept/summary.csv)" "$(sed 's/,[^,]*$//' "$out/summary.csv")"
+    for file in summary.md config.ini loss.png entropy.png score_std.png attention_compare.png; do
+        check "$out/$file" "$(cksum <swept/$file)" "$(cksum <"$out/$file")"
+    done
+done
 
 # --- gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt

@@ -3,6 +3,7 @@
 #include "images.h"
 
 #include "show/chart.h"
+#include "show/chart_axis.h"
 #include "show/heatmap.h"
 
 static double linear(unsigned char value) {
@@ -41,7 +42,8 @@ static void chart_shows_its_series(void **state) {
         x[i] = 10 * i;
         for (int k = 0; k < 3; k++) y[k][i] = i % 50 == 49 ? NAN : (double)(k + 1) * exp(-i / 20.0);
     }
-    for (size_t k = 0; k < 3; k++) series[k] = (Series){"a label", x, y[k], 101, chart_color(k), 2, k == 1, k == 2};
+    for (size_t k = 0; k < 3; k++)
+        series[k] = (Series){"a label", x, y[k], 101, chart_color(k), 2, k == 1, k == 2, NULL, NULL};
     Chart chart = {"√d_k", "a subtitle", "step", "loss", series, 3, 0, 0};
     assert_true(chart_save(&chart, picture, &err));
     Image image = image_read();
@@ -63,6 +65,56 @@ static void chart_shows_its_series(void **state) {
     }
     assert_true(with > 60);
     assert_int_equal(without, 0);
+}
+
+/* The band is where its ends are, pale, and under the curve. */
+static void bands(void **state) {
+    (void)state;
+    const double x[] = {0, 100}, y[] = {0, 0}, low[] = {-1, -1}, high[] = {2, 2}, top[] = {5, 5};
+    const Series series[] = {
+        {.x = x, .y = y, .count = 2, .color = {200, 0, 0}, .thickness = 3, .low = low, .high = high},
+        {.x = x, .y = top, .count = 2, .color = {0, 0, 200}, .thickness = 3},
+    };
+    const Chart chart = {.title = "bands", .series = series, .count = 2};
+    int band[2] = {0, 0}, line[2] = {0, 0}; /* first and last row */
+    assert_true(chart_save(&chart, picture, &err));
+    Image image = image_read();
+    for (int row = 0; row < image.height; row++) {
+        Color c = pixel(&image, 533, row); /* beside the lines of the grid */
+        bool red = c.r > c.g + 20 && c.r > c.b + 20, full = red && c.g < 40;
+        if (red && !band[0]) band[0] = row;
+        if (red) band[1] = row;
+        if (full && !line[0]) line[0] = row;
+        if (full) line[1] = row;
+    }
+    stbi_image_free(image.rgb);
+    int above = line[0] - band[0], below = band[1] - line[1];
+    assert_in_range(line[1] - line[0], 1, 3);
+    assert_true(below > 50 && abs(above - 2 * below) <= 6);
+}
+
+static void check_ticks(Axis axis, const char *const *expected, int count) {
+    char text[TICK_TEXT];
+    assert_int_equal(axis_tick_count(&axis), count);
+    for (int i = 0; i < count; i++) {
+        axis_tick_text(&axis, i, text);
+        assert_string_equal(text, expected[i]);
+        assert_in_range(axis_place(&axis, axis_tick(&axis, i)) * 1e6, 0, 1000000);
+    }
+}
+
+static void logarithmic_ticks(void **state) {
+    (void)state;
+    check_ticks(axis_make_logarithmic(log10(.05), log10(20), .01, 10, 7),
+                (const char *[]){"0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"}, 9);
+    check_ticks(axis_make_logarithmic(log10(3), log10(4), .01, 10, 7), (const char *[]){"1", "10"}, 2);
+    check_ticks(axis_make_logarithmic(-4, 2, 0, 10, 7),
+                (const char *[]){"0.0001", "0.001", "0.01", "0.1", "1", "10", "100"}, 7);
+    check_ticks(axis_make_logarithmic(0, 4, .01, 2, 9), (const char *[]){"1", "2", "4", "8", "16"}, 5);
+    Axis axis = axis_make_logarithmic(-99, 99, .05, 10, 7);
+    assert_in_range(axis_tick_count(&axis), 4, 12);
+    axis = axis_make_logarithmic(.5, .5, .05, 10, 7);
+    assert_true(axis.low < .5 && axis.high > .5 && axis_tick_count(&axis) > 1);
 }
 
 /* Whatever the points, a picture of the right size that keeps its border. */
@@ -89,7 +141,9 @@ static void odd_data_still_make_a_chart(void **state) {
                                          chart_color(k),
                                          2,
                                          k == 1,
-                                         k == 2};
+                                         k == 2,
+                                         k % 2 ? values[(i + 1) % COUNT_OF(values)] : NULL,
+                                         k % 2 ? values[(i + k) % COUNT_OF(values)] : NULL};
                 Chart chart = {
                     i % 2 ? long_text : NULL, i % 3 ? "\xff\n" : NULL, NULL,          i % 2 ? long_text : NULL, series,
                     count == 2 ? 30 : 3,      i % 5 ? 0 : 2,           i % 7 ? 0 : 10};
@@ -202,9 +256,14 @@ static void figure_takes_odd_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(colors_rise_in_lightness),    cmocka_unit_test(chart_shows_its_series),
-        cmocka_unit_test(odd_data_still_make_a_chart), cmocka_unit_test(figure_shows_each_weight),
-        cmocka_unit_test(figure_has_readable_cells),   cmocka_unit_test(figure_takes_odd_data),
+        cmocka_unit_test(colors_rise_in_lightness),
+        cmocka_unit_test(chart_shows_its_series),
+        cmocka_unit_test(bands),
+        cmocka_unit_test(logarithmic_ticks),
+        cmocka_unit_test(odd_data_still_make_a_chart),
+        cmocka_unit_test(figure_shows_each_weight),
+        cmocka_unit_test(figure_has_readable_cells),
+        cmocka_unit_test(figure_takes_odd_data),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,240 +3,193 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
-#include "lab/combinations.h"
-#include "show/chart.h"
-#include "show/heatmap.h"
-#include "train/pictures.h"
+#include "base/memory.h"
+#include "lab/sweep_parts.h"
+#include "train/plan.h"
 #include "train/run_directory.h"
+#include "train/trainer.h"
 
-enum { ARMS_MAX = 256, ARMS_DRAWN = 8, LABEL = 160 };
-
-typedef struct {
-    Config config;
-    char name[LABEL];  /* of its directory: "scale_divisor=none" */
-    char label[LABEL]; /* for people: "1 (none)" */
-    RunRecord record;
-    bool diverged;
-} Arm;
-
-typedef struct {
-    const Config *config;
-    const TrainOptions *options;
-    char directory[2048];
-    size_t count;
-    Arm *arms;
-} Sweep;
-
-/* "scale_divisor" of "attention.scale_divisor". */
-static const char *short_name(size_t setting) {
-    const char *name = config_key_name(setting), *dot = strchr(name, '.');
-    return dot ? dot + 1 : name;
-}
-
-static bool make_arm(const Sweep *sweep, size_t i, Arm *arm, Error *err) {
-    const Config *c = sweep->config;
-    const char *values[SWEEP_AXES_MAX];
-    size_t name = 0, label = 0, title = strlen(c->name);
-    if (!combinations_config(c, i, &arm->config, values, err)) return false;
-    for (size_t a = 0; a < c->sweep_count && name < LABEL && label < LABEL; a++) {
-        char value[64];
-        const char *key = short_name(c->sweep[a].setting);
-        bool divisor = strcmp(key, "scale_divisor") == 0;
-        name += (size_t)snprintf(arm->name + name, LABEL - name, "%s%s=%s", a ? "," : "", key, values[a]);
-        if (divisor)
-            scale_title(arm->config.attention.scale_divisor, (size_t)arm->config.model.d_k, value, sizeof value);
-        else
-            snprintf(value, sizeof value, "%s %s", key, values[a]);
-        /* Pictures name the divisor anyway. */
-        if (!divisor && title < sizeof arm->config.name)
-            title += (size_t)snprintf(arm->config.name + title, sizeof arm->config.name - title, ", %s", value);
-        label +=
-            (size_t)snprintf(arm->label + label, LABEL - label, "%s%s%s", a ? ", " : "", divisor ? "÷ " : "", value);
-    }
-    if (name >= LABEL) return error_set(err, STATUS_USAGE, "[sweep] has too many keys for one directory name");
+static bool make(Sweep *s, const Config *config, const SweepOptions *options, Error *err) {
+    *s = (Sweep){.options = options, .lock = -1};
+    if (!arms_make(&s->arms, config, err)) return false;
+    s->runs = calloc(s->arms.count, sizeof *s->runs);
+    if (!s->runs) return error_set(err, STATUS_FAILED, "no memory for %zu runs", s->arms.count);
+    for (size_t i = 0; i < s->arms.count; i++) s->runs[i].train_loss = s->runs[i].val_loss = NAN;
+    s->threads = options->threads / arms_runs(&s->arms);
+    if (s->threads == 0) s->threads = 1;
     return true;
 }
 
-/* Each arm is checked: nothing is written before all are known to be good. */
-static bool make_arms(Sweep *sweep, Error *err) {
-    if (sweep->config->sweep_count == 0)
-        return error_set(
-            err, STATUS_USAGE,
-            "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
-    if (!combinations_count(sweep->config, ARMS_MAX, &sweep->count, err)) return false;
-    sweep->arms = calloc(sweep->count, sizeof *sweep->arms);
-    if (!sweep->arms) return error_set(err, STATUS_FAILED, "no memory for %zu runs", sweep->count);
-    for (size_t i = 0; i < sweep->count; i++)
-        if (!make_arm(sweep, i, &sweep->arms[i], err) || !train_check(&sweep->arms[i].config, sweep->options, err))
+static void release(Sweep *s) {
+    for (size_t i = 0; s->runs && i < s->arms.count; i++) arm_results_free(&s->runs[i].results);
+    free(s->runs);
+    arms_free(&s->arms);
+    js_free(s->description);
+    if (s->lock >= 0) close(s->lock);
+}
+
+/* All that training could be refused for, before anything is written; and how many arms fit beside each other. */
+static bool check(Sweep *s, Error *err) {
+    const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
+    size_t most = 0; /* bytes an arm takes */
+    for (size_t i = 0; i < s->arms.count; i++) {
+        const Config *c = &s->arms.arms[i].config;
+        Corpus corpus;
+        Plan plan;
+        if (s->arms.arms[i].same_as != i) continue;
+        if (!train_check(c, &options, err) ||
+            !corpus_load(&corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err))
             return false;
+        bool ok = plan_make(&plan, c, corpus.vocabulary.count, s->threads, err);
+        corpus_free(&corpus);
+        if (!ok) return false;
+        size_t bytes = size_add(size_add(plan.weight_bytes, plan.optimizer_bytes), plan.activation_bytes);
+        if (bytes > most) most = bytes;
+    }
+    size_t runs = arms_runs(&s->arms), room = most ? memory_of_machine() / most : runs;
+    s->slots = s->options->threads / s->threads;
+    if (s->slots > runs) s->slots = runs;
+    if (s->slots > room) s->slots = room;
+    if (s->slots == 0) s->slots = 1;
     return true;
 }
 
-static bool run_arm(const Sweep *sweep, size_t i, Error *err) {
-    Arm *arm = &sweep->arms[i];
-    char path[4096];
-    TrainOptions options = *sweep->options;
-    if (!path_join(path, sizeof path, sweep->directory, arm->name, err)) return false;
-    options.out = path;
-    options.force = false;
-    progress_message(options.progress, "\n[%zu/%zu] %s", i + 1, sweep->count, arm->label);
-    if (train_run(&arm->config, &options, &arm->record, err)) return true;
-    arm->diverged = err->status == STATUS_DIVERGED;
-    if (arm->diverged) progress_message(options.progress, "%s: %s", arm->label, err->message);
-    return arm->diverged;
+static void announce(const Sweep *s) {
+    size_t runs = arms_runs(&s->arms), ended = 0;
+    Progress *progress = s->options->progress;
+    for (size_t i = 0; i < s->arms.count; i++) {
+        const Arm *arm = &s->arms.arms[i];
+        ended += arm->same_as == i && s->runs[i].state != ARM_WAITING;
+        if (arm->same_as != i)
+            progress_message(progress, "%s is the same as %s, which is run once", arm->name,
+                             s->arms.arms[arm->same_as].name);
+    }
+    progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
+                     s->going_on ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
+                     runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
+    if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
 }
 
-static bool draw_losses(const Sweep *sweep, Error *err) {
-    char path[4096], title[512];
-    Series *series = calloc(2 * sweep->count + 1, sizeof *series);
-    if (!series) return error_set(err, STATUS_FAILED, "no memory for a chart");
-    for (size_t i = 0; i < sweep->count; i++) {
-        const RunRecord *r = &sweep->arms[i].record;
-        Color color = chart_color(i);
-        Color pale = {(unsigned char)(170 + color.r / 3), (unsigned char)(170 + color.g / 3),
-                      (unsigned char)(170 + color.b / 3)};
-        series[i] =
-            (Series){.x = r->train_step, .y = r->train_loss, .count = r->train_count, .color = pale, .thickness = 1};
-        series[sweep->count + i] = (Series){.label = sweep->arms[i].label,
-                                            .x = r->val_step,
-                                            .y = r->val_loss,
-                                            .count = r->val_count,
-                                            .color = color,
-                                            .thickness = 2.5,
-                                            .markers = true};
+/* What the arms left on disk. A finished one whose files cannot be read has failed after all. */
+static void read_back(Sweep *s) {
+    for (size_t i = 0; i < s->arms.count; i++) {
+        ArmRun *run = &s->runs[i];
+        char directory[4096];
+        Error err;
+        if (s->arms.arms[i].same_as != i) continue;
+        if (sweep_arm_path(s, i, directory, &err) && arm_results_read(&run->results, directory, &err)) continue;
+        arm_results_free(&run->results);
+        if (run->state == ARM_FAILED) continue;
+        run->state = ARM_FAILED;
+        snprintf(run->message, sizeof run->message, "%s", err.message);
     }
-    snprintf(title, sizeof title, "%s: validation loss", sweep->config->name);
-    const Chart chart = {.title = title,
-                         .subtitle =
-                             "pale: the training batches; same initialisation and batches in every arm of a seed",
-                         .x_label = "step",
-                         .y_label = "loss (nats a character)",
-                         .series = series,
-                         .count = 2 * sweep->count};
-    bool ok = path_join(path, sizeof path, sweep->directory, "loss.png", err) && chart_save(&chart, path, err);
-    free(series);
-    return ok;
 }
 
-/* Arms as columns; heads of the first layer as rows, at the first look and, below, at the last. */
-static bool draw_attention(const Sweep *sweep, Error *err) {
-    const RunRecord *first = &sweep->arms[0].record;
-    if (first->H == 0 || first->looks == 0) return true;
-    size_t columns = sweep->count < ARMS_DRAWN ? sweep->count : ARMS_DRAWN, heads = first->H < 4 ? first->H : 4;
-    size_t rows = 2 * heads;
-    const float *panels[2 * 4 * ARMS_DRAWN] = {0};
-    const char *panel_labels[2 * 4 * ARMS_DRAWN] = {0}, *row_labels[2 * 4], *column_labels[ARMS_DRAWN];
-    char texts[2 * 4 * ARMS_DRAWN][LABEL], row_texts[2 * 4][64], path[4096], title[512];
-    for (size_t column = 0; column < columns; column++) {
-        const Arm *arm = &sweep->arms[column];
-        const RunRecord *r = &arm->record;
-        column_labels[column] = arm->label;
-        /* A swept number of heads or another text has no place in a common grid. */
-        bool fits = r->looks > 0 && r->H >= heads && r->text_length == first->text_length;
-        for (size_t row = 0; fits && row < rows; row++) {
-            const Look *look = row < heads ? &r->first : &r->last;
-            size_t at = row * columns + column;
-            if (row >= heads && arm->diverged) continue;
-            panels[at] = look_weights(r, look, 0, row % heads);
-            snprintf(texts[at], LABEL, "entropy %.2f, score std %.2f", look->heads[row % heads].entropy,
-                     look->heads[row % heads].score_std);
-            panel_labels[at] = texts[at];
-        }
-    }
-    for (size_t row = 0; row < rows; row++) {
-        snprintf(row_texts[row], sizeof row_texts[row], "step %zu, head %zu",
-                 row < heads ? first->first.step : first->last.step, row % heads);
-        row_labels[row] = row_texts[row];
-    }
-    snprintf(title, sizeof title, "%s: attention in layer 0", sweep->config->name);
-    const AttentionFigure figure = {.title = title,
-                                    .subtitle =
-                                        "the same text before and after training; entropy: 1 is uniform, 0 one-hot",
-                                    .text = first->text,
-                                    .length = first->text_length,
-                                    .rows = rows,
-                                    .columns = columns,
-                                    .panels = panels,
-                                    .row_labels = row_labels,
-                                    .column_labels = column_labels,
-                                    .panel_labels = panel_labels};
-    return path_join(path, sizeof path, sweep->directory, "attention_compare.png", err) &&
-           attention_figure_save(&figure, path, err);
+static bool write_all(const Sweep *s, Error *err) {
+    return sweep_write_csv(s, err) && sweep_write_markdown(s, err) && sweep_draw_curves(s, err) &&
+           sweep_draw_attention(s, err);
 }
 
-static double last_of(const double *values, size_t count) { return count ? values[count - 1] : NAN; }
-
-static void write_row(const Sweep *sweep, const Arm *arm, FILE *csv, FILE *out) {
-    const RunRecord *r = &arm->record;
-    double val = last_of(r->val_loss, r->val_count), train = last_of(r->train_loss, r->train_count);
-    double before = r->looks ? record_mean_entropy(r, &r->first) : NAN,
-           after = r->looks ? record_mean_entropy(r, &r->last) : NAN;
-    fprintf(csv, "%s", arm->name);
-    for (size_t a = 0; a < sweep->config->sweep_count; a++) {
-        char value[64];
-        config_value_text(&arm->config, sweep->config->sweep[a].setting, value, sizeof value);
-        fprintf(csv, ",%s", value);
-    }
-    fprintf(csv, ",%s,%zu,%.7g,%.7g,%.7g,%zu,%.6g,%.6g,%.3f\n", arm->diverged ? "diverged" : "finished", r->steps_done,
-            train, val, isfinite(r->best_val_loss) ? r->best_val_loss : NAN, r->best_step, before, after, r->seconds);
-    /* printf pads by bytes, and a root sign has three. */
-    int wide = 26 + (int)strlen(arm->label);
-    for (const char *s = arm->label; *s; s++) wide -= (*s & 0xC0) != 0x80;
-    fprintf(out, "%-*s %9.4f %9.4f %9.4f %8.3f -> %.3f%s\n", wide, arm->label, train, val, r->best_val_loss, before,
-            after, arm->diverged ? "  diverged" : "");
+static void print_files(const Sweep *s, FILE *out) {
+    static const char *const files[] = {"summary.md",  "summary.csv",   "loss.png",
+                                        "entropy.png", "score_std.png", "attention_compare.png"};
+    fprintf(out, "\nlook at\n");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) fprintf(out, "  %s/%s\n", s->directory, files[i]);
 }
 
-static bool write_summary(const Sweep *sweep, FILE *out, Error *err) {
-    char path[4096];
-    FileWriter csv;
-    if (!path_join(path, sizeof path, sweep->directory, "summary.csv", err) || !file_writer_open(&csv, path, err))
+/* The arms that did not come to an end of their own; *first is one that failed, or else one that was stopped. */
+static size_t count_unfinished(const Sweep *s, size_t *first) {
+    size_t count = 0;
+    for (size_t i = 0; i < s->arms.count; i++) {
+        ArmState state = s->runs[i].state;
+        if (s->arms.arms[i].same_as != i || state == ARM_FINISHED || state == ARM_DIVERGED) continue;
+        if (count++ == 0 || (state == ARM_FAILED && s->runs[*first].state != ARM_FAILED)) *first = i;
+    }
+    return count;
+}
+
+/* Everything after the directory is known. */
+static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
+    size_t first = 0;
+    if (!check(s, err) || !sweep_open(s, err)) return false;
+    if (s->going_on) sweep_recall(s);
+    announce(s);
+    *signal_number = sweep_train(s);
+    read_back(s);
+    size_t unfinished = count_unfinished(s, &first);
+    const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed";
+    Error second;
+    if (!write_all(s, err)) {
+        js_set(s->description, "error", js_text(err->message));
+        sweep_save(s, "failed", &second);
         return false;
-    fprintf(csv.stream, "arm");
-    for (size_t a = 0; a < sweep->config->sweep_count; a++)
-        fprintf(csv.stream, ",%s", short_name(sweep->config->sweep[a].setting));
-    fprintf(csv.stream,
-            ",result,steps,train_loss,val_loss,best_val_loss,best_step,entropy_first,entropy_last,seconds\n");
-    fprintf(out, "\n%-26s %9s %9s %9s %8s\n", "", "train", "val", "best val", "entropy (first -> last step)");
-    for (size_t i = 0; i < sweep->count; i++) write_row(sweep, &sweep->arms[i], csv.stream, out);
-    return file_writer_commit(&csv, err);
+    }
+    if (!sweep_save(s, result, err)) return false;
+    sweep_print_table(s, out);
+    print_files(s, out);
+    if (unfinished == 0) { /* then a signal came too late to matter */
+        *signal_number = 0;
+        return true;
+    }
+    const ArmRun *stuck = &s->runs[first];
+    fprintf(out, "\n%zu of %zu runs did not finish; to go on: ./train resume %s\n", unfinished, arms_runs(&s->arms),
+            s->directory);
+    if (*signal_number) return true;
+    return error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", unfinished, arms_runs(&s->arms),
+                     s->arms.arms[first].name,
+                     stuck->state == ARM_FAILED ? stuck->message : "stopped by a signal that was not for the sweep");
 }
 
-bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err) {
-    Sweep sweep = {.config = config, .options = options};
-    const char *wanted = options->out ? options->out : config->log.out;
-    bool ok = make_arms(&sweep, err) && run_directory_make(sweep.directory, sizeof sweep.directory, wanted,
-                                                           options->out != NULL, options->force, err);
-    *signal = 0;
-    if (ok) {
-        Json *description = run_description(options->command_line, options->threads);
-        js_set(description, "arms", js_integer((int64_t)sweep.count));
-        ok = run_description_save(description, sweep.directory, err);
-        js_free(description);
-    }
-    for (size_t i = 0; ok && !*signal && i < sweep.count; i++) {
-        ok = run_arm(&sweep, i, err);
-        *signal = sweep.arms[i].record.signal;
-    }
-    if (ok && !*signal) {
-        ok = draw_losses(&sweep, err) && draw_attention(&sweep, err) && write_summary(&sweep, out, err);
-        if (ok)
-            fprintf(out, "\nlook at\n  %s/loss.png\n  %s/attention_compare.png\n  %s/summary.csv\n", sweep.directory,
-                    sweep.directory, sweep.directory);
-    }
-    for (size_t i = 0; sweep.arms && i < sweep.count; i++) record_free(&sweep.arms[i].record);
-    free(sweep.arms);
+bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
+    Sweep s;
+    *signal_number = 0;
+    bool ok = make(&s, config, options, err) && sweep_find(&s, err) && run(&s, out, signal_number, err);
+    release(&s);
     return ok;
 }
 
-bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep sweep = {.config = config, .options = options};
-    bool ok = make_arms(&sweep, err) && train_dry_run(config, options, out, err);
+/* The config that the sweep began with; the file's own name is "config". */
+static bool load_config(Config *config, const char *directory, Error *err) {
+    char path[4096];
+    Json *description = NULL;
+    bool ok = path_join(path, sizeof path, directory, "config.ini", err) && config_load(config, path, NULL, 0, err) &&
+              run_description_load(&description, directory, err);
+    const char *name = ok ? js_as_text(js_get(description, "name")) : NULL;
+    if (name) snprintf(config->name, sizeof config->name, "%s", name);
+    js_free(description);
+    return ok;
+}
+
+bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal_number, bool *finished,
+                  Error *err) {
+    Sweep s = {.lock = -1};
+    *signal_number = 0;
+    *finished = false;
+    Config *config = calloc(1, sizeof *config);
+    bool ok = (config || error_set(err, STATUS_FAILED, "no memory for a config")) &&
+              load_config(config, directory, err) && make(&s, config, options, err) &&
+              sweep_enter(&s, directory, finished, err) && (*finished || run(&s, out, signal_number, err));
+    release(&s);
+    free(config);
+    return ok;
+}
+
+bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err) {
+    Sweep s;
+    bool ok = make(&s, config, options, err) && sweep_find(&s, err) && check(&s, err);
     if (ok) {
-        fprintf(out, "\n[sweep]\n");
-        combinations_print(config, "", out);
+        const TrainOptions train = {.threads = s.threads};
+        sweep_write_config(&s.arms, out);
+        fprintf(out, "\n; %zu runs, %zu at a time with %zu thread%s each; the first of them:", arms_runs(&s.arms),
+                s.slots, s.threads, s.threads == 1 ? "" : "s");
+        ok = train_announce(&s.arms.arms[0].config, &train, out, err);
+        for (size_t i = 0; ok && i < s.arms.count; i++)
+            if (s.arms.arms[i].same_as != i)
+                fprintf(out, "; %s is the same as %s\n", s.arms.arms[i].name, s.arms.arms[s.arms.arms[i].same_as].name);
     }
-    free(sweep.arms);
+    release(&s);
     return ok;
 }

@@ -166,6 +166,26 @@ void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count
     free(mask);
 }
 
+/* Column by column; a pixel is covered by the share of its height that lies inside. */
+void canvas_band(Canvas *canvas, const double *x, const double *top, const double *bottom, size_t count, double cover,
+                 Color color) {
+    for (size_t i = 1; i < count; i++) {
+        int left, right, above, below;
+        if (!(x[i] > x[i - 1] && fabs(x[i]) < FAR && fabs(x[i - 1]) < FAR)) continue;
+        pixel_span(ceil(x[i - 1] - .5), ceil(x[i] - .5), canvas->width, &left, &right);
+        for (int column = left; column < right; column++) {
+            double share = (column + .5 - x[i - 1]) / (x[i] - x[i - 1]);
+            double from = top[i - 1] + share * (top[i] - top[i - 1]),
+                   to = bottom[i - 1] + share * (bottom[i] - bottom[i - 1]);
+            pixel_span(from, to, canvas->height, &above, &below);
+            for (int row = above; row < below; row++) {
+                double inside = fmin(to, row + 1) - fmax(from, row);
+                if (inside > 0) blend(canvas, column, row, (int)(inside * cover * 255 + .5), color);
+            }
+        }
+    }
+}
+
 /* One code point off the front; a byte that starts no valid sequence is U+FFFD by itself. */
 static int utf8_next(const char **text) {
     static const int least[] = {0, 0x80, 0x800, 0x10000}; /* shorter forms exist below: not valid */

@@ -34,6 +34,11 @@ void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, dou
 void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count, double thickness, double dash,
                   Color color);
 
+/* The area between top[i] and bottom[i] over rising x, with straight lines between the points; `cover` from 0 (none) to
+   1 (opaque), so that bands show through each other. */
+void canvas_band(Canvas *canvas, const double *x, const double *top, const double *bottom, size_t count, double cover,
+                 Color color);
+
 /* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks shows as the
    font's own missing-character box, a byte that is not UTF-8 as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);

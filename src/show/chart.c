@@ -1,23 +1,21 @@
-/* The chart is laid out first (ranges, ticks, where the legend harms nothing) and drawn from that layout. Ticks are 1,
-   2 or 5 times a power of ten. */
+/* The chart is laid out first (ranges, ticks, where the legend harms nothing) and drawn from that layout: axes, bands,
+   curves, legend. */
 #include "show/chart.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "show/chart_axis.h"
+
 enum { WIDTH = 1000, HEIGHT = 620, MARGIN = 24, TICK_LENGTH = 5, LEGEND_LINE = 30, LEGEND_PAD = 10, LABEL_LIMIT = 280 };
 
 #define TITLE_SIZE 23.0
 #define TEXT_SIZE 15.0
+#define BAND_COVER .2
 #define HUGE_VALUE 1e100 /* differences of such values still do not overflow; a float never gets there */
 
 static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 230}, frame = {120, 120, 120};
-
-typedef struct {
-    double low, high, step; /* ticks at the multiples of `step` */
-    double base;            /* above 1: they stand for base^value */
-} Axis;
 
 typedef struct {
     int left, top, right, bottom; /* right and bottom are outside */
@@ -41,78 +39,42 @@ static bool point_shown(const Series *series, size_t i) {
     return fabs(series->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE; /* false for NaN */
 }
 
-/* The nearest of 1, 2, 5, 10 by ratio: about `ticks` ticks, neither half nor twice as many. */
-static double nice_step(double range, int ticks) {
-    double raw = range / ticks, power = pow(10, floor(log10(raw))), lead = raw / power;
-    return power * (lead < 1.42 ? 1 : lead < 3.17 ? 2 : lead < 7.08 ? 5 : 10);
-}
-
-/* `margin` is a share of the range; `least` the smallest step (1 for whole numbers). A range without width, or one lost
-   in rounding, is widened so that the value stands in the middle. */
-static Axis axis_make(double low, double high, double margin, double least, int ticks) {
-    double size = fmax(fabs(low), fabs(high));
-    if (high - low <= fmax(size * 1e-9, 1e-30)) {
-        double half = size > 0 ? size * .1 : .5;
-        if (least > 0) half = fmax(half, least);
-        low -= half;
-        high += half;
-    } else {
-        double pad = (high - low) * margin;
-        low -= pad;
-        high += pad;
-    }
-    return (Axis){low, high, fmax(nice_step(high - low, ticks), least), 0};
+/* Of the band at a point whose curve is shown. */
+static bool band_shown(const Series *series, size_t i) {
+    return series->low && series->high && fabs(series->low[i]) < HUGE_VALUE && fabs(series->high[i]) < HUGE_VALUE;
 }
 
 /* Goes over all shown points; without any, both axes run from 0 to 1. */
 static void find_ranges(const Chart *chart, Layout *layout) {
-    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
     bool whole = true;
     for (size_t k = 0; k < chart->count; k++)
         for (size_t i = 0; i < chart->series[k].count; i++) {
-            if (!point_shown(&chart->series[k], i)) continue;
-            double value[2] = {chart->series[k].x[i], chart->series[k].y[i]};
-            for (int axis = 0; axis < 2; axis++) {
-                low[axis] = fmin(low[axis], value[axis]);
-                high[axis] = fmax(high[axis], value[axis]);
-            }
-            whole = whole && value[0] == floor(value[0]);
+            const Series *s = &chart->series[k];
+            if (!point_shown(s, i)) continue;
+            bool band = band_shown(s, i);
+            left = fmin(left, s->x[i]);
+            right = fmax(right, s->x[i]);
+            low = fmin(low, band ? fmin(s->low[i], s->y[i]) : s->y[i]);
+            high = fmax(high, band ? fmax(s->high[i], s->y[i]) : s->y[i]);
+            whole = whole && s->x[i] == floor(s->x[i]);
             layout->points++;
         }
     if (layout->points) {
-        bool decades = chart->y_base > 1; /* from one power to another, as there may be none in between */
-        layout->x = axis_make(low[0], high[0], .01, whole || chart->x_base > 1 ? 1 : 0, 9);
-        layout->y = decades ? axis_make(floor(low[1]), ceil(high[1]), 0, 1, 7) : axis_make(low[1], high[1], .05, 0, 7);
-        layout->x.base = chart->x_base;
-        layout->y.base = chart->y_base;
+        layout->x = chart->x_base > 1 ? axis_make_logarithmic(left, right, .01, chart->x_base, 9)
+                                      : axis_make(left, right, .01, whole ? 1 : 0, 9);
+        layout->y = chart->y_base > 1 ? axis_make_logarithmic(low, high, .05, chart->y_base, 7)
+                                      : axis_make(low, high, .05, 0, 7);
     } else {
-        layout->x = layout->y = (Axis){0, 1, .2, 0};
+        layout->x = layout->y = (Axis){.high = 1, .step = .2};
     }
 }
 
-static void tick_label(char out[40], double value, const Axis *axis) {
-    double step = axis->step;
-    if (fabs(value) < step / 2) value = 0; /* never "-0" */
-    if (axis->base > 1)
-        snprintf(out, 40, "%.4g", pow(axis->base, value));
-    else if (fabs(value) >= 1e10 || step < 1e-9)
-        snprintf(out, 40, "%.4g", value);
-    else
-        snprintf(out, 40, "%.*f", step < 1 ? (int)ceil(-log10(step) - 1e-6) : 0, value);
-}
-
-/* Ticks by count, not by adding: a step lost in rounding must not loop for ever. */
-static int tick_count(const Axis *axis) {
-    return (int)fmin(100, floor(axis->high / axis->step) - ceil(axis->low / axis->step) + 1);
-}
-
-static double tick_value(const Axis *axis, int index) { return (ceil(axis->low / axis->step) + index) * axis->step; }
-
 static double widest_tick(const Axis *axis) {
-    char label[40];
+    char label[TICK_TEXT];
     double widest = 0;
-    for (int i = 0; i < tick_count(axis); i++) {
-        tick_label(label, tick_value(axis, i), axis);
+    for (int i = 0; i < axis_tick_count(axis); i++) {
+        axis_tick_text(axis, i, label);
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, label));
     }
     return widest;
@@ -120,39 +82,52 @@ static double widest_tick(const Axis *axis) {
 
 /* Fewer ticks on x until their labels stand apart; known only when the plot has its width. */
 static void thin_out_x(Layout *layout) {
-    double range = layout->x.high - layout->x.low, width = layout->plot.right - layout->plot.left;
-    for (int ticks = 8; ticks > 1 && tick_count(&layout->x) * (widest_tick(&layout->x) + 14) > width; ticks--)
-        layout->x.step = fmax(layout->x.step, nice_step(range, ticks));
+    double width = layout->plot.right - layout->plot.left;
+    for (int ticks = 8; ticks > 1 && axis_tick_count(&layout->x) * (widest_tick(&layout->x) + 14) > width; ticks--)
+        axis_thin_out(&layout->x, ticks);
 }
 
 static double place_x(const Layout *layout, double value) {
     const Box *plot = &layout->plot;
-    return plot->left + (value - layout->x.low) / (layout->x.high - layout->x.low) * (plot->right - plot->left);
+    return plot->left + axis_place(&layout->x, value) * (plot->right - plot->left);
 }
 
 static double place_y(const Layout *layout, double value) {
     const Box *plot = &layout->plot;
-    return plot->bottom - (value - layout->y.low) / (layout->y.high - layout->y.low) * (plot->bottom - plot->top);
+    return plot->bottom - axis_place(&layout->y, value) * (plot->bottom - plot->top);
 }
 
-/* How much of the curves, looked at every few pixels, runs through the box. */
+/* A point of a curve with its band, in pixels; top <= y <= bottom. */
+typedef struct {
+    double x, y, top, bottom;
+} Mark;
+
+static Mark mark_at(const Layout *layout, const Series *series, size_t i) {
+    double x = place_x(layout, series->x[i]), y = place_y(layout, series->y[i]);
+    if (!band_shown(series, i)) return (Mark){x, y, y, y};
+    return (Mark){x, y, fmin(y, place_y(layout, series->high[i])), fmax(y, place_y(layout, series->low[i]))};
+}
+
+static double between(double a, double b, double share) { return a + share * (b - a); }
+
+/* How much of the curves and bands, looked at every few pixels, runs through the box. */
 static size_t curves_in_box(const Chart *chart, const Layout *layout, Box box) {
     size_t hits = 0;
     for (size_t k = 0; k < chart->count; k++) {
         const Series *series = &chart->series[k];
-        double last_x = NAN, last_y = NAN;
+        Mark last = {.x = NAN};
         for (size_t i = 0; i < series->count; i++) {
             if (!point_shown(series, i)) continue;
-            double x = place_x(layout, series->x[i]), y = place_y(layout, series->y[i]);
-            int pieces = isnan(last_x) ? 1 : (int)fmin(500, 1 + hypot(x - last_x, y - last_y) / 3);
+            Mark now = mark_at(layout, series, i);
+            if (isnan(last.x)) last = now;
+            int pieces = (int)fmin(500, 1 + hypot(now.x - last.x, now.y - last.y) / 3);
             for (int j = 1; j <= pieces; j++) {
-                double share = (double)j / pieces;
-                double at_x = pieces == 1 ? x : last_x + share * (x - last_x);
-                double at_y = pieces == 1 ? y : last_y + share * (y - last_y);
-                hits += at_x > box.left - 4 && at_x < box.right + 4 && at_y > box.top - 4 && at_y < box.bottom + 4;
+                double share = (double)j / pieces, x = between(last.x, now.x, share);
+                hits += x > box.left - 4 && x < box.right + 4 &&
+                        between(last.bottom, now.bottom, share) > box.top - 4 &&
+                        between(last.top, now.top, share) < box.bottom + 4;
             }
-            last_x = x;
-            last_y = y;
+            last = now;
         }
     }
     return hits;
@@ -195,17 +170,17 @@ static void draw_heading(Canvas *canvas, const Chart *chart, const Layout *layou
 static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) {
     const Box *plot = &layout->plot;
     int width = plot->right - plot->left, height = plot->bottom - plot->top;
-    char label[40];
-    for (int i = 0; i < tick_count(&layout->x); i++) {
-        double value = tick_value(&layout->x, i), x = floor(place_x(layout, value));
-        tick_label(label, value, &layout->x);
+    char label[TICK_TEXT];
+    for (int i = 0; i < axis_tick_count(&layout->x); i++) {
+        double x = floor(place_x(layout, axis_tick(&layout->x, i)));
+        axis_tick_text(&layout->x, i, label);
         canvas_rectangle(canvas, (int)x, plot->top, 1, height, grid);
         canvas_rectangle(canvas, (int)x, plot->bottom, 1, TICK_LENGTH, frame);
         canvas_text(canvas, x + .5, plot->bottom + 21, TEXT_SIZE, ALIGN_CENTER, ink, label);
     }
-    for (int i = 0; i < tick_count(&layout->y); i++) {
-        double value = tick_value(&layout->y, i), y = floor(place_y(layout, value));
-        tick_label(label, value, &layout->y);
+    for (int i = 0; i < axis_tick_count(&layout->y); i++) {
+        double y = floor(place_y(layout, axis_tick(&layout->y, i)));
+        axis_tick_text(&layout->y, i, label);
         canvas_rectangle(canvas, plot->left, (int)y, width, 1, grid);
         canvas_rectangle(canvas, plot->left - TICK_LENGTH, (int)y, TICK_LENGTH, 1, frame);
         canvas_text(canvas, plot->left - TICK_LENGTH - 4, y + 5, TEXT_SIZE, ALIGN_RIGHT, ink, label);
@@ -226,31 +201,48 @@ static void draw_marker(Canvas *canvas, double x, double y, const Series *series
     canvas_line(canvas, x, y, x, y, 5 + series->thickness, series->color);
 }
 
-/* `x`, `y` have room for the series' points. A point alone has no line, so it gets a marker in any case. */
-static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, double *x, double *y) {
+/* Room for the points of the longest series. */
+typedef struct {
+    double *x, *y, *top, *bottom;
+} Points;
+
+/* The shown points in pixels; returns how many. */
+static size_t collect_points(const Layout *layout, const Series *series, const Points *p) {
     size_t shown = 0;
     for (size_t i = 0; i < series->count; i++) {
         if (!point_shown(series, i)) continue;
-        x[shown] = place_x(layout, series->x[i]);
-        y[shown++] = place_y(layout, series->y[i]);
+        Mark mark = mark_at(layout, series, i);
+        p->x[shown] = mark.x;
+        p->y[shown] = mark.y;
+        p->top[shown] = mark.top;
+        p->bottom[shown++] = mark.bottom;
     }
-    canvas_curve(canvas, x, y, shown, series->thickness, dash_length(series), series->color);
-    for (size_t i = 0; i < shown && (series->markers || shown == 1); i++) draw_marker(canvas, x[i], y[i], series);
+    return shown;
 }
 
+/* A point alone has no line, so it gets a marker in any case. */
+static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, const Points *p) {
+    size_t shown = collect_points(layout, series, p);
+    canvas_curve(canvas, p->x, p->y, shown, series->thickness, dash_length(series), series->color);
+    for (size_t i = 0; i < shown && (series->markers || shown == 1); i++) draw_marker(canvas, p->x[i], p->y[i], series);
+}
+
+/* All bands lie below all curves. */
 static bool draw_all_series(Canvas *canvas, const Chart *chart, const Layout *layout, Error *err) {
     size_t most = 1;
     for (size_t k = 0; k < chart->count; k++)
         if (most < chart->series[k].count) most = chart->series[k].count;
-    double *x = calloc(most, sizeof *x), *y = calloc(most, sizeof *y);
-    bool ok = x && y;
-    if (ok)
-        for (size_t k = 0; k < chart->count; k++) draw_series(canvas, layout, &chart->series[k], x, y);
-    else
-        error_set(err, STATUS_FAILED, "no memory to draw a curve of %zu points", most);
-    free(x);
-    free(y);
-    return ok;
+    double *room = calloc(most, 4 * sizeof *room);
+    if (!room) return error_set(err, STATUS_FAILED, "no memory to draw a curve of %zu points", most);
+    const Points p = {room, room + most, room + 2 * most, room + 3 * most};
+    for (size_t k = 0; k < chart->count; k++)
+        if (chart->series[k].low) {
+            size_t shown = collect_points(layout, &chart->series[k], &p);
+            canvas_band(canvas, p.x, p.top, p.bottom, shown, BAND_COVER, chart->series[k].color);
+        }
+    for (size_t k = 0; k < chart->count; k++) draw_series(canvas, layout, &chart->series[k], &p);
+    free(room);
+    return true;
 }
 
 static void draw_legend(Canvas *canvas, const Chart *chart, const Layout *layout) {
@@ -264,6 +256,9 @@ static void draw_legend(Canvas *canvas, const Chart *chart, const Layout *layout
         const Series *series = &chart->series[k];
         if (!series->label) continue;
         double x[2] = {box->left + LEGEND_PAD, box->left + LEGEND_PAD + LEGEND_LINE}, y[2] = {middle, middle};
+        const double top[2] = {middle - size / 3, middle - size / 3},
+                     bottom[2] = {middle + size / 3, middle + size / 3};
+        if (series->low) canvas_band(canvas, x, top, bottom, 2, BAND_COVER, series->color);
         canvas_curve(canvas, x, y, 2, series->thickness, dash_length(series), series->color);
         if (series->markers) draw_marker(canvas, (x[0] + x[1]) / 2, middle, series);
         canvas_text(canvas, x[1] + LEGEND_PAD, middle + size / 3, canvas_text_fit(size, LABEL_LIMIT, series->label),

@@ -1,4 +1,4 @@
-/* Line charts: curves over steps with axes, ticks, labels, a legend and a title. */
+/* Line charts: curves over steps, with bands around them, axes, ticks, labels, a legend and a title. */
 #ifndef SQRTDK_SHOW_CHART_H
 #define SQRTDK_SHOW_CHART_H
 
@@ -13,6 +13,7 @@ typedef struct {
     Color color;
     double thickness; /* pixels */
     bool dashed, markers;
+    const double *low, *high; /* (count): a band around the curve, in its colour; NULL: none */
 } Series;
 
 typedef struct {
@@ -20,7 +21,8 @@ typedef struct {
     const char *x_label, *y_label;
     const Series *series;
     size_t count;
-    /* Above 1: x, or y, are logarithms to this base; ticks are whole powers, labelled by what they stand for. */
+    /* Above 1: x, or y, are logarithms to this base; ticks are whole powers, labelled by what they stand for, and over
+       a few decades also twice and five times the powers of ten. */
     double x_base, y_base;
 } Chart;
 

@@ -4,6 +4,7 @@
 #include "show/heatmap.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -11,6 +12,7 @@ enum {
     MAX_GRID = 64,
     WIDE = 2100, /* four panels of 48 characters at 9 pixels */
     MARGIN = 22,
+    LINE = 19,      /* from a line of a label to the next */
     AXIS_NAME = 20, /* pixels for "query" and "key" */
     SLOT = 130,     /* a panel of a short text still leaves its labels this much */
     BAR_WIDTH = 18,
@@ -39,6 +41,17 @@ typedef struct {
 
 static int at_least(int value, int least) { return value > least ? value : least; }
 
+/* Lines of the longest column label. */
+static int label_lines(const AttentionFigure *figure) {
+    int most = 0;
+    for (size_t column = 0; figure->column_labels && column < figure->columns; column++) {
+        int lines = 1;
+        for (const char *c = figure->column_labels[column]; c && *c; c++) lines += *c == '\n';
+        most = at_least(most, lines);
+    }
+    return most;
+}
+
 static Layout layout_with(const AttentionFigure *figure, int cell) {
     int rows = (int)figure->rows, columns = (int)figure->columns;
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .lanes = cell < 9 ? 2 : 1};
@@ -47,7 +60,8 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
     l.size = outer ? 11 : cell + 1;
     l.axis = l.lanes * l.size + 4;
     l.left = MARGIN + (figure->row_labels ? 24 : 0) + AXIS_NAME + l.axis;
-    l.top = MARGIN + 34 + (figure->subtitle ? 24 : 0) + (figure->column_labels ? 24 : 0) + label;
+    l.top = MARGIN + 34 + (figure->subtitle ? 24 : 0) +
+            (figure->column_labels ? 24 + (label_lines(figure) - 1) * LINE : 0) + label;
     l.across = slot + (outer ? 16 : l.axis + 14);
     l.down = l.side + label + (outer ? 14 : l.axis + 12);
     int right = l.left + (columns - 1) * l.across + slot, bottom = l.top + (rows - 1) * l.down + l.side;
@@ -155,13 +169,27 @@ static void draw_heading(Canvas *canvas, const AttentionFigure *figure, const La
                     figure->subtitle);
 }
 
+/* The last line stands right above the panel. */
+static void draw_column_label(Canvas *canvas, const AttentionFigure *figure, const Layout *l, int column, int slot,
+                              const char *label) {
+    char line[256];
+    int below = 0;
+    for (const char *c = label; *c; c++) below += *c == '\n';
+    for (; below >= 0; below--) {
+        int length = (int)strcspn(label, "\n");
+        snprintf(line, sizeof line, "%.*s", length, label);
+        canvas_text(canvas, l->left + column * l->across + l->side / 2.0,
+                    l->top - (figure->panel_labels ? 29 : 9) - below * LINE,
+                    canvas_text_fit(LABEL_SIZE + 1, slot, line), ALIGN_CENTER, ink, line);
+        label += length + (label[length] == '\n');
+    }
+}
+
 static void draw_grid_labels(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
     int slot = at_least(l->side, SLOT), rows = (int)figure->rows, columns = (int)figure->columns;
     for (int column = 0; figure->column_labels && column < columns; column++) {
         const char *label = figure->column_labels[column];
-        if (!label) continue;
-        canvas_text(canvas, l->left + column * l->across + l->side / 2.0, l->top - (figure->panel_labels ? 29 : 9),
-                    canvas_text_fit(LABEL_SIZE + 1, slot, label), ALIGN_CENTER, ink, label);
+        if (label) draw_column_label(canvas, figure, l, column, slot, label);
     }
     for (int row = 0; figure->row_labels && row < rows; row++) {
         const char *label = figure->row_labels[row];

@@ -14,7 +14,8 @@ typedef struct {
     size_t rows, columns;         /* of panels, 1 to 64 each */
     const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
                                      Keys after the query are masked, whatever the array holds there */
-    const char *const *row_labels, *const *column_labels; /* (rows), (columns); either, or an entry, may be NULL */
+    const char *const *row_labels, *const *column_labels; /* (rows), (columns); either, or an entry, may be NULL. Those
+                                                             of columns may have several lines */
     const char *const *panel_labels;                      /* (rows, columns), above each panel; the same */
 } AttentionFigure;
 

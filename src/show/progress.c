@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { COLUMNS = 80 };
@@ -12,8 +14,11 @@ Progress progress_make(FILE *stream, bool quiet) {
 }
 
 void progress_clear(Progress *p) {
-    if (p->shown) fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
-    p->shown = 0;
+    if (p->lines)
+        fprintf(p->stream, "\r\033[%zuA\033[J", p->lines); /* up, and away with all below */
+    else if (p->shown)
+        fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
+    p->shown = p->lines = 0;
     fflush(p->stream);
 }
 
@@ -40,7 +45,7 @@ void progress_duration(double seconds, char *out, size_t capacity) {
         snprintf(out, capacity, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
 }
 
-static bool is_due(Progress *p, double now) {
+bool progress_is_due(Progress *p, double now) {
     if (p->quiet || !p->terminal || now - p->last < 0.1) return false;
     p->last = now;
     return true;
@@ -57,7 +62,7 @@ static void show_line(Progress *p, char *line) {
 
 void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left) {
-    if (!is_due(p, now)) return;
+    if (!progress_is_due(p, now)) return;
     char line[256], train[24] = "", val[24] = "", left[32];
     if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
     if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
@@ -68,8 +73,35 @@ void progress_update(Progress *p, double now, size_t step, size_t steps, double 
 }
 
 void progress_count(Progress *p, double now, const char *what, size_t done, size_t all) {
-    if (!is_due(p, now)) return;
+    if (!progress_is_due(p, now)) return;
     char line[256];
     snprintf(line, sizeof line, "%zu/%zu %s", done, all, what);
     show_line(p, line);
+}
+
+/* Lines that would wrap, or scroll out at the top, could not be written over. */
+void progress_lines(Progress *p, const char *const *lines, size_t count) {
+    const char *kind = getenv("TERM");
+    struct winsize size;
+    int columns = COLUMNS;
+    if (!kind || strcmp(kind, "dumb") == 0) count = 1;
+    if (ioctl(fileno(p->stream), TIOCGWINSZ, &size) == 0) {
+        if (size.ws_col > 1 && size.ws_col < columns) columns = size.ws_col;
+        if (size.ws_row > 1 && count >= size.ws_row) count = (size_t)size.ws_row - 1;
+    }
+    if (count == 1 && p->lines == 0) {
+        char line[256];
+        snprintf(line, sizeof line, "%.*s", columns - 1, lines[0]);
+        show_line(p, line);
+        return;
+    }
+    if (p->lines)
+        fprintf(p->stream, "\r\033[%zuA", p->lines);
+    else
+        fputc('\r', p->stream);
+    for (size_t i = 0; i < count; i++) fprintf(p->stream, "%s%.*s\033[K", i ? "\n" : "", columns - 1, lines[i]);
+    fprintf(p->stream, "\033[J"); /* there may have been more */
+    fflush(p->stream);
+    p->lines = count - 1;
+    p->shown = strlen(lines[count - 1]);
 }

@@ -1,12 +1,32 @@
 #include "train/pictures.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "show/chart.h"
 #include "show/heatmap.h"
 
 enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, LABEL = 96 };
+
+bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[PICTURE_TEXT_MAX],
+                  uint32_t text[PICTURE_TEXT_MAX], size_t *length, bool *cut, Error *err) {
+    const char *wanted = config->log.attention_text;
+    size_t longest = T < PICTURE_TEXT_MAX ? T : PICTURE_TEXT_MAX;
+    *cut = false;
+    *length = longest;
+    if (*wanted) {
+        if (!vocabulary_encode(&corpus->vocabulary, "log.attention_text", wanted, strlen(wanted), ids, PICTURE_TEXT_MAX,
+                               length, err))
+            return false;
+        *cut = *length > T;
+        if (*cut) *length = T;
+    } else {
+        memcpy(ids, corpus->ids + corpus->train, longest * sizeof *ids);
+    }
+    for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
+    return true;
+}
 
 bool picture_loss(const RunRecord *r, const Config *config, Error *err) {
     char path[4096], divisor[64], title[512], subtitle[256];

@@ -2,7 +2,13 @@
 #ifndef SQRTDK_TRAIN_PICTURES_H
 #define SQRTDK_TRAIN_PICTURES_H
 
+#include "data/corpus.h"
 #include "train/record.h"
+
+/* The fixed text of a run's pictures, in ids and in code points, at most T characters of it: log.attention_text, or the
+   beginning of the validation split. *cut: log.attention_text has more. */
+bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[PICTURE_TEXT_MAX],
+                  uint32_t text[PICTURE_TEXT_MAX], size_t *length, bool *cut, Error *err);
 
 /* DIRECTORY/loss.png: training and validation loss over the steps. */
 bool picture_loss(const RunRecord *record, const Config *config, Error *err);

@@ -74,16 +74,20 @@ bool run_directory_check(const char *wanted, bool named, bool force, Error *err)
     return true;
 }
 
+bool run_directory_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err) {
+    size_t name = strlen(wanted);
+    while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
+    int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
+                             : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
+    return (length >= 0 && (size_t)length < capacity) ||
+           error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
+}
+
 bool run_directory_make(char *out, size_t capacity, const char *wanted, bool named, bool force, Error *err) {
     if (!run_directory_check(wanted, named, force, err)) return false;
     if (named && path_exists(wanted) && !directory_remove(wanted, err)) return false;
-    size_t name = strlen(wanted);
-    while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
     for (unsigned number = 1; number < 1000000; number++) {
-        int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
-                                 : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
-        if (length < 0 || (size_t)length >= capacity)
-            return error_set(err, STATUS_USAGE, "the path of the run directory is too long: %.200s...", wanted);
+        if (!run_directory_name(out, capacity, wanted, number, err)) return false;
         if (!named && path_exists(out)) continue;
         if (directory_make(out, true, err)) return true;
         if (named || !path_exists(out)) return false; /* else another run was quicker */

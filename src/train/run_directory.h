@@ -12,6 +12,9 @@
    without `named` the next free of wanted-2, wanted-3, ... is taken. */
 bool run_directory_make(char *out, size_t capacity, const char *wanted, bool named, bool force, Error *err);
 
+/* The number-th name that is tried for `wanted`: itself, wanted-2, wanted-3, ... */
+bool run_directory_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err);
+
 /* Whether run_directory_make could be refused for what is there now; writes nothing. */
 bool run_directory_check(const char *wanted, bool named, bool force, Error *err);
 

@@ -13,26 +13,6 @@
 #include "train/plan.h"
 #include "train/run_directory.h"
 
-/* The fixed text of the pictures: log.attention_text, or the beginning of the validation split. */
-static bool prepare_text(Trainer *t, Error *err) {
-    const char *text = t->config->log.attention_text;
-    size_t T = t->model.shape.T, longest = T < PICTURE_TEXT_MAX ? T : PICTURE_TEXT_MAX;
-    if (*text) {
-        size_t length;
-        if (!vocabulary_encode(&t->corpus.vocabulary, "log.attention_text", text, strlen(text), t->text,
-                               PICTURE_TEXT_MAX, &length, err))
-            return false;
-        t->text_is_cut = length > T;
-        t->record->text_length = t->text_is_cut ? T : length;
-    } else {
-        t->record->text_length = longest;
-        memcpy(t->text, t->corpus.ids + t->corpus.train, longest * sizeof *t->text);
-    }
-    for (size_t i = 0; i < t->record->text_length; i++)
-        t->record->text[i] = t->corpus.vocabulary.characters[t->text[i]];
-    return true;
-}
-
 static bool prepare_batches(Trainer *t, Error *err) {
     size_t B = batch_size(t), T = t->model.shape.T;
     t->tokens = calloc(B * T, sizeof *t->tokens);
@@ -58,7 +38,8 @@ static bool prepare(Trainer *t, const Vocabulary *vocabulary, Error *err) {
         !sampler_make(&t->sampler, &plan.shape, err) || !record_make(t->record, c, &plan.shape, err) ||
         !prepare_batches(t, err))
         return false;
-    return prepare_text(t, err);
+    return picture_text(c, &t->corpus, plan.shape.T, t->text, t->record->text, &t->record->text_length, &t->text_is_cut,
+                        err);
 }
 
 /* The same for a new run, which needs a place as well. */
@@ -294,20 +275,22 @@ static void write_commented(const char *text, FILE *out) {
     fputc('\n', out);
 }
 
-bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Corpus corpus;
     Plan plan;
     char *text = NULL;
-    if (!train_check(config, options, err) ||
-        !corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
+    if (!corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
         return false;
     bool ok = plan_make(&plan, config, corpus.vocabulary.count, options->threads, err) &&
               plan_announce(&plan, config, &corpus, options->threads, NAN, &text, err);
-    if (ok) {
-        config_write(config, out);
-        write_commented(text, out);
-    }
+    if (ok) write_commented(text, out);
     free(text);
     corpus_free(&corpus);
     return ok;
+}
+
+bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+    if (!train_check(config, options, err)) return false;
+    config_write(config, out);
+    return train_announce(config, options, out, err);
 }

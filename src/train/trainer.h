@@ -30,7 +30,9 @@ bool train_resume(const char *directory, const char *const *overrides, size_t ov
 /* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. */
 bool train_check(const Config *config, const TrainOptions *options, Error *err);
 
-/* After train_check, the resolved config and, as comments, what it would take, to `out`; writes nothing else. */
+/* What training would take, as comments of a config, to `out`: corpus, model, memory, machine. */
+bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+/* After train_check, the resolved config and train_announce, to `out`; writes nothing else. */
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 #endif

@@ -1,0 +1,29 @@
+/* A table of numbers read back from a run's log: metrics.csv, attention.csv. Columns are found by name, since later
+   versions may add some. */
+#ifndef SQRTDK_LAB_CSV_TABLE_H
+#define SQRTDK_LAB_CSV_TABLE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct {
+    size_t rows, columns;
+    char **names;   /* (columns) */
+    double *values; /* (rows, columns); NaN where a field is empty */
+    char *text;     /* that the names stand in */
+} CsvTable;
+
+/* A last line without its end is left out: whoever wrote it was killed on the way. Errors have status STATUS_USAGE and
+   name the line. Free with csv_free, also after a failure. */
+bool csv_read(CsvTable *table, const char *path, Error *err);
+void csv_free(CsvTable *table);
+
+/* The column of that name; an error of status STATUS_USAGE that names `path` when there is none. */
+bool csv_column(const CsvTable *table, const char *path, const char *name, size_t *column, Error *err);
+
+static inline double csv_at(const CsvTable *table, size_t row, size_t column) {
+    return table->values[row * table->columns + column];
+}
+
+#endif

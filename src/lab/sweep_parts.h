@@ -1,0 +1,80 @@
+/* What the files of a sweep (sweep*.c) share; nothing else includes this. The order of things: sweep_find decides on
+   the directory, sweep_open makes or enters it, sweep_train trains, sweep_read reads back what the arms wrote, and the
+   writers make tables and pictures of that. */
+#ifndef SQRTDK_LAB_SWEEP_PARTS_H
+#define SQRTDK_LAB_SWEEP_PARTS_H
+
+#include "base/json.h"
+#include "lab/arm_results.h"
+#include "lab/arms.h"
+#include "lab/child.h"
+#include "lab/statistics.h"
+#include "lab/sweep.h"
+
+typedef struct {
+    ArmState state;
+    char message[1024]; /* of one that diverged or failed, one line; else empty */
+    Child child;
+    ArmResults results;
+    /* for the eye, from the end of metrics.csv */
+    size_t step;
+    double train_loss, val_loss, began; /* began: when it was last started, in seconds */
+    long read;                          /* bytes of metrics.csv */
+    double blocked;                     /* since when another process has been in its directory; 0: none is */
+} ArmRun;
+
+typedef struct {
+    const SweepOptions *options;
+    Arms arms;
+    ArmRun *runs; /* (arms.count); that of an arm that is the same as another is not used: see sweep_run_of */
+    char directory[2048];
+    bool going_on;         /* it was there */
+    int lock;              /* on it; -1: none */
+    Json *description;     /* run.json */
+    size_t threads, slots; /* of an arm; arms at a time */
+    double began;          /* when the view was first due, and the steps that had been made by then: */
+    size_t steps_before;   /* the speed is that of this process */
+} Sweep;
+
+/* The run that is an arm's, perhaps by way of another. */
+static inline ArmRun *sweep_run_of(const Sweep *sweep, size_t arm) {
+    return &sweep->runs[sweep->arms.arms[arm].same_as];
+}
+/* "directory/name of the arm" */
+bool sweep_arm_path(const Sweep *sweep, size_t arm, char path[4096], Error *err);
+
+/* sweep_directory.c. sweep_find: where, and whether it is there to go on with (then it is locked); writes nothing.
+   sweep_open makes it, or takes it up again. sweep_save brings run.json to the arms' present states; `result` as of a
+   run ("running", "finished", "interrupted", "failed"). */
+bool sweep_find(Sweep *sweep, Error *err);
+bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err);
+bool sweep_open(Sweep *sweep, Error *err);
+bool sweep_save(Sweep *sweep, const char *result, Error *err);
+void sweep_write_config(const Arms *arms, FILE *out);
+
+/* sweep_train.c. sweep_recall finds out which arms of a sweep that goes on have ended. sweep_train trains the others
+   until none is left or a signal came, which it returns. An arm's failure is the arm's. */
+void sweep_recall(Sweep *sweep);
+int sweep_train(Sweep *sweep);
+
+/* sweep_view.c: the one progress view. sweep_look takes up what an arm has written since. */
+void sweep_look(const Sweep *sweep, size_t arm);
+void sweep_view(Sweep *sweep, double now);
+void sweep_tell_end(const Sweep *sweep, size_t arm, double now);
+
+/* sweep_groups.c: what a group comes to over its seeds; only arms that finished count. */
+typedef struct {
+    size_t finished, diverged;
+    Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
+    Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
+} GroupSummary;
+GroupSummary sweep_group(const Sweep *sweep, size_t group);
+
+/* The files; each of its own source. */
+bool sweep_write_csv(const Sweep *sweep, Error *err);
+bool sweep_write_markdown(const Sweep *sweep, Error *err);
+void sweep_print_table(const Sweep *sweep, FILE *out);
+bool sweep_draw_curves(const Sweep *sweep, Error *err);
+bool sweep_draw_attention(const Sweep *sweep, Error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* Student's t against the tables, and intervals and medians against values worked out by hand. */
+#include "support.h"
+
+#include "lab/statistics.h"
+
+static void quantiles(void **state) {
+    (void)state;
+    static const struct {
+        double p;
+        size_t degrees;
+        double value, bar;
+    } cases[] = {
+        {.975, 1, 12.706, 5e-4},  {.975, 2, 4.3027, 5e-5},  {.975, 3, 3.1824, 5e-5},  {.975, 4, 2.7764, 5e-5},
+        {.975, 5, 2.5706, 5e-5},  {.975, 10, 2.2281, 5e-5}, {.975, 30, 2.0423, 5e-5}, {.995, 4, 4.6041, 5e-5},
+        {.995, 11, 3.1058, 5e-5}, {.95, 7, 1.8946, 5e-5},   {.9, 1, 3.0777, 5e-5},    {.975, 100000, 1.95999, 5e-5},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_close(student_quantile(cases[i].p, cases[i].degrees), cases[i].value, cases[i].bar,
+                     "p = %g, %zu degrees of freedom", cases[i].p, cases[i].degrees);
+    assert_close(student_quantile(.975, 1), tan(M_PI * .475), 1e-12, "Cauchy's distribution");
+    assert_close(student_quantile(.5, 3), 0, 1e-12, "the middle");
+    assert_true(isnan(student_quantile(.975, 0)) && isnan(student_quantile(1, 3)) && isnan(student_quantile(.4, 3)));
+    assert_true(isnan(student_quantile(NAN, 3)));
+}
+
+static void means(void **state) {
+    (void)state;
+    const double three[] = {1, NAN, 2, INFINITY, 3};
+    Interval i = interval_of_mean(three, 5);
+    assert_int_equal(i.count, 3);
+    assert_close(i.mean, 2, 1e-15, "mean");
+    assert_close(i.half, 4.30265273 / sqrt(3), 1e-8, "half width");
+    i = interval_of_mean((const double[]){1e9 + 1, 1e9 + 2, 1e9 + 3}, 3); /* squares would have lost the digits */
+    assert_close(i.half, 4.30265273 / sqrt(3), 1e-6, "half width, far from zero");
+    i = interval_of_mean((const double[]){5}, 1);
+    assert_true(i.count == 1 && i.mean == 5 && isnan(i.half));
+    i = interval_of_mean((const double[]){NAN}, 1);
+    assert_true(i.count == 0 && isnan(i.mean) && isnan(i.half));
+    i = interval_of_mean((const double[]){7, 7, 7}, 3);
+    assert_true(i.mean == 7 && i.half == 0);
+}
+
+/* What the pairs share is large, how they differ is small: the difference shows it, the means would not. */
+static void differences(void **state) {
+    (void)state;
+    const double a[] = {2.1, 3.2, 4.3, 9}, b[] = {2, 3, 4, NAN};
+    Interval i = interval_of_difference(a, b, 4);
+    assert_int_equal(i.count, 3);
+    assert_close(i.mean, 0.2, 1e-12, "mean difference");
+    assert_close(i.half, 4.30265273 * 0.1 / sqrt(3), 1e-8, "half width");
+    assert_true(interval_of_mean(a, 3).half > 2);
+}
+
+static void medians(void **state) {
+    (void)state;
+    assert_true(median_of((double[]){3, 1, 2}, 3) == 2);
+    assert_true(median_of((double[]){4, 1, NAN, 3, 2}, 5) == 2.5);
+    assert_true(median_of((double[]){8}, 1) == 8);
+    assert_true(isnan(median_of((double[]){NAN}, 1)));
+    assert_true(isnan(median_of(NULL, 0)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(quantiles), TEST(means), TEST(differences), TEST(medians)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* Sweeps as a whole: the arms, the tables, the pictures. */
+#include "sweeping.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STBI_ONLY_PNG
+#include <stb_image.h>
+
+#include "show/heatmap.h"
+
+/* An arm is the run that its config gives by itself, to the bit, and the summary has its numbers. */
+static void arms_are_runs(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("sweep", 3);
+    assert_result("sweep", "finished");
+    char *rest = timeless("sweep"), *line = strsep(&rest, "\n");
+    assert_string_equal(line,
+                        "arm,scale_divisor,seed,result,same_as,steps,train_loss,val_loss,best_val_loss,best_step,"
+                        "entropy_first,entropy_last,score_std_first,score_std_last,grad_norm_median,threads,error");
+    for (int i = 0; i < 4; i++) {
+        static const char *const divisors[] = {"none", "sqrt_dk"};
+        char name[64], divisor[64], seed[64], begin[160];
+        double train_loss, val_loss;
+        size_t n, m;
+        snprintf(name, sizeof name, "sweep/scale_divisor=%s+seed=%d", divisors[i / 2], i % 2 + 1);
+        snprintf(divisor, sizeof divisor, "attention.scale_divisor=%s", divisors[i / 2]);
+        snprintf(seed, sizeof seed, "train.seed=%d", i % 2 + 1);
+        CONFIGURE(TINY, divisor, seed);
+        train("alone", 2);
+        const char *first = contents(inside(name, "checkpoint/model.safetensors"), &n);
+        const char *second = contents(in("alone/checkpoint/model.safetensors"), &m);
+        assert_that(n == m && memcmp(first, second, n) == 0, "the parameters of %s", name);
+        assert_true(directory_remove(in("alone"), &err));
+        const Table *metrics = read_metrics(name);
+        snprintf(begin, sizeof begin, "%s,%s,%d,finished,,12,", strchr(name, '/') + 1, divisors[i / 2], i % 2 + 1);
+        line = strsep(&rest, "\n");
+        assert_memory_equal(line, begin, strlen(begin));
+        assert_int_equal(sscanf(line + strlen(begin), "%lf,%lf", &train_loss, &val_loss), 2);
+        assert_true(train_loss == last_of(metrics, TRAIN_LOSS) && val_loss == last_of(metrics, VAL_LOSS));
+        assert_string_equal(strrchr(line, ',') - 2, ",1,"); /* 3 threads for 4 arms: one each, and no error */
+    }
+    assert_non_null(strstr(contents(in("table.txt"), NULL), "÷ √d_k = 4"));
+}
+
+static void coincidences_run_once(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "model.d_k=4", "sweep.attention.scale_divisor=sqrt_dk, 2sqrt_dk, dk");
+    sweep("sweep", 2);
+    assert_false(path_exists(in("sweep/scale_divisor=dk")));
+    char *rest = timeless("sweep"), *rows[4];
+    for (int i = 0; i < 4; i++) rows[i] = strsep(&rest, "\n");
+    assert_non_null(strstr(rows[3], "scale_divisor=dk,dk,finished,scale_divisor=2sqrt_dk,12,"));
+    assert_string_equal(strstr(rows[2], ",12,"), strstr(rows[3], ",12,"));
+    assert_non_null(strstr(contents(in("table.txt"), NULL), "the same as ÷ 2√d_k = 4"));
+}
+
+static void divergence_is_no_failure(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "train.optimizer=sgd", "train.grad_clip=0", "train.min_lr=0", "sweep.train.lr=1e-2, 1e6");
+    sweep("sweep", 2);
+    const char *csv = timeless("sweep");
+    assert_non_null(strstr(csv, "\nlr=0.01,0.01,finished,,12,"));
+    assert_non_null(strstr(csv, "\nlr=1000000,1000000,diverged,,"));
+    assert_non_null(strstr(csv, "\"diverged at step ")); /* its message, with a comma in it */
+}
+
+/* The panels, computed again, are those that the run drew of itself: the same colours. */
+static void panels_are_the_runs_own(void **state) {
+    (void)state;
+    enum { T = 16, HEADS = 2, ARMS = 2 };
+    static const char *const arms[ARMS] = {"scale_divisor=none", "scale_divisor=sqrt_dk"};
+    static const char *const names[2] = {"step000000_layer0", "step000012_layer0"};
+    const float weights[T * T] = {0},
+                            *panels[8] = {weights, weights, weights, weights, weights, weights, weights, weights};
+    const char *labels[8] = {"", "", "", "", "", "", "", ""};
+    const uint32_t text[T] = {0};
+    CONFIGURE(TINY, "sweep.attention.scale_divisor=none, sqrt_dk");
+    sweep("sweep", 2);
+    int width, height, channels;
+    unsigned char *all = stbi_load(in("sweep/attention_compare.png"), &width, &height, &channels, 3);
+    assert_non_null(all);
+    AttentionFigure compare = {"", "", text, T, 2 * HEADS, ARMS, panels, labels, labels, labels};
+    AttentionFigure own = {"", "", text, T, 1, HEADS, panels, NULL, NULL, labels};
+    for (size_t n = 0; n < 2 * ARMS; n++) {
+        char name[128];
+        int own_width, own_height;
+        snprintf(name, sizeof name, "sweep/%s/attention/%s.png", arms[n % 2], names[n / 2]);
+        unsigned char *one = stbi_load(in(name), &own_width, &own_height, &channels, 3);
+        assert_non_null(one);
+        for (size_t i = 0; i < HEADS * T * T; i++) {
+            int x, y, u, v;
+            attention_figure_cell(&compare, n / 2 * HEADS + i / (T * T), n % 2, i / T % T, i % T, &x, &y);
+            attention_figure_cell(&own, 0, i / (T * T), i / T % T, i % T, &u, &v);
+            assert_true(x < width && y < height && u < own_width && v < own_height);
+            assert_memory_equal(all + 3 * (y * width + x), one + 3 * (v * own_width + u), 3);
+        }
+        stbi_image_free(one);
+    }
+    stbi_image_free(all);
+}
+
+/* What stands on a terminal: lines that fit, about all arms and those at work. */
+static void one_view(void **state) {
+    (void)state;
+    char *text;
+    size_t size, widest = 0;
+    Progress progress = {.stream = open_memstream(&text, &size), .terminal = true, .last = -INFINITY};
+    char wait[2048]; /* until the sweep has noted that the other three are done, and for a few views more */
+    snprintf(wait, sizeof wait,
+             "until [ \"$(grep -c '\"result\": \"finished\"' %s)\" = 3 ]; do sleep 0.05; done; sleep 0.5",
+             in("sweep/run.json"));
+    assert_non_null(progress.stream);
+    CONFIGURE(FOUR);
+    const SweepOptions options = {.threads = 4,
+                                  .out = in("sweep"),
+                                  .command_line = "./train sweep tiny.ini",
+                                  .program = program_that("none+seed=2", wait),
+                                  .progress = &progress};
+    int signal_number;
+    FILE *table = fopen("/dev/null", "w");
+    setenv("TERM", "xterm", 1);
+    assert_true(sweep_run(&config, &options, table, &signal_number, &err));
+    fclose(table);
+    fclose(progress.stream);
+    kept(text);
+    assert_non_null(strstr(text, ": 4 runs, 4 at a time with 1 thread each\n"));
+    assert_non_null(strstr(text, "of 4 runs ended, "));
+    assert_non_null(strstr(text, "3 of 4 runs ended, 1 running   step 36/48"));
+    assert_non_null(strstr(text, "\n  scale_divisor=none+seed=2                 0/12"));
+    assert_non_null(strstr(text, "[4/4] scale_divisor=none+seed=2: val "));
+    for (char *rest = text, *line; (line = strsep(&rest, "\n\r\033")) != NULL;)
+        if (strlen(line) > widest && !strstr(line, "sweeping")) widest = strlen(line);
+    assert_in_range(widest, 20, 80); /* the path of the test's own directory may be longer */
+}
+
+/* More than fits, sizes that differ, texts that differ: still pictures. */
+static void odd_sweeps_are_drawn(void **state) {
+    (void)state;
+    static const char *const sweeps[] = {
+        "sweep.attention.scale_divisor=none, dk, sqrt_dk, 2sqrt_dk, 3, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 17, 18",
+        "sweep.model.heads=1, 2, 8", "sweep.model.context=8, 16", "sweep.data.val_fraction=0.2, 0.3",
+        "sweep.train.steps=2, 4"};
+    for (size_t i = 0; i < COUNT_OF(sweeps); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "sweep%zu", i);
+        CONFIGURE(TINY, "train.steps=2", "train.warmup=1", sweeps[i]);
+        sweep(name, 2);
+        assert_true(path_exists(inside(name, "attention_compare.png")) && path_exists(inside(name, "score_std.png")));
+    }
+    assert_non_null(strstr(contents(in("sweep1/config.ini"), NULL), "; d_k follows from swept keys\n"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SWEEP_TEST(arms_are_runs),           SWEEP_TEST(one_view),
+        SWEEP_TEST(coincidences_run_once),   SWEEP_TEST(divergence_is_no_failure),
+        SWEEP_TEST(panels_are_the_runs_own), SWEEP_TEST(odd_sweeps_are_drawn),
+    };
+    matmul_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* Sweeps that are cut short in whatever way, and go on: they end with the same files as one that ran through. */
+#include "sweeping.h"
+
+/* Left over from whatever happened: nothing but its own failed arms is trained again. */
+static void failures_are_the_arms_own(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    assert_false(
+        sweep_with(program_that("none+seed=2", "echo 'train: no such luck, today' >&2; exit 1"), "sweep", 2, false));
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_string_equal(err.message, "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
+    assert_result("sweep", "failed");
+    assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"no such luck, today\""));
+    const char *csv = timeless("sweep");
+    assert_non_null(strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,\"no such luck, today\"\n"));
+    assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,finished,,12,"));
+    assert_non_null(strstr(contents(in("sweep/summary.md"), NULL), "failed: no such luck, today"));
+
+    assert_false(sweep_with(program_that("none+seed=2", "kill -KILL $$"), "sweep", 2, false));
+    assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: killed by signal 9"));
+    assert_false(sweep_with(program_that("none+seed=2", "exit 0"), "sweep", 2, false));
+    assert_non_null(strstr(err.message, "ended with status 0 and left a run that is not started"));
+    assert_false(sweep_with(program_that("none+seed=2", "kill -TERM $$"), "sweep", 2, false));
+    assert_non_null(strstr(err.message, "stopped by a signal that was not for the sweep"));
+    assert_false(sweep_with(in("no-such-program"), "sweep", 2, false));
+    assert_non_null(strstr(err.message, "the program could not be started"));
+    assert_true(sweep_with(program_that("seed=1", "echo 'this arm was done' >&2; exit 1"), "sweep", 2, false));
+    assert_result("sweep", "finished");
+    assert_same_sweep("straight", "sweep");
+}
+
+/* An arm cut off at each place where a kill can leave it; another process still in its directory. */
+static void goes_on_from_anything(void **state) {
+    (void)state;
+    static const char *const remains[] = {
+        "mkdir -p '%s'", /* nothing written yet */
+        "mkdir -p '%s' && echo '{\"program\": \"sqrtdk\", \"result\": \"running\"}' >'%s/run.json'",
+        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint'", /* before the first checkpoint */
+    };
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    for (size_t i = 0; i < COUNT_OF(remains); i++) {
+        char name[16], arm[600], command[4096];
+        snprintf(name, sizeof name, "sweep%zu", i);
+        assert_false(sweep_with(program_that("none+seed=2", "exit 1"), name, 2, false));
+        snprintf(arm, sizeof arm, "%s/%s/scale_divisor=none+seed=2", temporary, name);
+        if (i < 2)
+            snprintf(command, sizeof command, i ? remains[1] : remains[0], arm, arm);
+        else
+            snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), arm, arm, arm);
+        assert_int_equal(system(command), 0);
+        sweep(name, 1);
+        assert_same_sweep("straight", name);
+    }
+}
+
+static void other_sweeps_are_left_alone(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    const char *broken = program_that("none+seed=2", "exit 1");
+    assert_false(sweep_with(broken, NULL, 2, false));
+    sweep(NULL, 2); /* the same goes on where it is */
+    assert_result("run", "finished");
+    assert_false(path_exists(in("run-2")));
+    assert_false(sweep_with(broken, NULL, 2, false)); /* a finished one is left; the second goes on, too */
+    sweep(NULL, 2);
+    assert_result("run-2", "finished");
+    assert_false(path_exists(in("run-3")));
+    assert_refused(sweep_with(program, "run", 2, false), &err, "exists", "a finished sweep");
+
+    assert_false(sweep_with(broken, "other", 2, false));
+    CONFIGURE(FOUR, "train.lr=0.02");
+    assert_refused(sweep_with(program, "other", 2, false), &err, "exists", "the sweep of another config");
+    CONFIGURE(FOUR);
+    int lock;
+    assert_true(directory_lock(in("other"), &lock, &err));
+    assert_refused(sweep_with(program, "other", 2, false), &err, "in use", "a sweep that another process is at");
+    close(lock);
+    put_text("other/scale_divisor=none+seed=1/config.ini", "[train]\nsteps = 3\n");
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(strstr(err.message, "is not the config of this arm"));
+    assert_false(sweep_with(broken, "other", 2, true)); /* --force begins again */
+    assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: ended with status 1"));
+
+    Progress progress = progress_make(stderr, true);
+    const SweepOptions options = {
+        .threads = 2, .command_line = "./train resume", .program = program, .progress = &progress};
+    int signal_number;
+    bool finished;
+    FILE *table = fopen("/dev/null", "w");
+    assert_true(sweep_is(in("other")) && !sweep_is(in("other/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
+    const char *before = contents(in("other/config.ini"), NULL);
+    put_text("other/config.ini", "[train]\nsteps = 3\n[sweep]\ntrain.seed = 1, 2, 3, 4\n");
+    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err,
+                   "config.ini is not what the sweep there began with", "another config");
+    put_text("other/config.ini", before);
+    const char *corpus = contents(in("corpus.txt"), NULL);
+    put_text("corpus.txt", corpus + 7);
+    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err, "another text",
+                   "another text");
+    put_text("corpus.txt", corpus);
+    assert_true(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err) && !finished);
+    assert_true(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err) && finished);
+    fclose(table);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SWEEP_TEST(failures_are_the_arms_own),
+        SWEEP_TEST(goes_on_from_anything),
+        SWEEP_TEST(other_sweeps_are_left_alone),
+    };
+    matmul_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
