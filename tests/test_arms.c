@@ -122,6 +122,8 @@ static void tables(void **state) {
     }
 }
 
+#define ATTENTION "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median\n"
+
 /* Columns that a later version adds, in whatever place, change nothing. */
 static void results_of_a_run(void **state) {
     (void)state;
@@ -138,8 +140,9 @@ static void results_of_a_run(void **state) {
              " \"seconds\": 1.5, \"threads\": 2}");
     put_text("arm/metrics.csv",
              "step,new,train_loss,val_loss,grad_norm\n0,1,4,4.5,2\n5,1,3,,8\n10,1,2,2.5,3\n12,1,1,3,4\n");
-    put_text("arm/attention.csv", "layer,head,step,score_std,entropy\n0,0,0,1,.5\n0,1,0,3,.7\n1,0,0,2,.9\n1,1,0,2,.7\n"
-                                  "0,0,9,2,.1\n0,1,9,4,.2\n1,0,9,6,.3\n1,1,9,8,.4\n0,0,12,2,.1\n");
+    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,1,3\n0,1,0,3,.7,.5,2,3\n1,0,0,2,.9,0,3,3\n1,1,0,2,.7,0,4,3\n"
+                                            "0,0,9,2,.1,1,6,7\n0,1,9,4,.2,1,8,7\n1,0,9,6,.3,1,6,9\n1,1,9,8,.4,0,8,9\n"
+                                            "0,0,12,2,.1,0,0,0\n");
     assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_DIVERGED);
     assert_string_equal(message, "too far");
     assert_that(arm_results_read(&r, in("arm"), &err), "%s", err.message);
@@ -150,10 +153,12 @@ static void results_of_a_run(void **state) {
     assert_int_equal(r.curves[CURVE_ENTROPY].count, 2); /* the last look was cut off */
     assert_close(curve_first(&r.curves[CURVE_ENTROPY]), .7, 1e-15, "mean entropy");
     assert_close(curve_last(&r.curves[CURVE_SCORE_STD]), 5, 1e-15, "mean score_std");
+    assert_true(curve_first(&r.curves[CURVE_SATURATED]) == .125 && curve_last(&r.curves[CURVE_SATURATED]) == .75);
+    assert_true(curve_first(&r.curves[CURVE_GRAD_Q]) == 2.5 && curve_last(&r.curves[CURVE_GRAD_Q]) == 7);
+    assert_true(curve_first(&r.curves[CURVE_GRAD_SCORES]) == 3 && curve_last(&r.curves[CURVE_GRAD_SCORES]) == 8);
     assert_true(r.heads == 2 && r.entropy[3] == .2 && r.score_std[2] == 2 && r.curves[CURVE_ENTROPY].step[1] == 9);
     arm_results_free(&r);
-    put_text("arm/attention.csv",
-             "layer,head,step,score_std,entropy\n0,0,0,1,.5\n0,1,0,3,.7\n0,0,9,2,.1\n0,1,8,2,.1\n");
+    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0\n0,1,0,3,.7,0,0,0\n0,0,9,2,.1,0,0,0\n0,1,8,2,.1,0,0,0\n");
     assert_refused(arm_results_read(&r, in("arm"), &err), &err, "attention.csv:5", "steps in disorder");
     arm_results_free(&r);
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");

@@ -16,7 +16,8 @@ static void arms_are_runs(void **state) {
     char *rest = timeless("sweep"), *line = strsep(&rest, "\n");
     assert_string_equal(line,
                         "arm,scale_divisor,seed,result,same_as,steps,train_loss,val_loss,best_val_loss,best_step,"
-                        "entropy_first,entropy_last,score_std_first,score_std_last,grad_norm_median,threads,error");
+                        "entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,"
+                        "grad_q_first,grad_q_last,grad_scores_first,grad_scores_last,grad_norm_median,threads,error");
     for (int i = 0; i < 4; i++) {
         static const char *const divisors[] = {"none", "sqrt_dk"};
         char name[64], divisor[64], seed[64], begin[160];

@@ -70,10 +70,13 @@ static bool read_metrics(ArmResults *r, const char *directory, Error *err) {
     return ok;
 }
 
+enum { STEP, LAYER, MEANS, COLUMNS = MEANS + CURVE_COUNT - CURVE_ENTROPY };
+static const char *const ATTENTION_COLUMNS[COLUMNS] = {"step",      "layer",         "entropy",           "score_std",
+                                                       "saturated", "grad_q_median", "grad_scores_median"};
+
 /* Rows come look by look, in each layer by layer and head by head. */
-static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t column[5], const char *path, Error *err) {
-    enum { STEP, LAYER, HEAD, STD, ENTROPY };
-    Curve *entropy = &r->curves[CURVE_ENTROPY], *score_std = &r->curves[CURVE_SCORE_STD];
+static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t column[COLUMNS], const char *path,
+                          Error *err) {
     size_t all = 0; /* heads of all layers */
     while (all < table->rows && csv_at(table, all, column[STEP]) == csv_at(table, 0, column[STEP]))
         r->heads += csv_at(table, all++, column[LAYER]) == 0;
@@ -81,35 +84,34 @@ static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t col
     r->entropy = calloc(looks * r->heads + 1, sizeof *r->entropy);
     r->score_std = calloc(looks * r->heads + 1, sizeof *r->score_std);
     if (!r->entropy || !r->score_std) return error_set(err, STATUS_FAILED, "no memory for %zu looks", looks);
-    if (!curve_make(entropy, looks, err) || !curve_make(score_std, looks, err)) return false;
+    for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
+        if (!curve_make(&r->curves[kind], looks, err)) return false;
     for (size_t look = 0; look < looks; look++) {
-        double sums[2] = {0}, step = csv_at(table, look * all, column[STEP]);
+        double sums[COLUMNS] = {0}, step = csv_at(table, look * all, column[STEP]);
         for (size_t i = 0; i < all; i++) {
             size_t row = look * all + i;
             if (csv_at(table, row, column[STEP]) != step)
                 return error_set(err, STATUS_USAGE, "%s:%zu: step %g has not the %zu rows of the first one", path,
                                  row + 2, step, all);
-            sums[0] += csv_at(table, row, column[ENTROPY]);
-            sums[1] += csv_at(table, row, column[STD]);
+            for (int c = MEANS; c < COLUMNS; c++) sums[c] += csv_at(table, row, column[c]);
             if (i >= r->heads) continue;
-            r->entropy[look * r->heads + i] = csv_at(table, row, column[ENTROPY]);
-            r->score_std[look * r->heads + i] = csv_at(table, row, column[STD]);
+            r->entropy[look * r->heads + i] = csv_at(table, row, column[MEANS]);
+            r->score_std[look * r->heads + i] = csv_at(table, row, column[MEANS + CURVE_SCORE_STD - CURVE_ENTROPY]);
         }
-        curve_add(entropy, step, sums[0] / (double)all);
-        curve_add(score_std, step, sums[1] / (double)all);
+        for (int c = MEANS; c < COLUMNS; c++)
+            curve_add(&r->curves[CURVE_ENTROPY + c - MEANS], step, sums[c] / (double)all);
     }
     return true;
 }
 
 static bool read_attention(ArmResults *r, const char *directory, Error *err) {
-    static const char *const names[] = {"step", "layer", "head", "score_std", "entropy"};
     char path[4096];
     CsvTable table;
-    size_t column[5] = {0};
+    size_t column[COLUMNS] = {0};
     if (!path_join(path, sizeof path, directory, LOG_NAMES[LOG_ATTENTION], err)) return false;
     if (!path_exists(path)) return true;
     bool ok = csv_read(&table, path, err);
-    for (size_t i = 0; ok && i < 5; i++) ok = csv_column(&table, path, names[i], &column[i], err);
+    for (size_t i = 0; ok && i < COLUMNS; i++) ok = csv_column(&table, path, ATTENTION_COLUMNS[i], &column[i], err);
     ok = ok && collect_looks(r, &table, column, path, err);
     csv_free(&table);
     return ok;

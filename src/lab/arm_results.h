@@ -17,10 +17,20 @@ typedef struct {
     double *step, *value; /* (count) */
 } Curve;
 
-typedef enum { CURVE_TRAIN_LOSS, CURVE_VAL_LOSS, CURVE_ENTROPY, CURVE_SCORE_STD, CURVE_COUNT } CurveKind;
+/* Those from CURVE_ENTROPY on are attention.csv's, means over all heads of all layers. */
+typedef enum {
+    CURVE_TRAIN_LOSS,
+    CURVE_VAL_LOSS,
+    CURVE_ENTROPY,
+    CURVE_SCORE_STD,
+    CURVE_SATURATED,
+    CURVE_GRAD_Q,      /* of the medians */
+    CURVE_GRAD_SCORES, /* likewise */
+    CURVE_COUNT
+} CurveKind;
 
 typedef struct {
-    Curve curves[CURVE_COUNT];   /* entropy and score_std: means over all heads of all layers */
+    Curve curves[CURVE_COUNT];
     double *entropy, *score_std; /* (looks, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
     size_t heads;
     double grad_norm_median, best_val_loss; /* NaN: none */

@@ -45,10 +45,10 @@ static void write_arm(const Sweep *s, size_t i, FILE *out) {
     write_number(out, "%.7g", curve_last(&c[CURVE_VAL_LOSS]));
     write_number(out, "%.7g", r->best_val_loss);
     write_number(out, "%.0f", isfinite(r->best_val_loss) ? (double)r->best_step : NAN);
-    write_number(out, "%.6g", curve_first(&c[CURVE_ENTROPY]));
-    write_number(out, "%.6g", curve_last(&c[CURVE_ENTROPY]));
-    write_number(out, "%.6g", curve_first(&c[CURVE_SCORE_STD]));
-    write_number(out, "%.6g", curve_last(&c[CURVE_SCORE_STD]));
+    for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) {
+        write_number(out, "%.6g", curve_first(&c[kind]));
+        write_number(out, "%.6g", curve_last(&c[kind]));
+    }
     write_number(out, "%.6g", r->grad_norm_median);
     write_number(out, "%.0f", r->threads);
     fputc(',', out);
