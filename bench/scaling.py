@@ -45,7 +45,7 @@ def plot(path, results):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, len(results), figsize=(15, 6), sharex="col")
+    figure, axes = plt.subplots(2, len(results), figsize=(15, 6), sharex="col", sharey="row")
     for column, (axis, rows) in enumerate(results.items()):
         x = [value for value, _ in rows]
         for row, (key, label) in enumerate((("tokens_per_s", "tokens a second"), ("peak_rss_mb", "peak memory, MB"))):
@@ -54,8 +54,8 @@ def plot(path, results):
             a.set_xscale("log", base=2)
             a.set_yscale("log")
             a.grid(True, which="both", alpha=0.3)
-            a.set_xticks(x, [str(v) for v in x])
-            a.minorticks_off()
+            a.set_xticks(x, [str(v) for v in x], rotation=60 if len(x) > 5 else 0)
+            a.tick_params(axis="x", which="minor", bottom=False)
             if column == 0:
                 a.set_ylabel(label)
         axes[1][column].set_xlabel(axis)
