@@ -46,7 +46,7 @@ def dry_run(train, config, settings):
         sys.exit(done.stderr.strip())
     parser = configparser.ConfigParser()
     parser.read_string(done.stdout)
-    resolved = {key: value for section in parser.sections() for key, value in parser[section].items()}
+    resolved = {key: value.strip('"') for section in parser.sections() for key, value in parser[section].items()}
     parameters = re.search(r"([\d,]+) parameters", done.stdout).group(1)
     return resolved, int(parameters.replace(",", ""))
 
@@ -113,7 +113,7 @@ def installed(module):
 def compare(config, options, versions):
     settings = [word for pair in options.set for word in ("--set", pair)]
     resolved, parameters = dry_run(options.train, config, settings)
-    if resolved["corpus"] in ("", "builtin"):
+    if not resolved["corpus"]:  # the built-in one
         resolved["corpus"] = str(HERE.parent / "data" / "sallow_reach.txt")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump({"config": resolved, "threads": options.threads}, file)
