@@ -14,7 +14,7 @@ static FILE *terminal;
 static int enter(void **state) {
     (void)state;
     struct termios raw;
-    screen = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    screen = posix_openpt(O_RDWR | O_NOCTTY);
     if (screen < 0 || grantpt(screen) != 0 || unlockpt(screen) != 0) return 1;
     terminal = fopen(ptsname(screen), "w");
     if (!terminal || tcgetattr(fileno(terminal), &raw) != 0) return 1;
@@ -26,10 +26,17 @@ static int leave(void **state) {
     return fclose(terminal) != 0 || close(screen) != 0;
 }
 
+/* A pseudo-terminal hands over what was written in parts and late: a mark behind it says that this was all. */
 static void assert_shows(const char *expected) {
+    enum { MARK = '\a' };
     char got[1000];
-    ssize_t size = read(screen, got, sizeof got - 1);
-    got[size < 0 ? 0 : size] = 0;
+    size_t size = 0;
+    assert_true(fputc(MARK, terminal) == MARK && fflush(terminal) == 0);
+    do {
+        assert_true(size < sizeof got);
+        assert_int_equal(read(screen, got + size, 1), 1);
+    } while (got[size++] != MARK);
+    got[size - 1] = 0;
     assert_string_equal(got, expected);
 }
 
