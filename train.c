@@ -22,7 +22,7 @@
 #include "train/saved_run.h"
 #include "train/trainer.h"
 
-enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536, THREADS_MAX = 1024 };
+enum { OVERRIDES_MAX = 256, PROMPT_MAX = 65536 };
 
 /* Everything that can be said on the command line; each verb takes some of it. */
 typedef struct {

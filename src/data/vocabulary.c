@@ -6,39 +6,8 @@
 #include "base/files.h"
 #include "base/json.h"
 
-enum { CHARACTERS = 0x110000 };
-
-size_t utf8_decode(const char *text, size_t size, uint32_t *character) {
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *bytes = (const unsigned char *)text;
-    if (size == 0) return 0;
-    size_t length = bytes[0] < 0x80       ? 1
-                    : bytes[0] >> 5 == 6  ? 2
-                    : bytes[0] >> 4 == 14 ? 3
-                    : bytes[0] >> 3 == 30 ? 4
-                                          : 0;
-    if (length == 0 || length > size) return 0;
-    uint32_t c = length == 1 ? bytes[0] : bytes[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if (bytes[i] >> 6 != 2) return 0;
-        c = c << 6 | (bytes[i] & 0x3Fu);
-    }
-    if (c < smallest[length] || c >= CHARACTERS || (c >= 0xD800 && c <= 0xDFFF)) return 0;
-    *character = c;
-    return length;
-}
-
-size_t utf8_encode(uint32_t c, char out[5]) {
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned first[5] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = length - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)(first[length] | c);
-    out[length] = 0;
-    return length;
-}
-
 bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err) {
-    unsigned char *seen = calloc(CHARACTERS, 1);
+    unsigned char *seen = calloc(UTF8_CODES, 1);
     size_t distinct = 0;
     *vocabulary = (Vocabulary){0};
     if (!seen) return error_set(err, STATUS_FAILED, "no memory for the vocabulary");
@@ -48,7 +17,7 @@ bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t 
     }
     vocabulary->characters = malloc((distinct + 1) * sizeof *vocabulary->characters);
     if (vocabulary->characters)
-        for (uint32_t c = 0; c < CHARACTERS; c++)
+        for (uint32_t c = 0; c < UTF8_CODES; c++)
             if (seen[c]) vocabulary->characters[vocabulary->count++] = c;
     free(seen);
     return vocabulary->characters ? true : error_set(err, STATUS_FAILED, "no memory for the vocabulary");

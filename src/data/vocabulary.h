@@ -7,17 +7,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 typedef struct {
     uint32_t *characters; /* (count), ascending */
     size_t count;
 } Vocabulary;
-
-/* Decodes one code point from `size` bytes at `text`; returns its length in bytes, 0 when they are not UTF-8 (overlong
-   forms, surrogates and code points above U+10FFFF are not; Unicode 15, table 3-7). */
-size_t utf8_decode(const char *text, size_t size, uint32_t *character);
-/* Writes a code point as UTF-8 with a zero behind it; returns its length in bytes. */
-size_t utf8_encode(uint32_t character, char out[5]);
 
 /* From `count` code points in any order. The caller frees with vocabulary_free. */
 bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err);

@@ -111,19 +111,11 @@ static real multiplier(const Config *config, ScaleDivisor divisor) {
 
 /* Everything an arm trains with but its divisor, as text that the caller frees; NULL without memory. */
 static char *text_without_divisor(const Arm *arm) {
-    char *text = NULL;
-    size_t size;
     Config *copy = malloc(sizeof *copy);
-    FILE *stream = copy ? open_memstream(&text, &size) : NULL;
-    if (stream) {
-        *copy = arm->config;
-        copy->attention.scale_divisor = (ScaleDivisor){SCALE_NUMBER, 1};
-        config_write(copy, stream);
-        if (fclose(stream) != 0) {
-            free(text);
-            text = NULL;
-        }
-    }
+    if (!copy) return NULL;
+    *copy = arm->config;
+    copy->attention.scale_divisor = (ScaleDivisor){SCALE_NUMBER, 1};
+    char *text = config_text(copy);
     free(copy);
     return text;
 }

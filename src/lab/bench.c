@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
+#include "base/quantile.h"
 #include "base/range.h"
 #include "data/corpus.h"
 #include "ops/matmul.h"
@@ -117,14 +118,9 @@ static double take_step(Bench *b, bool clocks) {
     return mark - start;
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(Bench *b) {
-    qsort(b->step_seconds, b->steps, sizeof *b->step_seconds, by_size);
-    return (b->step_seconds[(b->steps - 1) / 2] + b->step_seconds[b->steps / 2]) / 2;
+    sort_numbers(b->step_seconds, b->steps);
+    return quantile(b->step_seconds, b->steps, .5);
 }
 
 /* Operations and bytes of one step, by kind of work. The bytes are those of the arrays it reads and writes once. */
@@ -244,8 +240,7 @@ static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, 
 static bool prepare(Bench *b, size_t threads, Error *err) {
     const Config *c = b->config;
     size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
-    if (!corpus_load(&b->corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err) ||
-        !plan_make(&b->plan, c, b->corpus.vocabulary.count, threads, err) ||
+    if (!plan_corpus(&b->corpus, c, NULL, err) || !plan_make(&b->plan, c, b->corpus.vocabulary.count, threads, err) ||
         !model_make(&b->model, &b->plan.shape, (size_t)c->train.batch, threads, true, err) ||
         !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err))
         return false;

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "lab/claims_try.h"
+#include "lab/csv_table.h"
 #include "train/interrupt.h"
 
 enum { COLUMNS = 80, INDENT = 4, LABEL = 10 };
@@ -86,19 +88,12 @@ static const char *verdict_text(Verdict verdict) {
     return "?";
 }
 
-/* Columns of UTF-8 text up to `length` bytes. */
-static int columns_of(const char *text, size_t length) {
-    int columns = 0;
-    for (size_t i = 0; i < length; i++) columns += ((unsigned char)text[i] & 0xC0u) != 0x80u;
-    return columns;
-}
-
 /* Words from column `column` on, where the line stands now; further lines start in column `start`. */
 static void print_wrapped(FILE *out, int start, const char *text) {
     int column = start;
     while (*text) {
         size_t length = strcspn(text, " ");
-        int wide = columns_of(text, length);
+        int wide = (int)utf8_columns(text, length);
         if (column > start && column + 1 + wide > COLUMNS) {
             fprintf(out, "\n%*s", start, "");
             column = start;
@@ -130,9 +125,8 @@ static void print_claim(FILE *out, size_t i, const Outcome *outcome) {
 }
 
 static void write_field(FILE *out, const char *text) {
-    fputs(",\"", out);
-    for (; *text; text++) fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', out);
+    fputc(',', out);
+    csv_write_quoted(out, text);
 }
 
 static void print_all(FILE *out, const Outcome *outcomes, bool csv) {

@@ -62,3 +62,12 @@ bool csv_column(const CsvTable *table, const char *path, const char *name, size_
         if (strcmp(table->names[*column], name) == 0) return true;
     return error_set(err, STATUS_USAGE, "%s has no column %s", path, name);
 }
+
+void csv_write_quoted(FILE *out, const char *text) {
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

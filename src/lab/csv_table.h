@@ -1,9 +1,10 @@
-/* A table of numbers read back from a run's log: metrics.csv, attention.csv. Columns are found by name, since later
-   versions may add some. */
+/* Tables as comma-separated values: those of numbers, read back from a run's log (metrics.csv, attention.csv), where
+   columns are found by name, since later versions may add some; and fields of text for those that are written. */
 #ifndef SQRTDK_LAB_CSV_TABLE_H
 #define SQRTDK_LAB_CSV_TABLE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -21,6 +22,9 @@ void csv_free(CsvTable *table);
 
 /* The column of that name; an error of status STATUS_USAGE that names `path` when there is none. */
 bool csv_column(const CsvTable *table, const char *path, const char *name, size_t *column, Error *err);
+
+/* A field in double quotes (RFC 4180). */
+void csv_write_quoted(FILE *out, const char *text);
 
 static inline double csv_at(const CsvTable *table, size_t row, size_t column) {
     return table->values[row * table->columns + column];

@@ -1,7 +1,8 @@
 #include "lab/statistics.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "base/quantile.h"
 
 /* P(|T| < t) for whole degrees of freedom n, with x = atan(t / sqrt(n)), as a finite sum (Abramowitz and Stegun,
    Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
@@ -58,16 +59,11 @@ Interval interval_of_difference(const double *a, const double *b, size_t count) 
 
 Interval interval_of_mean(const double *values, size_t count) { return interval_of_difference(values, NULL, count); }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double median_of(double *values, size_t count) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
         if (isfinite(values[i])) values[n++] = values[i];
     if (n == 0) return NAN;
-    qsort(values, n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+    sort_numbers(values, n);
+    return quantile(values, n, .5);
 }

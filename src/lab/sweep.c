@@ -40,9 +40,7 @@ static bool check(Sweep *s, Error *err) {
         Corpus corpus;
         Plan plan;
         if (s->arms.arms[i].same_as != i) continue;
-        if (!train_check(c, &options, err) ||
-            !corpus_load(&corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err))
-            return false;
+        if (!train_check(c, &options, err) || !plan_corpus(&corpus, c, NULL, err)) return false;
         bool ok = plan_make(&plan, c, corpus.vocabulary.count, s->threads, err);
         corpus_free(&corpus);
         if (!ok) return false;

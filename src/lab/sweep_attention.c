@@ -11,6 +11,7 @@
 #include "model/probe.h"
 #include "show/heatmap.h"
 #include "train/pictures.h"
+#include "train/plan.h"
 #include "train/safetensors.h"
 
 enum { COLUMNS_MAX = 8, HEADS_MAX = 4, ROWS_MAX = 2 * HEADS_MAX, PANELS_MAX = ROWS_MAX * COLUMNS_MAX, TEXT = 128 };
@@ -55,8 +56,7 @@ static bool add_column(Comparison *c, const Group *group, Error *err) {
     column->arm = &s->arms.arms[arm];
     column->run = &s->runs[arm];
     const Config *config = &column->arm->config;
-    if (!corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
-        return false;
+    if (!plan_corpus(&corpus, config, NULL, err)) return false;
     bool ok = picture_text(config, &corpus, (size_t)config->model.context, column->ids, column->text, &column->length,
                            &cut, err);
     column->vocabulary = corpus.vocabulary.count;

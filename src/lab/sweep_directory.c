@@ -7,7 +7,9 @@
 #include "base/version.h"
 #include "lab/combinations.h"
 #include "lab/sweep_parts.h"
+#include "train/plan.h"
 #include "train/run_directory.h"
+#include "train/trainer.h"
 
 bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {
     return path_join(path, 4096, s->directory, s->arms.arms[arm].name, err);
@@ -48,7 +50,7 @@ void sweep_write_config(const Arms *arms, FILE *out) {
 }
 
 /* The caller frees. */
-static bool config_text(const Arms *arms, char **text, Error *err) {
+static bool text_of(const Arms *arms, char **text, Error *err) {
     size_t size;
     FILE *stream = open_memstream(text, &size);
     if (stream) sweep_write_config(arms, stream);
@@ -56,15 +58,23 @@ static bool config_text(const Arms *arms, char **text, Error *err) {
     return error_set(err, STATUS_FAILED, "no memory for the text of a config");
 }
 
+bool sweep_config_is(const char *directory, const char *text, Error *err) {
+    char path[4096], *there = NULL;
+    size_t size;
+    bool is = path_join(path, sizeof path, directory, "config.ini", err) &&
+              file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &there, &size, err);
+    if (is && strcmp(there, text) != 0)
+        is = error_set(err, STATUS_USAGE, "%s is not the config of this arm: set it back, or remove %s", path,
+                       directory);
+    free(there);
+    return is;
+}
+
 /* Whether a directory's config.ini is that of these arms. */
 static bool same_config(const Arms *arms, const char *directory) {
-    char path[4096], *there = NULL, *own = NULL;
-    size_t size;
+    char *own = NULL;
     Error ignored;
-    bool same = path_join(path, sizeof path, directory, "config.ini", &ignored) &&
-                file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &there, &size, &ignored) &&
-                config_text(arms, &own, &ignored) && strcmp(there, own) == 0;
-    free(there);
+    bool same = text_of(arms, &own, &ignored) && sweep_config_is(directory, own, &ignored);
     free(own);
     return same;
 }
@@ -101,7 +111,7 @@ static bool take_up(Sweep *s, const char *directory, Error *err) {
     snprintf(s->directory, sizeof s->directory, "%s", directory);
     s->going_on = true;
     /* Every arm has the same number, however many processors there are by now. */
-    if (js_as_integer(js_get(s->description, "arm_threads"), &threads) && threads > 0 && threads <= 1024)
+    if (js_as_integer(js_get(s->description, "arm_threads"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     return true;
 }
@@ -170,7 +180,7 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
                                  o->out != NULL, o->force, err) &&
               directory_lock(s->directory, &s->lock, err) && describe(s, corpus) &&
               path_join(path, sizeof path, s->directory, "configs", err) && directory_make(path, false, err) &&
-              config_text(&s->arms, &text, err) && write_text(s, "config.ini", text, err);
+              text_of(&s->arms, &text, err) && write_text(s, "config.ini", text, err);
     free(text);
     return ok;
 }
@@ -178,7 +188,7 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
 bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->arms.arms[0].config;
     Corpus corpus;
-    if (!corpus_load(&corpus, c->data.corpus, NULL, c->data.val_fraction, (size_t)c->model.context, err)) return false;
+    if (!plan_corpus(&corpus, c, NULL, err)) return false;
     bool ok = s->going_on ? run_description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
                           : make_directory(s, &corpus, err);
     corpus_free(&corpus);

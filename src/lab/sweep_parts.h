@@ -1,5 +1,5 @@
 /* What the files of a sweep (sweep*.c) share; nothing else includes this. The order of things: sweep_find decides on
-   the directory, sweep_open makes or enters it, sweep_train trains, sweep_read reads back what the arms wrote, and the
+   the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back, and the
    writers make tables and pictures of that. */
 #ifndef SQRTDK_LAB_SWEEP_PARTS_H
 #define SQRTDK_LAB_SWEEP_PARTS_H
@@ -51,6 +51,8 @@ bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, Error *err);
 void sweep_write_config(const Arms *arms, FILE *out);
+/* Whether the directory's config.ini can be read and is `text`; then no error is set. */
+bool sweep_config_is(const char *directory, const char *text, Error *err);
 
 /* sweep_train.c. sweep_recall finds out which arms of a sweep that goes on have ended. sweep_train trains the others
    until none is left or a signal came, which it returns. An arm's failure is the arm's. */

@@ -5,18 +5,17 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "lab/combinations.h"
+#include "lab/csv_table.h"
 #include "lab/sweep_parts.h"
 
-/* A field of a CSV file: in double quotes where it has to be (RFC 4180). */
+/* In double quotes where it has to be. */
 static void write_field(FILE *out, const char *text) {
-    bool plain = !strpbrk(text, ",\"\r\n");
-    if (!plain) fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    if (!plain) fputc('"', out);
+    if (strpbrk(text, ",\"\r\n"))
+        csv_write_quoted(out, text);
+    else
+        fputs(text, out);
 }
 
 /* Empty where there is no number, as in metrics.csv. */
@@ -84,12 +83,7 @@ static const char *interval_text(Interval interval, const char *format, char out
     return out;
 }
 
-/* Columns that a terminal or a reader sees: printf counts bytes. */
-static int width_of(const char *text) {
-    int width = 0;
-    for (; *text; text++) width += (*text & 0xC0) != 0x80;
-    return width;
-}
+static int width_of(const char *text) { return (int)utf8_columns(text, strlen(text)); }
 
 static void print_left(FILE *out, int width, const char *text) {
     fprintf(out, "%s%*s", text, width > width_of(text) ? width - width_of(text) : 0, "");

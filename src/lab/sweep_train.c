@@ -21,17 +21,8 @@ static void fail(ArmRun *run, const Error *why) {
 
 /* What is there was made by this arm's config, and not with more steps, say, since. */
 static bool check_config(const Arm *arm, const char *directory, Error *err) {
-    char path[4096], *there = NULL, *own = NULL;
-    size_t size;
-    if (!path_join(path, sizeof path, directory, "config.ini", err)) return false;
-    FILE *stream = open_memstream(&own, &size);
-    if (stream) config_write(&arm->config, stream);
-    bool ok = (stream && fclose(stream) == 0) || error_set(err, STATUS_FAILED, "no memory for a config");
-    ok = ok && file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &there, &size, err);
-    if (ok && strcmp(there, own) != 0)
-        ok = error_set(err, STATUS_USAGE, "%s is not the config of this arm: set it back, or remove %s", path,
-                       directory);
-    free(there);
+    char *own = config_text(&arm->config);
+    bool ok = own ? sweep_config_is(directory, own, err) : error_set(err, STATUS_FAILED, "no memory for a config");
     free(own);
     return ok;
 }

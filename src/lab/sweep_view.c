@@ -7,20 +7,18 @@
 #include "base/files.h"
 #include "lab/sweep_parts.h"
 #include "train/checkpoint.h"
+#include "train/results.h"
 
 enum { LINE = 160, NAME_SHOWN = 32 };
 
-/* "step,tokens,seconds,lr,train_loss,val_loss,..."; a line that is no row changes nothing. */
+/* A line that is no row changes nothing. */
 static void take_row(ArmRun *run, char *line) {
-    enum { STEP, TRAIN_LOSS = 4, VAL_LOSS, FIELDS };
-    char *fields[FIELDS], *end;
-    for (size_t i = 0; i < FIELDS; i++)
-        if (!(fields[i] = strsep(&line, ","))) return;
-    unsigned long long step = strtoull(fields[STEP], &end, 10);
-    if (*end || end == fields[STEP]) return;
-    run->step = (size_t)step;
-    run->train_loss = strtod(fields[TRAIN_LOSS], NULL);
-    if (*fields[VAL_LOSS]) run->val_loss = strtod(fields[VAL_LOSS], NULL);
+    MetricsRow row;
+    line[strcspn(line, "\n")] = 0;
+    if (!metrics_row_read(line, &row)) return;
+    run->step = row.step;
+    run->train_loss = row.train_loss;
+    if (!isnan(row.val_loss)) run->val_loss = row.val_loss;
 }
 
 void sweep_look(const Sweep *s, size_t i) {

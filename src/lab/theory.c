@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/quantile.h"
 #include "base/rng.h"
 #include "train/interrupt.h"
 
@@ -94,16 +95,11 @@ Estimate estimate_mean(const double *x, size_t n) {
     return (Estimate){mean, sqrt(squares / (double)(n - 1) / (double)n)};
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 Estimate estimate_median(double *x, size_t n) {
-    qsort(x, n, sizeof *x, by_size);
+    sort_numbers(x, n);
     double middle = ((double)n - 1) / 2, half = sqrt((double)n) / 2;
     double low = fmax(floor(middle - half), 0), high = fmin(ceil(middle + half), (double)(n - 1));
-    return (Estimate){(x[(n - 1) / 2] + x[n / 2]) / 2, (x[(size_t)high] - x[(size_t)low]) / 2};
+    return (Estimate){quantile(x, n, .5), (x[(size_t)high] - x[(size_t)low]) / 2};
 }
 
 /* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */

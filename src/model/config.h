@@ -77,6 +77,8 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
 
 /* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */
 void config_write(const Config *config, FILE *out);
+/* The same as a string that the caller frees; NULL for want of memory. */
+char *config_text(const Config *config);
 
 /* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
 void config_write_help(FILE *out);

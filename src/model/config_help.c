@@ -1,5 +1,6 @@
 /* The table of settings as text: the resolved .ini of a run, --help, and the Markdown reference in docs/. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/config_table.h"
@@ -13,6 +14,17 @@ void config_write(const Config *config, FILE *out) {
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = SETTINGS[i].section);
         fprintf(out, "%s = %s\n", SETTINGS[i].key, value);
     }
+}
+
+char *config_text(const Config *config) {
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return NULL;
+    config_write(config, stream);
+    if (fclose(stream) == 0) return text;
+    free(text);
+    return NULL;
 }
 
 static void range_text(const Setting *setting, char *out, size_t capacity) {

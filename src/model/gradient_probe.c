@@ -2,15 +2,15 @@
 
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 
+#include "base/quantile.h"
 #include "ops/attention.h"
 #include "ops/matmul.h"
 
 typedef struct {
     Model *model;
     const Batch *batch;
-    real *query, *scores; /* (L, H, B T): lengths */
+    double *query, *scores; /* (L, H, B T): lengths */
 } Probe;
 
 static double length(const real *x, size_t n) {
@@ -43,10 +43,9 @@ static void look_at_rows(const Probe *p, size_t layer, size_t sequence, size_t h
     matmul(PLAIN, TRANSPOSED, count, keys, s->D, 1, m->d.att + row * HD + head * s->D, HD, v, 3 * HD, false, dp, keys);
     for (size_t r = 0; r < count; r++) {
         const BlockActivations *a = &m->blocks[layer];
-        p->scores[at + r] =
-            (real)score_gradient(scores + r * keys, dp + r * keys, (double)a->row_max[pair * T + first + r],
-                                 (double)a->row_sum[pair * T + first + r], first + r + 1);
-        p->query[at + r] = (real)length(m->d.qkv + (row + r) * 3 * HD + head * s->D, s->D);
+        p->scores[at + r] = score_gradient(scores + r * keys, dp + r * keys, (double)a->row_max[pair * T + first + r],
+                                           (double)a->row_sum[pair * T + first + r], first + r + 1);
+        p->query[at + r] = length(m->d.qkv + (row + r) * 3 * HD + head * s->D, s->D);
     }
 }
 
@@ -64,35 +63,24 @@ static void look(void *context, const TapView *view) {
     }
 }
 
-static int by_size(const void *a, const void *b) {
-    real x = *(const real *)a, y = *(const real *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(const real *sorted, size_t n, double share) {
-    double place = share * (double)(n - 1);
-    size_t below = (size_t)place, above = below + 1 < n ? below + 1 : below;
-    return (double)sorted[below] + (place - (double)below) * ((double)sorted[above] - (double)sorted[below]);
-}
-
 /* Of the lengths (B, T), which are sorted; the first row of a sequence sees one key and does not count. */
-static Spread spread_of(real *lengths, size_t B, size_t T) {
+static Spread spread_of(double *lengths, size_t B, size_t T) {
     size_t n = 0;
     double sum = 0, squares = 0;
     for (size_t row = 0; row < B * T; row++) {
         if (row % T == 0) continue;
-        double x = (double)lengths[row];
-        lengths[n++] = lengths[row];
+        double x = lengths[row];
+        lengths[n++] = x;
         sum += x;
         squares += x * x;
     }
     if (n == 0) return (Spread){NAN, NAN, NAN, NAN, NAN};
-    qsort(lengths, n, sizeof *lengths, by_size);
+    sort_numbers(lengths, n);
     return (Spread){sum / (double)n, sqrt(squares / (double)n), quantile(lengths, n, .5), quantile(lengths, n, .1),
                     quantile(lengths, n, .99)};
 }
 
-void probe_gradients(Model *m, const Batch *batch, real *room, GradientStatistics *statistics) {
+void probe_gradients(Model *m, const Batch *batch, double *room, GradientStatistics *statistics) {
     const size_t rows = batch->B * batch->T, heads = m->shape.L * m->shape.H;
     Probe probe = {m, batch, room, room + heads * rows};
     const Tap tap = {look, &probe}, *before = m->tap;

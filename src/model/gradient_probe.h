@@ -23,6 +23,6 @@ static inline size_t gradient_probe_room(const ModelShape *shape, size_t B) {
 
 /* Every head, (L, H). The batch has targets and is one slice (model_slice); the model was made with gradients, which
    are overwritten. Leaves activations as model_forward does, but for `fc`. */
-void probe_gradients(Model *model, const Batch *batch, real *room, GradientStatistics *statistics);
+void probe_gradients(Model *model, const Batch *batch, double *room, GradientStatistics *statistics);
 
 #endif

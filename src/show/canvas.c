@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
@@ -188,19 +189,10 @@ void canvas_band(Canvas *canvas, const double *x, const double *top, const doubl
 
 /* One code point off the front; a byte that starts no valid sequence is U+FFFD by itself. */
 static int utf8_next(const char **text) {
-    static const int least[] = {0, 0x80, 0x800, 0x10000}; /* shorter forms exist below: not valid */
-    const unsigned char *c = (const unsigned char *)*text;
-    int more = c[0] < 0x80 ? 0 : (c[0] & 0xe0) == 0xc0 ? 1 : (c[0] & 0xf0) == 0xe0 ? 2 : (c[0] & 0xf8) == 0xf0 ? 3 : -1;
-    ++*text;
-    if (more <= 0) return more == 0 ? c[0] : 0xfffd;
-    int code = c[0] & (0x3f >> more);
-    for (int i = 1; i <= more; i++) {
-        if ((c[i] & 0xc0) != 0x80) return 0xfffd; /* also ends at the string's end */
-        code = code << 6 | (c[i] & 0x3f);
-    }
-    if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0xfffd;
-    *text += more;
-    return code;
+    uint32_t code;
+    size_t length = utf8_decode(*text, strnlen(*text, 4), &code);
+    *text += length ? length : 1;
+    return length ? (int)code : 0xfffd;
 }
 
 /* A walk over the glyphs of a text. */

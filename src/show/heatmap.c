@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum {
     MAX_LENGTH = 48,
     MAX_GRID = 64,
@@ -100,14 +102,6 @@ static uint32_t visible(uint32_t code) {
     return code;
 }
 
-static void utf8_from(uint32_t code, char out[5]) {
-    int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
-    for (int i = more; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)(lead[more] | code);
-    out[more + 1] = 0;
-}
-
 static const float *panel_at(const AttentionFigure *figure, size_t row, size_t column) {
     return figure->panels[row * figure->columns + column];
 }
@@ -131,7 +125,7 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
     for (size_t i = 0; i < figure->length; i++) {
         int lane = (int)(i % (size_t)l->lanes) * l->size;
         double middle = (int)i * l->cell + l->cell / 2.0;
-        utf8_from(visible(figure->text[i]), text);
+        utf8_encode(visible(figure->text[i]), text);
         /* the sign for a blank hangs below the line: in a column it would lie on the next character */
         double lift = visible(figure->text[i]) == BLANK ? .22 * l->size : 0;
         if (queries)

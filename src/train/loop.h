@@ -21,7 +21,7 @@ typedef struct {
     int32_t *tokens, *targets;           /* (batch, T): of training, or of the evaluation in progress */
     int32_t *look_tokens, *look_targets; /* (look_batch, T): the fixed validation batch */
     size_t look_batch;
-    real *look_room;                /* gradient_probe_room */
+    double *look_room;              /* gradient_probe_room */
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
     bool text_is_cut;               /* it is longer than the context */
     Results results;

@@ -9,6 +9,10 @@
 #include "ops/matmul.h"
 #include "train/optimizer.h"
 
+bool plan_corpus(Corpus *corpus, const Config *c, const Vocabulary *vocabulary, Error *err) {
+    return corpus_load(corpus, c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context, err);
+}
+
 bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threads, Error *err) {
     ModelMemory memory;
     TensorTable table;

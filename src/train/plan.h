@@ -12,6 +12,9 @@ typedef struct {
     double flops_per_step;
 } Plan;
 
+/* The text a config names, by the vocabulary of that text or by another. */
+bool plan_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
+
 /* Fails when a size does not fit, or the machine has less memory than is needed. */
 bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threads, Error *err);
 

@@ -86,11 +86,12 @@ bool results_enter(Results *r, const char *directory, Error *err) {
 
 /* Opens a log and checks that it is one and holds whole lines up to `size`. */
 static bool open_old_log(Results *r, Log log, size_t size, Error *err) {
-    const char *header = HEADERS[log], *name = LOG_NAMES[log];
-    char begin[512] = "", last = '\n';
+    const char *header = HEADERS[log], *name = LOG_NAMES[log], *c = header;
+    char last = '\n';
     if (!open_log(r, log, "r+b", err)) return false;
     FILE *file = r->logs[log];
-    if (fread(begin, 1, strlen(header), file) != strlen(header) || strcmp(begin, header) != 0)
+    while (*c && getc(file) == *c) c++;
+    if (*c)
         return error_set(err, STATUS_USAGE, "%s/%s does not begin with the line this program writes there: %.*s",
                          r->directory, name, (int)strcspn(header, "\n"), header);
     if (size < strlen(header) || fseeko(file, 0, SEEK_END) != 0 || ftello(file) < (off_t)size ||
@@ -112,8 +113,7 @@ static bool read_number(const char *text, double *number) {
     return end != text && *end == 0;
 }
 
-/* A row of metrics.csv, which is cut into its fields. */
-static bool read_row(char *line, MetricsRow *row) {
+bool metrics_row_read(char *line, MetricsRow *row) {
     enum { STEP, TRAIN_LOSS = 4, VAL_LOSS = 5, FIELDS = 7 };
     char *fields[FIELDS] = {0}, *end;
     size_t count = 0;
@@ -136,7 +136,7 @@ static bool read_curves(const Results *r, size_t size, RunRecord *record, Error 
     strsep(&rest, "\n"); /* the header is looked at elsewhere */
     for (size_t number = 2; ok && (line = strsep(&rest, "\n")) != NULL && *line; number++) {
         MetricsRow row = {0};
-        ok = read_row(line, &row) ||
+        ok = metrics_row_read(line, &row) ||
              error_set(err, STATUS_USAGE, "%s:%zu is not a row that this program writes", path, number);
         if (ok) record_train_loss(record, row.step, row.train_loss);
         if (ok && !isnan(row.val_loss)) record_val_loss(record, row.step, row.val_loss);

@@ -22,6 +22,9 @@ typedef struct {
     double seconds, lr, train_loss, val_loss, grad_norm; /* val_loss NaN: not measured at this step */
 } MetricsRow;
 
+/* Step and losses of a line of metrics.csv, which is cut into its fields; false when it is no such row. */
+bool metrics_row_read(char *line, MetricsRow *row);
+
 /* Into a directory that was just made. Takes the description over, also on failure. */
 bool results_open(Results *results, const char *directory, const Config *config, const Vocabulary *vocabulary,
                   Json *description, Error *err);

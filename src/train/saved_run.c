@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "train/evaluate.h"
+#include "train/plan.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 
@@ -39,7 +40,7 @@ bool saved_run_evaluate(SavedRun *run, double *loss, size_t *characters, bool *c
     const Config *c = &run->config;
     Corpus corpus;
     size_t T = run->model.shape.T, B = run->model.max_batch;
-    if (!corpus_load(&corpus, c->data.corpus, &run->vocabulary, c->data.val_fraction, T, err)) return false;
+    if (!plan_corpus(&corpus, c, &run->vocabulary, err)) return false;
     Json *description = NULL;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
     bool ok = (tokens != NULL || error_set(err, STATUS_FAILED, "no memory for the batches")) &&

@@ -31,7 +31,7 @@ static bool prepare_batches(Trainer *t, Error *err) {
 static bool prepare(Trainer *t, const Vocabulary *vocabulary, Error *err) {
     const Config *c = t->config;
     Plan plan;
-    if (!corpus_load(&t->corpus, c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context, err) ||
+    if (!plan_corpus(&t->corpus, c, vocabulary, err) ||
         !plan_make(&plan, c, t->corpus.vocabulary.count, t->options->threads, err) ||
         !model_make(&t->model, &plan.shape, batch_size(t), t->options->threads, true, err) ||
         !optimizer_make(&t->optimizer, c, t->model.tensors.flat, t->options->threads, err) ||
@@ -168,7 +168,8 @@ static bool load_vocabulary(Vocabulary *vocabulary, const Results *results, Erro
 /* The threads it had, unless others are asked for. */
 static size_t threads_of(const Results *results, size_t asked) {
     int64_t threads;
-    bool known = js_as_integer(js_get(results->description, "threads"), &threads) && threads > 0 && threads <= 1024;
+    bool known =
+        js_as_integer(js_get(results->description, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     return asked ? asked : known ? (size_t)threads : 1;
 }
 
@@ -279,8 +280,7 @@ bool train_announce(const Config *config, const TrainOptions *options, FILE *out
     Corpus corpus;
     Plan plan;
     char *text = NULL;
-    if (!corpus_load(&corpus, config->data.corpus, NULL, config->data.val_fraction, (size_t)config->model.context, err))
-        return false;
+    if (!plan_corpus(&corpus, config, NULL, err)) return false;
     bool ok = plan_make(&plan, config, corpus.vocabulary.count, options->threads, err) &&
               plan_announce(&plan, config, &corpus, options->threads, NAN, &text, err);
     if (ok) write_commented(text, out);
