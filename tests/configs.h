@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "model/config.h"
 
-static char start[4096], directory[] = "/tmp/test_config.XXXXXX";
+static char start[4096], directory[512];
 static Config config, again;
 static Error err;
 
@@ -80,7 +80,7 @@ static inline void assert_round_trip(void) {
 
 static inline int enter(void **state) {
     (void)state;
-    return !getcwd(start, sizeof start) || !mkdtemp(directory) || chdir(directory) != 0;
+    return !getcwd(start, sizeof start) || !make_temporary(directory) || chdir(directory) != 0;
 }
 
 static inline int leave(void **state) {

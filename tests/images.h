@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "show/canvas.h"
 
-static char directory[64], picture[96];
+static char directory[512], picture[540];
 static Error err;
 
 typedef struct {
@@ -21,8 +21,7 @@ typedef struct {
 
 static inline int set_up(void **state) {
     (void)state;
-    snprintf(directory, sizeof directory, "/tmp/sqrtdk-pictures-XXXXXX");
-    if (!mkdtemp(directory)) return -1;
+    if (!make_temporary(directory)) return -1;
     snprintf(picture, sizeof picture, "%s/picture.png", directory);
     return 0;
 }

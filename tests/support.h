@@ -96,6 +96,13 @@ static inline int support_release(void **state) {
 }
 #define TEST(function) cmocka_unit_test_teardown(function, support_release)
 
+/* A new directory below TMPDIR, or /tmp. */
+static inline bool make_temporary(char path[512]) {
+    const char *place = getenv("TMPDIR");
+    snprintf(path, 512, "%s/sqrtdk_XXXXXX", place && *place ? place : "/tmp");
+    return mkdtemp(path) != NULL;
+}
+
 static inline double dot(const real *x, const real *y, size_t count) {
     double sum = 0;
     for (size_t i = 0; i < count; i++) sum += (double)x[i] * (double)y[i];

@@ -10,9 +10,7 @@ static char temporary[512];
 
 static inline int temporary_enter(void **state) {
     (void)state;
-    const char *place = getenv("TMPDIR");
-    snprintf(temporary, sizeof temporary, "%s/sqrtdk_XXXXXX", place && *place ? place : "/tmp");
-    return mkdtemp(temporary) == NULL;
+    return !make_temporary(temporary);
 }
 static inline int temporary_leave(void **state) {
     Error err;

@@ -11,12 +11,11 @@
 
 #include "base/files.h"
 
-static char directory[64];
+static char directory[512];
 
 static int enter(void **state) {
     (void)state;
-    strcpy(directory, "/tmp/sqrtdk_files_XXXXXX");
-    return mkdtemp(directory) == NULL;
+    return !make_temporary(directory);
 }
 static int leave(void **state) {
     (void)state;
@@ -26,7 +25,7 @@ static int leave(void **state) {
 
 /* A path in the test's directory; valid for four calls. */
 static const char *in(const char *name) {
-    static char paths[4][256];
+    static char paths[4][1024];
     static unsigned next;
     char *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", directory, name);

@@ -17,6 +17,7 @@
 #include "train/interrupt.h"
 #include "train/optimizer.h"
 #include "train/plan.h"
+#include "train/step.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
@@ -65,8 +66,9 @@ static double measure_peak(size_t threads) {
 #pragma omp parallel num_threads((int)threads)
             {
                 Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-                (blas ? matmul_openblas : matmul)(PLAIN, PLAIN, range_size(rows), n, n, 1, a + rows.begin * n, n, b, n,
-                                                  false, c + rows.begin * n, n);
+                const Product product = {
+                    .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+                (blas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
             }
             best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
         }
@@ -94,24 +96,14 @@ static double measure_bandwidth(size_t threads) {
 
 /* One step of training; with `clocks` it also says where its time goes. */
 static double take_step(Bench *b, bool clocks) {
-    const Config *c = b->config;
-    size_t B = (size_t)c->train.batch, T = b->model.shape.T, micro_steps = (size_t)c->train.accumulate;
-    double start = omp_get_wtime(), mark, now, batches = 0;
+    const double start = omp_get_wtime();
     b->model.stopwatches = clocks ? b->watches : NULL;
-    for (size_t micro = 0; micro < micro_steps; micro++) {
-        uint64_t number = (uint64_t)b->step * micro_steps + micro;
-        mark = omp_get_wtime();
-        corpus_training_batch(&b->corpus, (uint64_t)c->train.seed, number, B, T, b->tokens, b->targets);
-        batches += omp_get_wtime() - mark;
-        model_forward_backward(&b->model, &(Batch){b->tokens, b->targets, B, T}, (uint64_t)c->train.seed, number,
-                               1 / (double)micro_steps, micro == 0);
-    }
-    mark = omp_get_wtime();
-    double norm = gradient_norm(&b->optimizer, b->model.gradients);
-    now = omp_get_wtime();
-    if (clocks) b->batch_seconds += batches, b->norm_seconds += now - mark;
+    step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &b->batch_seconds : NULL);
+    double mark = omp_get_wtime();
+    const double norm = gradient_norm(&b->optimizer, b->model.gradients), now = omp_get_wtime();
+    if (clocks) b->norm_seconds += now - mark;
     optimizer_step(&b->optimizer, &b->model.tensors, b->model.parameters, b->model.gradients, norm,
-                   learning_rate(c, b->step), b->step);
+                   learning_rate(b->config, b->step), b->step);
     mark = omp_get_wtime();
     if (clocks) b->update_seconds += mark - now, b->clocked++;
     b->step++;

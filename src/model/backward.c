@@ -131,7 +131,7 @@ static void block_backward(const Worker *w, size_t layer, const real *x, real *d
     barrier(w); /* the next block overwrites what was read here */
 }
 
-void pass_backward(const Worker *w, real loss_weight) {
+void pass_backward(const Worker *w) {
     Model *m = w->m;
     const ModelShape *s = &m->shape;
     const Batch *b = w->batch;
@@ -139,7 +139,7 @@ void pass_backward(const Worker *w, real loss_weight) {
     size_t at = w->rows.begin, rows = range_size(w->rows), all = b->B * b->T, turn = 0;
     const real *last = s->pre_norm ? m->blocks[s->L - 1].res_2 : NULL;
 
-    cross_entropy_backward(m->logits + at * s->V, m->sums + at, b->targets + at, loss_weight, rows, s->V);
+    cross_entropy_backward(m->logits + at * s->V, m->sums + at, b->targets + at, w->pass->loss_weight, rows, s->V);
     lap(w, OP_LOSS_BACK);
     tap_backward(w, PLACE_LOGITS, 0, m->logits, s->V);
     real *d_final = s->pre_norm ? d->ln_1 : d->x[turn];

@@ -74,7 +74,7 @@ static real *block_forward(const Worker *w, size_t layer, real *x) {
     linear_rows(w, a->fc, s->pre_norm ? a->ln_2 : a->ln_1, FC_W, FC_B, layer, C, F);
     tap_forward(w, PLACE_FC, layer, a->fc, F);
     size_t at = w->rows.begin * F, n = range_size(w->rows) * F;
-    (s->relu ? relu_forward : gelu_forward)(a->act + at, w->returns ? a->fc + at : NULL, a->fc + at, n);
+    (s->relu ? relu_forward : gelu_forward)(a->act + at, w->pass->returns ? a->fc + at : NULL, a->fc + at, n);
     lap(w, OP_ACTIVATION);
     tap_forward(w, PLACE_ACT, layer, a->act, F);
     linear_rows(w, a->res_2, a->act, MLP_PROJ_W, MLP_PROJ_B, layer, F, C);

@@ -10,24 +10,30 @@
 #include "ops/attention.h"
 #include "ops/dropout.h"
 
+/* What kind of pass it is. */
+typedef struct {
+    bool training; /* with dropout of (seed, micro_step) */
+    bool returns;  /* backward as well, of loss_weight times the sum of the losses */
+    bool fresh;    /* from gradients of zero */
+    uint64_t seed, micro_step;
+    real loss_weight;
+} Pass;
+
 /* What one thread knows during a pass. */
 typedef struct {
     Model *m;
+    const Pass *pass;
     const Batch *batch;
     size_t id, count; /* this thread and how many there are */
     size_t first;     /* row of the whole batch that is row 0 here */
     Range rows;       /* its rows of (B,T) */
     Range heads;      /* its (sequence, head) pairs */
     bool shares;      /* sequences are cut: attention reads rows of other threads */
-    bool training;    /* with dropout */
-    bool returns;     /* a backward pass follows */
-    uint64_t seed, micro_step;
 } Worker;
 
 /* Every thread of the region calls these, for the same batch. */
 void pass_forward(const Worker *worker);
-/* Of loss_weight times the sum of the losses. */
-void pass_backward(const Worker *worker, real loss_weight);
+void pass_backward(const Worker *worker);
 
 enum { LINE = 16 }; /* columns to a cache line: threads split gradients at multiples of it */
 
@@ -81,7 +87,8 @@ static inline void tap_backward(const Worker *w, Place place, size_t layer, real
 
 /* Places of dropout: 0 the embeddings, then three a layer. */
 static inline Dropout dropout_at(const Worker *w, uint32_t site) {
-    return dropout_make(w->training ? w->m->shape.dropout : 0, w->seed, w->micro_step, site);
+    const Pass *pass = w->pass;
+    return dropout_make(pass->training ? w->m->shape.dropout : 0, pass->seed, pass->micro_step, site);
 }
 static inline Dropout weights_dropout(const Worker *w, size_t layer) {
     return dropout_at(w, (uint32_t)(3 * layer + 1));
@@ -100,7 +107,6 @@ static inline AttentionShape attention_shape(const Worker *w, size_t layer, size
                             .out_stride = HD,
                             .multiplier = s->multiplier,
                             .dropout = weights_dropout(w, layer),
-
                             .dropout_row = (uint64_t)w->first * s->H + (uint64_t)pair * w->batch->T};
 }
 

@@ -5,15 +5,14 @@
 
 #include "model/pass.h"
 
-static Worker worker_make(Model *m, const Batch *batch, bool training, uint64_t seed, uint64_t micro_step) {
+static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first) {
     size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
     Worker w = {.m = m,
+                .pass = pass,
                 .batch = batch,
                 .id = id,
                 .count = count,
-                .training = training,
-                .seed = seed,
-                .micro_step = micro_step,
+                .first = first,
                 .shares = batch->B < count && count > 1};
     Range sequences = range_split(batch->B, 1, id, count);
     if (w.shares) {
@@ -26,21 +25,10 @@ static Worker worker_make(Model *m, const Batch *batch, bool training, uint64_t 
     return w;
 }
 
-/* What kind of pass it is. */
-typedef struct {
-    bool training; /* with dropout of (seed, micro_step) */
-    bool returns;  /* backward as well, of loss_weight times the sum of the losses */
-    bool fresh;    /* from gradients of zero */
-    uint64_t seed, micro_step;
-    real loss_weight;
-} Pass;
-
 static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass) {
 #pragma omp parallel num_threads((int)m->threads)
     {
-        Worker w = worker_make(m, slice, pass->training, pass->seed, pass->micro_step);
-        w.first = first;
-        w.returns = pass->returns;
+        const Worker w = worker_make(m, pass, slice, first);
         Range flat = columns_of(&w, m->tensors.flat);
         start_lap(&w);
         if (pass->fresh && first == 0) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
@@ -48,7 +36,7 @@ static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *p
         pass_forward(&w);
         if (pass->returns) {
             barrier(&w); /* gradients are zero everywhere before anyone adds */
-            pass_backward(&w, pass->loss_weight);
+            pass_backward(&w);
         }
     }
 }

@@ -4,18 +4,17 @@
 
 #include "ops/gemm.h"
 
+#ifdef REAL_DOUBLE
+#define cblas_gemm cblas_dgemm
+#else
+#define cblas_gemm cblas_sgemm
+#endif
+
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
-void matmul_openblas(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
-                     size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    const real beta = accumulate ? 1 : 0;
-#ifdef REAL_DOUBLE
-    cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb,
-                beta, c, (int)ldc);
-#else
-    cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb,
-                beta, c, (int)ldc);
-#endif
+void matmul_openblas(const Product *o, const real *a, const real *b, real *c) {
+    cblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha, a,
+               (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
 static CpuLevel own = CPU_OTHER; /* the width of ops/gemm.c's products; other: OpenBLAS's */
@@ -28,7 +27,7 @@ void matmul_product(const Product *o, const real *a, const real *b, real *c) {
         return;
     }
 #endif
-    matmul_openblas(o->op_a, o->op_b, o->m, o->n, o->k, o->alpha, a, o->lda, b, o->ldb, o->accumulate, c, o->ldc);
+    matmul_openblas(o, a, b, c);
 }
 
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,

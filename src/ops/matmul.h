@@ -15,9 +15,8 @@ void matmul_product(const Product *product, const real *a, const real *b, real *
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
             const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
-/* The same by OpenBLAS, whatever matmul takes. */
-void matmul_openblas(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
-                     size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+/* Any product by OpenBLAS, whatever matmul_product takes. */
+void matmul_openblas(const Product *product, const real *a, const real *b, real *c);
 
 /* Keeps OpenBLAS on one thread a call, whichever build it is: the threads are the model's. Call it once, first. */
 void matmul_setup(void);

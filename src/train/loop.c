@@ -8,6 +8,7 @@
 #include "train/interrupt.h"
 #include "train/pictures.h"
 #include "train/safetensors.h"
+#include "train/step.h"
 
 /* Of the parameters after record->steps_done updates. */
 static bool save(Trainer *t, Error *err) {
@@ -91,20 +92,6 @@ static bool validate(Trainer *t, size_t step, Error *err) {
     return (!record_best(t->record, step, loss) || save_best(t, step, err)) && write_sample(t, step, err);
 }
 
-/* Loss and gradients of step `step`, over all of its micro-batches. */
-static double compute_gradients(Trainer *t, size_t step) {
-    const Config *c = t->config;
-    size_t B = batch_size(t), T = t->model.shape.T, micro_steps = (size_t)c->train.accumulate;
-    double sum = 0;
-    for (size_t micro = 0; micro < micro_steps; micro++) {
-        uint64_t number = (uint64_t)step * micro_steps + micro;
-        corpus_training_batch(&t->corpus, (uint64_t)c->train.seed, number, B, T, t->tokens, t->targets);
-        sum += model_forward_backward(&t->model, &(Batch){t->tokens, t->targets, B, T}, (uint64_t)c->train.seed, number,
-                                      1 / (double)micro_steps, micro == 0);
-    }
-    return sum / ((double)B * (double)T * (double)micro_steps);
-}
-
 static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
 
 static bool write_metrics(Trainer *t, size_t step, double lr, double loss, bool validated, double norm, Error *err) {
@@ -131,7 +118,8 @@ static bool take_step(Trainer *t, size_t step, Error *err) {
     if (t->cut_short) return true;
     if (looks && !look_at_attention(t, step, err)) return false;
 
-    double lr = learning_rate(c, step), loss = compute_gradients(t, step);
+    double lr = learning_rate(c, step),
+           loss = step_gradients(&t->model, &t->corpus, c, step, t->tokens, t->targets, NULL);
     double norm = gradient_norm(&t->optimizer, t->model.gradients);
     if (!check_finite(t, step, "training", loss, &norm, err)) return false;
     t->last_train_loss = loss;
