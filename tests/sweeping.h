@@ -82,6 +82,7 @@ static inline void assert_same_sweep(const char *a, const char *b) {
                                         "loss.png",
                                         "entropy.png",
                                         "score_std.png",
+                                        "qk_norm.png",
                                         "attention_compare.png",
                                         "scale_divisor=sqrt_dk+seed=2/attention.csv"};
     assert_string_equal(timeless(a), timeless(b));

@@ -45,6 +45,28 @@ static void names_and_groups(void **state) {
     }
 }
 
+/* What groups share that differ in one key. */
+static void labels_without_a_key(void **state) {
+    (void)state;
+    char label[GROUP_LABEL];
+    make("[sweep]\nscale_divisor = none, sqrt_dk\nlr = 1e-3, 2e-3\nseed = 7, 8\n");
+    arms_label(&arms, 3, 0, label);
+    assert_string_equal(label, "lr 0.002");
+    arms_label(&arms, 3, 1, label);
+    assert_string_equal(label, "÷ √d_k = 8");
+    make("[sweep]\nscale_divisor = none, sqrt_dk, 3\nheads = 2, 4\n"); /* √d_k is not the same for both */
+    arms_label(&arms, 3, 1, label);
+    assert_string_equal(label, "÷ √d_k");
+    arms_label(&arms, 5, 1, label);
+    assert_string_equal(label, "÷ 3");
+    make("[sweep]\nscale_divisor = none, sqrt_dk\n");
+    arms_label(&arms, 1, 0, label);
+    assert_string_equal(label, "");
+    make("[sweep]\nlr = 1e-3, 2e-3\n");
+    arms_label(&arms, 1, 0, label);
+    assert_string_equal(label, "÷ √d_k = 8");
+}
+
 /* The seed first, another key, and no divisor among the keys. */
 static void seed_anywhere(void **state) {
     (void)state;
@@ -122,7 +144,7 @@ static void tables(void **state) {
     }
 }
 
-#define ATTENTION "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median\n"
+#define ATTENTION "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm\n"
 
 /* Columns that a later version adds, in whatever place, change nothing. */
 static void results_of_a_run(void **state) {
@@ -140,9 +162,10 @@ static void results_of_a_run(void **state) {
              " \"seconds\": 1.5, \"threads\": 2}");
     put_text("arm/metrics.csv",
              "step,new,train_loss,val_loss,grad_norm\n0,1,4,4.5,2\n5,1,3,,8\n10,1,2,2.5,3\n12,1,1,3,4\n");
-    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,1,3\n0,1,0,3,.7,.5,2,3\n1,0,0,2,.9,0,3,3\n1,1,0,2,.7,0,4,3\n"
-                                            "0,0,9,2,.1,1,6,7\n0,1,9,4,.2,1,8,7\n1,0,9,6,.3,1,6,9\n1,1,9,8,.4,0,8,9\n"
-                                            "0,0,12,2,.1,0,0,0\n");
+    put_text("arm/attention.csv",
+             ATTENTION "0,0,0,1,.5,0,1,3,1,2\n0,1,0,3,.7,.5,2,3,3,4\n1,0,0,2,.9,0,3,3,5,2\n1,1,0,2,.7,0,4,3,1,0\n"
+                       "0,0,9,2,.1,1,6,7,1,1\n0,1,9,4,.2,1,8,7,1,1\n1,0,9,6,.3,1,6,9,1,1\n1,1,9,8,.4,0,8,9,5,5\n"
+                       "0,0,12,2,.1,0,0,0,0,0\n");
     assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_DIVERGED);
     assert_string_equal(message, "too far");
     assert_that(arm_results_read(&r, in("arm"), &err), "%s", err.message);
@@ -156,9 +179,11 @@ static void results_of_a_run(void **state) {
     assert_true(curve_first(&r.curves[CURVE_SATURATED]) == .125 && curve_last(&r.curves[CURVE_SATURATED]) == .75);
     assert_true(curve_first(&r.curves[CURVE_GRAD_Q]) == 2.5 && curve_last(&r.curves[CURVE_GRAD_Q]) == 7);
     assert_true(curve_first(&r.curves[CURVE_GRAD_SCORES]) == 3 && curve_last(&r.curves[CURVE_GRAD_SCORES]) == 8);
+    assert_true(curve_first(&r.curves[CURVE_QK_NORM]) == 6 && curve_last(&r.curves[CURVE_QK_NORM]) == 7);
     assert_true(r.heads == 2 && r.entropy[3] == .2 && r.score_std[2] == 2 && r.curves[CURVE_ENTROPY].step[1] == 9);
     arm_results_free(&r);
-    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0\n0,1,0,3,.7,0,0,0\n0,0,9,2,.1,0,0,0\n0,1,8,2,.1,0,0,0\n");
+    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0,0,0\n0,1,0,3,.7,0,0,0,0,0\n0,0,9,2,.1,0,0,0,0,0\n"
+                                            "0,1,8,2,.1,0,0,0,0,0\n");
     assert_refused(arm_results_read(&r, in("arm"), &err), &err, "attention.csv:5", "steps in disorder");
     arm_results_free(&r);
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
@@ -167,9 +192,10 @@ static void results_of_a_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARMS_TEST(names_and_groups),  ARMS_TEST(seed_anywhere), ARMS_TEST(coincidences),
-        ARMS_TEST(names_that_repeat), ARMS_TEST(refused),       ARMS_TEST(tables),
-        ARMS_TEST(results_of_a_run),
+        ARMS_TEST(names_and_groups), ARMS_TEST(seed_anywhere),
+        ARMS_TEST(coincidences),     ARMS_TEST(names_that_repeat),
+        ARMS_TEST(refused),          ARMS_TEST(tables),
+        ARMS_TEST(results_of_a_run), ARMS_TEST(labels_without_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,6 +256,8 @@ static void scales(void **state) {
     scale_parse("2sqrt_dk", &divisor);
     scale_title(divisor, 64, title, sizeof title);
     assert_string_equal(title, "2√d_k = 16");
+    scale_title(divisor, 0, title, sizeof title);
+    assert_string_equal(title, "2√d_k");
 }
 
 int main(void) {

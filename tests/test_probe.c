@@ -69,6 +69,16 @@ static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size
             h.max_weight += 1 / total;
         }
     h.score_std = sqrt(squares / entries);
+    const ModelShape *s = &model.shape;
+    const real *w = tensor_at(&model.tensors, model.parameters, ATTN_W, layer);
+    for (size_t i = 0; i < s->C * 3 * s->H * s->D; i++) {
+        size_t column = i % (3 * s->H * s->D), which = column / (s->H * s->D);
+        if (column / s->D % s->H != head) continue;
+        if (which == 0) h.w_q_norm += pow((double)w[i], 2);
+        if (which == 1) h.w_k_norm += pow((double)w[i], 2);
+    }
+    h.w_q_norm = sqrt(h.w_q_norm);
+    h.w_k_norm = sqrt(h.w_k_norm);
     h.entropy /= rows;
     h.max_weight /= rows;
     return h;
@@ -92,6 +102,8 @@ static void against_plain_statistics(void **state) {
                              head);
                 assert_close(got[head].entropy, plain.entropy, 1e-5, "entropy of %zu", head);
                 assert_close(got[head].max_weight, plain.max_weight, 1e-5, "max_weight of %zu", head);
+                assert_close(got[head].w_q_norm, plain.w_q_norm, 1e-12, "w_q_norm of %zu", head);
+                assert_close(got[head].w_k_norm, plain.w_k_norm, 1e-12, "w_k_norm of %zu", head);
             }
         }
         model_free(&model);

@@ -17,7 +17,8 @@ static void arms_are_runs(void **state) {
     assert_string_equal(line,
                         "arm,scale_divisor,seed,result,same_as,steps,train_loss,val_loss,best_val_loss,best_step,"
                         "entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,"
-                        "grad_q_first,grad_q_last,grad_scores_first,grad_scores_last,grad_norm_median,threads,error");
+                        "grad_q_first,grad_q_last,grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,"
+                        "grad_norm_median,threads,error");
     for (int i = 0; i < 4; i++) {
         static const char *const divisors[] = {"none", "sqrt_dk"};
         char name[64], divisor[64], seed[64], begin[160];
@@ -151,11 +152,81 @@ static void odd_sweeps_are_drawn(void **state) {
     assert_non_null(strstr(contents(in("sweep1/config.ini"), NULL), "; d_k follows from swept keys\n"));
 }
 
+/* Mean of the final validation losses of the two seeds of an arm, as the table of losses has it. */
+static const char *cell(const char *arm) {
+    static char text[4][32];
+    static unsigned next;
+    double loss[2];
+    for (int seed = 1; seed <= 2; seed++) {
+        char name[64];
+        snprintf(name, sizeof name, "sweep/%s+seed=%d", arm, seed);
+        loss[seed - 1] = last_of(read_metrics(name), VAL_LOSS);
+    }
+    char *out = text[next++ % 4];
+    snprintf(out, sizeof text[0], "%.4f ±", (loss[0] + loss[1]) / 2);
+    return out;
+}
+
+/* Losses by divisor and by the rest, the longer side down the page; each in its place. */
+static void losses_by_divisor(void **state) {
+    (void)state;
+    char expected[512];
+    CONFIGURE(TINY, "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.model.d_k=4, 8", "sweep.train.seed=1, 2");
+    sweep("sweep", 2);
+    const char *text = contents(in("sweep/summary.md"), NULL), *table = strstr(text, "\n| validation loss |");
+    assert_non_null(table);
+    int head =
+        snprintf(expected, sizeof expected, "\n| validation loss | ÷ 1 (none) | ÷ √d_k |\n|---|---|---|\n| d_k 4 | %s",
+                 cell("scale_divisor=none+d_k=4"));
+    assert_memory_equal(table, expected, (size_t)head);
+    assert_non_null(strstr(table, cell("scale_divisor=sqrt_dk+d_k=4")));
+    table = strstr(table, "| d_k 8 |");
+    snprintf(expected, sizeof expected, "| d_k 8 | %s", cell("scale_divisor=none+d_k=8"));
+    assert_memory_equal(table, expected, strlen(expected));
+    const char *differences = strstr(table, "\n\n| against ÷ √d_k | ÷ 1 (none) | ÷ √d_k |\n|---|---|---|\n| d_k 4 | ");
+    assert_non_null(differences);
+    assert_true(strstr(table, cell("scale_divisor=sqrt_dk+d_k=8")) < differences);
+    assert_non_null(strstr(differences, " | - |\n| d_k 8 | "));
+    assert_false(path_exists(in("sweep/final.png"))); /* two values of d_k are no curve */
+
+    CONFIGURE(TINY, "train.steps=1", "train.warmup=1", "sweep.attention.scale_divisor=none, sqrt_dk, 3",
+              "sweep.train.lr=1e-3, 1e-2");
+    sweep("down", 2);
+    text = contents(in("down/summary.md"), NULL);
+    assert_non_null(strstr(text, "| validation loss | lr 0.001 | lr 0.01 |\n|---|---|---|\n| ÷ 1 (none) | "));
+    assert_non_null(strstr(text, "\n| ÷ √d_k = 4 | "));
+}
+
+/* Where a swept number has values enough: three, or five of the divisor, also where some coincide. */
+static void final_losses_are_drawn(void **state) {
+    (void)state;
+    static const struct {
+        const char *sweep;
+        bool drawn;
+    } cases[] = {{"sweep.train.lr=1e-3, 1e-2, 2e-2", true},
+                 {"sweep.model.d_k=4, 8, 16", true},
+                 {"sweep.model.dropout=0, 0.1, 0.2", true}, /* no logarithm of zero */
+                 {"sweep.attention.scale_divisor=none, sqrt_dk, 2sqrt_dk, dk", false},
+                 {"sweep.attention.scale_divisor=none, 4, sqrt_dk, 2sqrt_dk, 8, 3.5", true},
+                 {"sweep.model.init=unit, torch, gpt2", false},
+                 {"sweep.train.seed=1, 2, 3", false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "sweep%zu", i);
+        CONFIGURE(TINY, "train.steps=1", "train.warmup=1", cases[i].sweep);
+        sweep(name, 2);
+        assert_that(path_exists(inside(name, "final.png")) == cases[i].drawn, "%s", cases[i].sweep);
+        assert_true((strstr(contents(inside(name, "summary.md"), NULL), "(final.png)") != NULL) == cases[i].drawn);
+        assert_true((strstr(contents(in("table.txt"), NULL), "final.png") != NULL) == cases[i].drawn);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(arms_are_runs),           SWEEP_TEST(one_view),
         SWEEP_TEST(coincidences_run_once),   SWEEP_TEST(divergence_is_no_failure),
         SWEEP_TEST(panels_are_the_runs_own), SWEEP_TEST(odd_sweeps_are_drawn),
+        SWEEP_TEST(losses_by_divisor),       SWEEP_TEST(final_losses_are_drawn),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

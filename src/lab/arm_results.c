@@ -70,9 +70,11 @@ static bool read_metrics(ArmResults *r, const char *directory, Error *err) {
     return ok;
 }
 
-enum { STEP, LAYER, MEANS, COLUMNS = MEANS + CURVE_COUNT - CURVE_ENTROPY };
-static const char *const ATTENTION_COLUMNS[COLUMNS] = {"step",      "layer",         "entropy",           "score_std",
-                                                       "saturated", "grad_q_median", "grad_scores_median"};
+/* From MEANS on in the order of the curves, but for the last, which is the product of two columns. */
+enum { STEP, LAYER, MEANS, W_Q_NORM = MEANS + CURVE_QK_NORM - CURVE_ENTROPY, W_K_NORM, COLUMNS };
+static const char *const ATTENTION_COLUMNS[COLUMNS] = {
+    "step",     "layer",   "entropy", "score_std", "saturated", "grad_q_median", "grad_scores_median",
+    "w_q_norm", "w_k_norm"};
 
 /* Rows come look by look, in each layer by layer and head by head. */
 static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t column[COLUMNS], const char *path,
@@ -87,19 +89,20 @@ static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t col
     for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
         if (!curve_make(&r->curves[kind], looks, err)) return false;
     for (size_t look = 0; look < looks; look++) {
-        double sums[COLUMNS] = {0}, step = csv_at(table, look * all, column[STEP]);
+        double sums[CURVE_COUNT] = {0}, step = csv_at(table, look * all, column[STEP]);
         for (size_t i = 0; i < all; i++) {
             size_t row = look * all + i;
             if (csv_at(table, row, column[STEP]) != step)
                 return error_set(err, STATUS_USAGE, "%s:%zu: step %g has not the %zu rows of the first one", path,
                                  row + 2, step, all);
-            for (int c = MEANS; c < COLUMNS; c++) sums[c] += csv_at(table, row, column[c]);
+            for (int c = MEANS; c < W_Q_NORM; c++) sums[CURVE_ENTROPY + c - MEANS] += csv_at(table, row, column[c]);
+            sums[CURVE_QK_NORM] += csv_at(table, row, column[W_Q_NORM]) * csv_at(table, row, column[W_K_NORM]);
             if (i >= r->heads) continue;
             r->entropy[look * r->heads + i] = csv_at(table, row, column[MEANS]);
             r->score_std[look * r->heads + i] = csv_at(table, row, column[MEANS + CURVE_SCORE_STD - CURVE_ENTROPY]);
         }
-        for (int c = MEANS; c < COLUMNS; c++)
-            curve_add(&r->curves[CURVE_ENTROPY + c - MEANS], step, sums[c] / (double)all);
+        for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
+            curve_add(&r->curves[kind], step, sums[kind] / (double)all);
     }
     return true;
 }

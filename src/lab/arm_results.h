@@ -26,6 +26,7 @@ typedef enum {
     CURVE_SATURATED,
     CURVE_GRAD_Q,      /* of the medians */
     CURVE_GRAD_SCORES, /* likewise */
+    CURVE_QK_NORM,     /* |W_Q| |W_K|, Frobenius norms */
     CURVE_COUNT
 } CurveKind;
 

@@ -24,6 +24,8 @@ const char *const SUMMARY_COLUMNS[] = {"arm",
                                        "grad_q_last",
                                        "grad_scores_first",
                                        "grad_scores_last",
+                                       "qk_norm_first",
+                                       "qk_norm_last",
                                        "grad_norm_median",
                                        "threads",
                                        "error",
@@ -44,7 +46,7 @@ const char *arms_key(const Config *config, size_t axis) {
     return taken ? config_key_name(config->sweep[axis].setting) : name;
 }
 
-static bool is_key(const Config *config, size_t axis, const char *name) {
+bool arms_axis_is(const Config *config, size_t axis, const char *name) {
     return strcmp(config_key_name(config->sweep[axis].setting), name) == 0;
 }
 
@@ -61,19 +63,30 @@ static bool name_arm(const Config *config, Arm *arm, Error *err) {
            error_set(err, STATUS_USAGE, "[sweep] has too many keys for the name of a directory");
 }
 
-static void label_group(const Config *config, const Arm *arm, char label[GROUP_LABEL]) {
+/* The swept keys but the seed and `without`; the divisor with its value at d_k, or for any d_k where that is 0. */
+static void write_label(const Config *config, const Arm *arm, size_t without, size_t d_k, char label[GROUP_LABEL]) {
     size_t used = 0;
     char divisor[64];
-    scale_title(arm->config.attention.scale_divisor, (size_t)arm->config.model.d_k, divisor, sizeof divisor);
+    scale_title(arm->config.attention.scale_divisor, d_k, divisor, sizeof divisor);
+    *label = 0;
     for (size_t a = 0; a < config->sweep_count && used < GROUP_LABEL; a++) {
         char value[CONFIG_VALUE_MAX];
-        if (is_key(config, a, "train.seed")) continue;
+        if (a == without || arms_axis_is(config, a, "train.seed")) continue;
         config_value_text(&arm->config, config->sweep[a].setting, value, sizeof value);
-        bool scale = is_key(config, a, "attention.scale_divisor");
+        bool scale = arms_axis_is(config, a, SCALE_KEY);
         used += (size_t)snprintf(label + used, GROUP_LABEL - used, "%s%s %s", used ? ", " : "",
                                  scale ? "÷" : arms_key(config, a), scale ? divisor : value);
     }
-    if (used == 0) snprintf(label, GROUP_LABEL, "÷ %s", divisor);
+    if (used == 0 && !(without < config->sweep_count && arms_axis_is(config, without, SCALE_KEY)))
+        snprintf(label, GROUP_LABEL, "÷ %s", divisor);
+}
+
+void arms_label(const Arms *arms, size_t group, size_t without, char label[GROUP_LABEL]) {
+    const Arm *arm = &arms->arms[arms->groups[group].arm[0]];
+    size_t d_k = (size_t)arm->config.model.d_k;
+    for (size_t i = 0; i < arms->count; i++)
+        if (arms->arms[i].config.model.d_k != arm->config.model.d_k) d_k = 0;
+    write_label(arms->config, arm, without, d_k, label);
 }
 
 /* Arms count through the combinations; a group is what is left of the number without the seed's digit. */
@@ -82,7 +95,7 @@ static size_t group_number(const Config *config, size_t i, size_t *seed) {
     *seed = 0;
     for (size_t a = config->sweep_count; a-- > 0; i /= config->sweep[a].count) {
         size_t digit = i % config->sweep[a].count;
-        if (is_key(config, a, "train.seed")) {
+        if (arms_axis_is(config, a, "train.seed")) {
             *seed = digit;
         } else {
             number += digit * weight;
@@ -99,7 +112,8 @@ static bool make_arm(Arms *arms, size_t i, Error *err) {
         return false;
     arm->group = group_number(arms->config, i, &arm->seed);
     Group *group = &arms->groups[arm->group];
-    if (group->count++ == 0) label_group(arms->config, arm, group->label);
+    if (group->count++ == 0)
+        write_label(arms->config, arm, SWEEP_AXES_MAX, (size_t)arm->config.model.d_k, group->label);
     group->arm[arm->seed] = i;
     if (arms->group_count <= arm->group) arms->group_count = arm->group + 1;
     return true;

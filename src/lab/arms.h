@@ -44,6 +44,13 @@ size_t arms_runs(const Arms *arms);
 /* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of
    another swept key or of a column of summary.csv. */
 const char *arms_key(const Config *config, size_t axis);
+/* Whether a swept key is this one, "section.key". */
+bool arms_axis_is(const Config *config, size_t axis, const char *name);
+#define SCALE_KEY "attention.scale_divisor"
+/* What a group shares with those that differ from it in the key `without` alone: its label with that key left out, and
+   the divisor without its value where d_k differs among the arms. Empty when the divisor was all that was swept. */
+void arms_label(const Arms *arms, size_t group, size_t without, char label[GROUP_LABEL]);
+
 /* The columns of summary.csv beside the swept keys, ended by NULL. */
 extern const char *const SUMMARY_COLUMNS[];
 

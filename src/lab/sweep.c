@@ -88,14 +88,16 @@ static void read_back(Sweep *s) {
 
 static bool write_all(const Sweep *s, Error *err) {
     return sweep_write_csv(s, err) && sweep_write_markdown(s, err) && sweep_draw_curves(s, err) &&
-           sweep_draw_attention(s, err);
+           sweep_draw_final(s, err) && sweep_draw_attention(s, err);
 }
 
 static void print_files(const Sweep *s, FILE *out) {
-    static const char *const files[] = {"summary.md",  "summary.csv",   "loss.png",
-                                        "entropy.png", "score_std.png", "attention_compare.png"};
+    static const char *const files[] = {
+        "summary.md",  "summary.csv",           "loss.png", "entropy.png", "score_std.png",
+        "qk_norm.png", "attention_compare.png", "final.png"};
     fprintf(out, "\nlook at\n");
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) fprintf(out, "  %s/%s\n", s->directory, files[i]);
+    for (size_t i = 0; i < sizeof files / sizeof *files - !sweep_has_final(s); i++)
+        fprintf(out, "  %s/%s\n", s->directory, files[i]);
 }
 
 /* The arms that did not come to an end of their own; *first is one that failed, or else one that was stopped. */

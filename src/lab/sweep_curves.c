@@ -10,11 +10,12 @@
 
 /* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. Batches behind them: as many as
    do not hide them. */
-enum { COLORS = 8, LINES_MAX = 2 * COLORS, PALE_MAX = 6, FEW_SEEDS = 2 };
+enum { COLORS = 8, LINES_MAX = 2 * COLORS, PALE_MAX = 6 };
 
 typedef struct {
     CurveKind kind;
     const char *file, *title, *y_label;
+    bool logarithmic; /* where values span a decade */
 } Picture;
 
 /* A group's line: the runs it is made of, and the mean and the ends of the band at each step that all of them have. */
@@ -119,22 +120,15 @@ static void take_logarithms(Line *line) {
 /* What the lines and bands are, and what is not there. */
 static void describe(const Line *lines, size_t count, size_t groups, bool range, bool batches, char *out,
                      size_t capacity) {
-    size_t fewest = SIZE_MAX, most = 0, used;
+    size_t fewest = SIZE_MAX, most = 0;
     for (size_t i = 0; i < count; i++) {
         if (lines[i].run_count == 0) continue;
         if (lines[i].run_count < fewest) fewest = lines[i].run_count;
         if (lines[i].run_count > most) most = lines[i].run_count;
     }
-    if (most < 2)
-        used = (size_t)snprintf(out, capacity, "one run each, so no band%s",
-                                batches ? "; pale: the training batches" : "");
-    else if (fewest == most)
-        used = (size_t)snprintf(out, capacity, "line: mean over %zu seeds; band: ", most);
-    else
-        used = (size_t)snprintf(out, capacity, "line: mean over %zu to %zu seeds; band: ", fewest, most);
-    if (most >= 2 && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "%s",
-                                 range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
+    size_t used = sweep_describe_band("line", fewest, most, range, out, capacity);
+    if (batches && used < capacity)
+        used += (size_t)snprintf(out + used, capacity - used, "; pale: the training batches");
     if (count < groups && used < capacity)
         snprintf(out + used, capacity - used, "; the first %zu of %zu settings", count, groups);
 }
@@ -159,9 +153,9 @@ static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size
         if (lines[i].run_count > 1 && lines[i].run_count < fewest) fewest = lines[i].run_count;
         one_each = one_each && lines[i].run_count < 2;
     }
-    bool range = fewest <= FEW_SEEDS, batches = picture->kind == CURVE_VAL_LOSS && one_each && count <= PALE_MAX;
+    bool range = fewest <= SWEEP_FEW_SEEDS, batches = picture->kind == CURVE_VAL_LOSS && one_each && count <= PALE_MAX;
     for (size_t i = 0; i < count; i++) fill_line(&lines[i], picture->kind, range);
-    bool log_scale = picture->kind == CURVE_SCORE_STD && wants_log(lines, count);
+    bool log_scale = picture->logarithmic && wants_log(lines, count);
     for (size_t i = 0; i < count && log_scale; i++) take_logarithms(&lines[i]);
     for (size_t i = 0; batches && i < count; i++) {
         if (lines[i].run_count == 0) continue;
@@ -215,10 +209,13 @@ static bool draw(const Sweep *s, const Picture *picture, Error *err) {
 
 bool sweep_draw_curves(const Sweep *s, Error *err) {
     static const Picture pictures[] = {
-        {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats a character)"},
-        {CURVE_ENTROPY, "entropy.png", "entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)"},
+        {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats a character)", false},
+        {CURVE_ENTROPY, "entropy.png", "entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
+         false},
         {CURVE_SCORE_STD, "score_std.png", "spread of the attention scores",
-         "standard deviation of the scores, mean over all heads"},
+         "standard deviation of the scores, mean over all heads", true},
+        {CURVE_QK_NORM, "qk_norm.png", "size of the weights of queries and keys",
+         "‖W_Q‖ ‖W_K‖ (Frobenius), mean over all heads", true},
     };
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
         if (!draw(s, &pictures[i], err)) return false;

@@ -1,5 +1,6 @@
 /* Groups of arms that differ in the seed alone: their means, and how each differs from the one that divides by √d_k. */
 #include <math.h>
+#include <string.h>
 
 #include "lab/sweep_parts.h"
 
@@ -41,4 +42,33 @@ GroupSummary sweep_group(const Sweep *s, size_t g) {
         reference[i] = measure(sweep_run_of(s, s->arms.groups[group->reference].arm[i]), VAL_LOSS);
     summary.difference = interval_of_difference(values[VAL_LOSS], reference, group->count);
     return summary;
+}
+
+size_t sweep_group_losses(const Sweep *s, size_t g, double losses[SWEEP_VALUES_MAX]) {
+    const Group *group = &s->arms.groups[g];
+    size_t count = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        double loss = measure(sweep_run_of(s, group->arm[i]), VAL_LOSS);
+        if (isfinite(loss)) losses[count++] = loss;
+    }
+    return count;
+}
+
+const char *sweep_interval_text(Interval interval, const char *format, char out[64]) {
+    char text[32];
+    snprintf(out, 64, "-");
+    if (interval.count == 0) return out;
+    snprintf(out, 64, format, interval.mean);
+    if (interval.count == 1) return out;
+    snprintf(text, sizeof text, *format == '%' && format[1] == '+' ? "%.4f" : format, interval.half);
+    snprintf(out + strlen(out), 64 - strlen(out), " ± %s", text);
+    return out;
+}
+
+size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
+    char seeds[64];
+    if (most < 2) return (size_t)snprintf(out, capacity, "one run each, so no band");
+    snprintf(seeds, sizeof seeds, fewest == most ? "%zu" : "%zu to %zu", fewest, most);
+    return (size_t)snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
+                            range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
 }

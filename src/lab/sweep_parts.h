@@ -64,19 +64,32 @@ void sweep_look(const Sweep *sweep, size_t arm);
 void sweep_view(Sweep *sweep, double now);
 void sweep_tell_end(const Sweep *sweep, size_t arm, double now);
 
-/* sweep_groups.c: what a group comes to over its seeds; only arms that finished count. */
+/* sweep_groups.c. What a group comes to over its seeds; only arms that finished count. */
 typedef struct {
     size_t finished, diverged;
     Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
     Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
 } GroupSummary;
 GroupSummary sweep_group(const Sweep *sweep, size_t group);
+/* The final validation losses of a group's runs that finished; returns how many. */
+size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
+/* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
+const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
+/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
+   wider than anything, bands are `range`s, from the lowest to the highest. Returns as snprintf does. */
+enum { SWEEP_FEW_SEEDS = 2 };
+size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
 
 /* The files; each of its own source. */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
 bool sweep_write_markdown(const Sweep *sweep, Error *err);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 bool sweep_draw_curves(const Sweep *sweep, Error *err);
+/* sweep_final.c. final.png is drawn where a swept number has enough values to make a curve. The tables are of the
+   losses by divisor and everything else, in Markdown; none where the divisor is not swept, or nothing else. */
+bool sweep_has_final(const Sweep *sweep);
+bool sweep_draw_final(const Sweep *sweep, Error *err);
+void sweep_write_matrices(const Sweep *sweep, FILE *out);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);
 
 #endif

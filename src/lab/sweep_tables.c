@@ -71,18 +71,6 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
     return file_writer_commit(&csv, err);
 }
 
-/* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
-static const char *interval_text(Interval interval, const char *format, char out[64]) {
-    char text[32];
-    snprintf(out, 64, "-");
-    if (interval.count == 0) return out;
-    snprintf(out, 64, format, interval.mean);
-    if (interval.count == 1) return out;
-    snprintf(text, sizeof text, *format == '%' && format[1] == '+' ? "%.4f" : format, interval.half);
-    snprintf(out + strlen(out), 64 - strlen(out), " ± %s", text);
-    return out;
-}
-
 static int width_of(const char *text) { return (int)utf8_columns(text, strlen(text)); }
 
 static void print_left(FILE *out, int width, const char *text) {
@@ -130,8 +118,8 @@ void sweep_print_table(const Sweep *s, FILE *out) {
         print_left(out, widest, s->arms.groups[g].label);
         snprintf(text, sizeof text, "%zu", summary.finished);
         print_right(out, 2, text);
-        print_right(out, LOSS, interval_text(summary.val_loss, "%.4f", text));
-        if (compared) print_right(out, DIFFERENCE, interval_text(summary.difference, "%+.4f", text));
+        print_right(out, LOSS, sweep_interval_text(summary.val_loss, "%.4f", text));
+        if (compared) print_right(out, DIFFERENCE, sweep_interval_text(summary.difference, "%+.4f", text));
         if (summary.entropy_last.count)
             fprintf(out, "  %.3f -> %.3f", summary.entropy_first.mean, summary.entropy_last.mean);
         remark(s, g, &summary, note, sizeof note);
@@ -147,12 +135,12 @@ static void write_groups(const Sweep *s, FILE *out) {
     for (size_t g = 0; g < s->arms.group_count; g++) {
         const GroupSummary summary = sweep_group(s, g);
         fprintf(out, "| %s | %zu ", s->arms.groups[g].label, summary.finished);
-        fprintf(out, "| %s ", interval_text(summary.val_loss, "%.4f", text));
-        fprintf(out, "| %s ", interval_text(summary.difference, "%+.4f", text));
+        fprintf(out, "| %s ", sweep_interval_text(summary.val_loss, "%.4f", text));
+        fprintf(out, "| %s ", sweep_interval_text(summary.difference, "%+.4f", text));
         const Interval columns[] = {summary.best_val_loss,   summary.entropy_first,  summary.entropy_last,
                                     summary.score_std_first, summary.score_std_last, summary.grad_norm};
         for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-            fprintf(out, "| %s ", interval_text(columns[i], i == 0 ? "%.4f" : "%.3f", text));
+            fprintf(out, "| %s ", sweep_interval_text(columns[i], i == 0 ? "%.4f" : "%.3f", text));
         remark(s, g, &summary, note, sizeof note);
         fprintf(out, "| %s |\n", note);
     }
@@ -198,6 +186,7 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
         "bit.\n\n",
         out);
     write_groups(s, out);
+    sweep_write_matrices(s, out);
     fputs(
         "\n± is the half-width of a 95 % interval (Student's t) over seeds; without one there was a single run. Only "
         "runs that\nfinished count. Against ÷ √d_k: the difference in validation loss, taken seed by seed between runs "
@@ -206,8 +195,9 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
         "run.\n",
         out);
     write_runs(s, out);
+    if (sweep_has_final(s)) fputs("\n![final validation loss](final.png)\n", out);
     fputs("\n![validation loss](loss.png)\n\n![attention](attention_compare.png)\n\n![entropy](entropy.png)\n\n"
-          "![standard deviation of the scores](score_std.png)\n",
+          "![standard deviation of the scores](score_std.png)\n\n![size of the weights](qk_norm.png)\n",
           out);
     return file_writer_commit(&file, err);
 }

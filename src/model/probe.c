@@ -40,6 +40,16 @@ static AttentionShape head_shape(const ModelShape *s, size_t T) {
     return (AttentionShape){.T = T, .D = s->D, .stride = 3 * s->H * s->D, .multiplier = s->multiplier};
 }
 
+/* Of the D columns of c_attn's weight (C, 3HD) from `column` on. */
+static double weight_norm(const Model *m, size_t layer, size_t column) {
+    const ModelShape *s = &m->shape;
+    const real *w = tensor_at(&m->tensors, m->parameters, ATTN_W, layer) + column;
+    double squares = 0;
+    for (size_t c = 0; c < s->C; c++, w += 3 * s->H * s->D)
+        for (size_t d = 0; d < s->D; d++) squares += (double)w[d] * (double)w[d];
+    return sqrt(squares);
+}
+
 static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
     const ModelShape *s = &m->shape;
     AttentionShape shape = head_shape(s, T);
@@ -58,7 +68,9 @@ static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_
                             .score_max = tally.maximum,
                             .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
                             .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN,
-                            .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN};
+                            .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN,
+                            .w_q_norm = weight_norm(m, layer, head * s->D),
+                            .w_k_norm = weight_norm(m, layer, (s->H + head) * s->D)};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {

@@ -46,12 +46,12 @@ void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
 }
 
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
+    static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k"};
     double value = scale_value(divisor, d_k);
-    switch (divisor.mode) {
-    case SCALE_SQRT_DK: snprintf(out, capacity, "√d_k = %.4g", value); break;
-    case SCALE_NONE: snprintf(out, capacity, "1 (none)"); break;
-    case SCALE_DK: snprintf(out, capacity, "d_k = %.4g", value); break;
-    case SCALE_2SQRT_DK: snprintf(out, capacity, "2√d_k = %.4g", value); break;
-    case SCALE_NUMBER: snprintf(out, capacity, "%.4g", value); break;
-    }
+    if (divisor.mode == SCALE_NUMBER)
+        snprintf(out, capacity, "%.4g", value);
+    else if (divisor.mode == SCALE_NONE || d_k == 0)
+        snprintf(out, capacity, "%s", titles[divisor.mode]);
+    else
+        snprintf(out, capacity, "%s = %.4g", titles[divisor.mode], value);
 }

@@ -23,7 +23,7 @@ double scale_multiplier(ScaleDivisor divisor, size_t d_k);
 bool scale_parse(const char *text, ScaleDivisor *divisor);
 /* The same as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
-/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5". UTF-8. */
+/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, of any d_k: "√d_k". UTF-8. */
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const HEADERS[LOG_COUNT] = {
     "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n",
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"
     "grad_q_mean,grad_q_rms,grad_q_median,grad_q_p10,grad_q_p99,"
-    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99\n",
+    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,w_q_norm,w_k_norm\n",
     "",
 };
 
@@ -188,7 +188,7 @@ bool results_attention(Results *r, const RunRecord *record, const Look *look, Er
                 s->score_max, s->entropy, s->max_weight, s->saturated);
         write_spread(log, &look->gradients[i].query);
         write_spread(log, &look->gradients[i].scores);
-        fputc('\n', log);
+        fprintf(log, ",%.6g,%.6g\n", s->w_q_norm, s->w_k_norm);
     }
     return flush_log(r, LOG_ATTENTION, err);
 }
