@@ -26,14 +26,16 @@
 
 enum { PROMPT_MAX = 65536 };
 
-/* Everything that can be said on the command line; each verb takes some of it. Zero, NULL: not said. */
+/* Everything that can be said on the command line; each verb takes some of it. What was not said is NULL, 0, or
+   what parse puts there first. */
 typedef struct {
     const char *target; /* CONFIG or RUN_DIR */
     OptionList overrides;
     const char *out, *prompt, *d_k;
-    long long threads, processors, tokens, top_k, keys, samples, seed; /* seed -1: not said */
+    long long threads, tokens, top_k, keys, samples, seed; /* seed -1: not said */
     double temperature, seconds;
     bool dry_run, force, quiet, help, json, csv, claims;
+    int processors; /* that OpenMP has: found out by main */
 } Arguments;
 
 typedef bool Action(const Arguments *arguments, const char *command_line, int *signal, Error *err);
@@ -111,7 +113,7 @@ static const Option OPTIONS[] = {
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof *OPTIONS };
 
-static size_t threads_of(const Arguments *a) { return (size_t)(a->threads ? a->threads : a->processors); }
+static size_t threads_of(const Arguments *a) { return (size_t)(a->threads ? a->threads : (long long)a->processors); }
 
 static void print_file(const char *directory, const char *name, const char *what) {
     char path[4096];

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/quantile.h"
 #include "base/range.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"
@@ -315,6 +316,18 @@ static void gelu_in_float(void **state) {
     }
 }
 
+/* As NumPy's percentile has them. */
+static void quantiles(void **state) {
+    (void)state;
+    double x[] = {4, -1, 10, 2};
+    sort_numbers(x, 4);
+    assert_true(x[0] == -1 && x[1] == 2 && x[2] == 4 && x[3] == 10);
+    assert_true(quantile(x, 4, 0) == -1 && quantile(x, 4, 1) == 10 && quantile(x, 4, .5) == 3);
+    assert_close(quantile(x, 4, .1), -.1, 1e-15, "p10");
+    assert_close(quantile(x, 4, .99), 9.82, 1e-14, "p99");
+    assert_true(quantile(x + 1, 3, .5) == 4 && quantile(x + 2, 1, 0) == 4 && quantile(x + 2, 1, .3) == 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -327,6 +340,7 @@ int main(void) {
         TEST(ranges),
         TEST(tiles),
         TEST(errors),
+        TEST(quantiles),
         TEST(exp_within_two_ulp),
         TEST(exp_special_values),
         TEST(gelu_in_float),

@@ -131,7 +131,7 @@ static void saved_pixels_come_back(void **state) {
 }
 
 static void assert_old_file_stands(void) {
-    char *data, beside[128];
+    char *data, beside[sizeof picture + 4];
     size_t size;
     assert_true(file_read(picture, "picture", 100, STATUS_FAILED, &data, &size, &err));
     assert_string_equal(data, "old");

@@ -117,10 +117,24 @@ static void one_position(void **state) {
     teardown(&u);
 }
 
+/* A model that has diverged: no figure, rather than one that came of sorting NaN. */
+static void not_finite(void **state) {
+    (void)state;
+    Setup u;
+    const Case c = {.name = "diverged", .T = 6};
+    GradientStatistics got[HEADS];
+    setup(&u, &c, true);
+    tensor_at(&u.model.tensors, u.model.parameters, WPE, 0)[0] = NAN;
+    probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(&u.model.shape, u.batch.B)), got);
+    for (size_t i = 0; i < HEADS; i++)
+        assert_true(isnan(got[i].query.mean) && isnan(got[i].query.p10) && isnan(got[i].scores.median));
+    teardown(&u);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     matmul_setup();
-    const struct CMUnitTest tests[] = {TEST(lengths), TEST(of_the_sum), TEST(one_position)};
+    const struct CMUnitTest tests[] = {TEST(lengths), TEST(of_the_sum), TEST(one_position), TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

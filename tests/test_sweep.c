@@ -109,7 +109,7 @@ static void one_view(void **state) {
     Progress progress = {.stream = open_memstream(&text, &size), .terminal = true, .last = -INFINITY};
     char wait[2048]; /* until the sweep has noted that the other three are done, and for a few views more */
     snprintf(wait, sizeof wait,
-             "until [ \"$(grep -c '\"result\": \"finished\"' %s)\" = 3 ]; do sleep 0.05; done; sleep 0.5",
+             "until [ \"$(grep -c '\"result\": \"finished\"' %s)\" = 3 ]; do sleep 0.05; done; sleep 1.5",
              in("sweep/run.json"));
     assert_non_null(progress.stream);
     CONFIGURE(FOUR);

@@ -13,7 +13,8 @@ static void failures_are_the_arms_own(void **state) {
     assert_result("sweep", "failed");
     assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"no such luck, today\""));
     const char *csv = timeless("sweep");
-    assert_non_null(strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
+    assert_non_null(
+        strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
     assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,finished,,12,"));
     assert_non_null(strstr(contents(in("sweep/summary.md"), NULL), "failed: no such luck, today"));
 

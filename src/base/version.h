@@ -1,6 +1,6 @@
 #ifndef SQRTDK_BASE_VERSION_H
 #define SQRTDK_BASE_VERSION_H
 
-#define SQRTDK_VERSION "0.1.0"
+#define SQRTDK_VERSION "0.2.0"
 
 #endif

@@ -63,11 +63,18 @@ static bool name_arm(const Config *config, Arm *arm, Error *err) {
            error_set(err, STATUS_USAGE, "[sweep] has too many keys for the name of a directory");
 }
 
-/* The swept keys but the seed and `without`; the divisor with its value at d_k, or for any d_k where that is 0. */
-static void write_label(const Config *config, const Arm *arm, size_t without, size_t d_k, char label[GROUP_LABEL]) {
+/* The divisor with its value, or for any d_k where that differs among the arms. */
+static void title_divisor(const Arms *arms, const Arm *arm, char title[64]) {
+    size_t d_k = (size_t)arm->config.model.d_k;
+    for (size_t i = 0; i < arms->count; i++)
+        if (arms->arms[i].config.model.d_k != arm->config.model.d_k) d_k = 0;
+    scale_title(arm->config.attention.scale_divisor, d_k, title, 64);
+}
+
+/* The swept keys but the seed and `without`. */
+static void write_label(const Config *config, const Arm *arm, size_t without, const char *divisor,
+                        char label[GROUP_LABEL]) {
     size_t used = 0;
-    char divisor[64];
-    scale_title(arm->config.attention.scale_divisor, d_k, divisor, sizeof divisor);
     *label = 0;
     for (size_t a = 0; a < config->sweep_count && used < GROUP_LABEL; a++) {
         char value[CONFIG_VALUE_MAX];
@@ -83,10 +90,15 @@ static void write_label(const Config *config, const Arm *arm, size_t without, si
 
 void arms_label(const Arms *arms, size_t group, size_t without, char label[GROUP_LABEL]) {
     const Arm *arm = &arms->arms[arms->groups[group].arm[0]];
-    size_t d_k = (size_t)arm->config.model.d_k;
-    for (size_t i = 0; i < arms->count; i++)
-        if (arms->arms[i].config.model.d_k != arm->config.model.d_k) d_k = 0;
-    write_label(arms->config, arm, without, d_k, label);
+    char divisor[64];
+    title_divisor(arms, arm, divisor);
+    write_label(arms->config, arm, without, divisor, label);
+}
+
+void arms_divisor_label(const Arms *arms, size_t group, char label[GROUP_LABEL]) {
+    char divisor[64];
+    title_divisor(arms, &arms->arms[arms->groups[group].arm[0]], divisor);
+    snprintf(label, GROUP_LABEL, "÷ %s", divisor);
 }
 
 /* Arms count through the combinations; a group is what is left of the number without the seed's digit. */
@@ -105,6 +117,15 @@ static size_t group_number(const Config *config, size_t i, size_t *seed) {
     return number;
 }
 
+size_t arms_digit(const Config *config, size_t group, size_t axis) {
+    for (size_t a = config->sweep_count; a-- > 0;) {
+        if (arms_axis_is(config, a, "train.seed")) continue;
+        if (a == axis) return group % config->sweep[a].count;
+        group /= config->sweep[a].count;
+    }
+    return 0;
+}
+
 static bool make_arm(Arms *arms, size_t i, Error *err) {
     Arm *arm = &arms->arms[i];
     const char *values[SWEEP_AXES_MAX];
@@ -112,8 +133,11 @@ static bool make_arm(Arms *arms, size_t i, Error *err) {
         return false;
     arm->group = group_number(arms->config, i, &arm->seed);
     Group *group = &arms->groups[arm->group];
-    if (group->count++ == 0)
-        write_label(arms->config, arm, SWEEP_AXES_MAX, (size_t)arm->config.model.d_k, group->label);
+    if (group->count++ == 0) {
+        char divisor[64];
+        scale_title(arm->config.attention.scale_divisor, (size_t)arm->config.model.d_k, divisor, sizeof divisor);
+        write_label(arms->config, arm, SWEEP_AXES_MAX, divisor, group->label);
+    }
     group->arm[arm->seed] = i;
     if (arms->group_count <= arm->group) arms->group_count = arm->group + 1;
     return true;

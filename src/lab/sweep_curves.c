@@ -8,9 +8,7 @@
 #include "lab/sweep_parts.h"
 #include "show/chart.h"
 
-/* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. Batches behind them: as many as
-   do not hide them. */
-enum { COLORS = 8, LINES_MAX = 2 * COLORS, PALE_MAX = 6 };
+enum { PALE_MAX = 6 }; /* as many lines have their batches behind them, which would hide more */
 
 typedef struct {
     CurveKind kind;
@@ -145,7 +143,7 @@ static bool wants_log(const Line *lines, size_t count) {
 }
 
 static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size_t count, size_t groups, Error *err) {
-    Series series[2 * LINES_MAX] = {0};
+    Series series[2 * SWEEP_LINES_MAX] = {0};
     char path[4096], title[512], subtitle[256], y_label[128];
     size_t used = 0, fewest = SIZE_MAX;
     bool one_each = true;
@@ -172,8 +170,8 @@ static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size
                                   .count = line->count,
                                   .color = chart_color(i),
                                   .thickness = 2.5,
-                                  .dashed = i >= COLORS,
-                                  .markers = i < COLORS && line->count <= 60,
+                                  .dashed = i >= SWEEP_COLORS,
+                                  .markers = i < SWEEP_COLORS && line->count <= 60,
                                   .low = band ? line->low : NULL,
                                   .high = band ? line->high : NULL};
     }
@@ -191,13 +189,13 @@ static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size
 }
 
 static bool draw(const Sweep *s, const Picture *picture, Error *err) {
-    Line *lines = calloc(LINES_MAX, sizeof *lines);
+    Line *lines = calloc(SWEEP_LINES_MAX, sizeof *lines);
     size_t count = 0, groups = 0;
     bool ok = lines || error_set(err, STATUS_FAILED, "no memory for the curves of %s", picture->file);
     for (size_t g = 0; ok && g < s->arms.group_count; g++) {
         if (s->arms.groups[g].same_as != g) continue; /* the legend of the other names it */
         groups++;
-        if (count == LINES_MAX) continue;
+        if (count == SWEEP_LINES_MAX) continue;
         ok = make_line(s, &s->arms.groups[g], picture->kind, &lines[count], err);
         count += ok;
     }

@@ -58,13 +58,13 @@ static bool text_of(const Arms *arms, char **text, Error *err) {
     return error_set(err, STATUS_FAILED, "no memory for the text of a config");
 }
 
-bool sweep_config_is(const char *directory, const char *text, Error *err) {
+bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err) {
     char path[4096], *there = NULL;
     size_t size;
     bool is = path_join(path, sizeof path, directory, "config.ini", err) &&
               file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &there, &size, err);
     if (is && strcmp(there, text) != 0)
-        is = error_set(err, STATUS_USAGE, "%s is not the config of this arm: set it back, or remove %s", path,
+        is = error_set(err, STATUS_USAGE, "%s is not the config of %s: set it back, or remove %s", path, whose,
                        directory);
     free(there);
     return is;
@@ -74,7 +74,7 @@ bool sweep_config_is(const char *directory, const char *text, Error *err) {
 static bool same_config(const Arms *arms, const char *directory) {
     char *own = NULL;
     Error ignored;
-    bool same = text_of(arms, &own, &ignored) && sweep_config_is(directory, own, &ignored);
+    bool same = text_of(arms, &own, &ignored) && sweep_check_config(directory, own, "this sweep", &ignored);
     free(own);
     return same;
 }

@@ -51,8 +51,8 @@ bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, Error *err);
 void sweep_write_config(const Arms *arms, FILE *out);
-/* Whether the directory's config.ini can be read and is `text`; then no error is set. */
-bool sweep_config_is(const char *directory, const char *text, Error *err);
+/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `text`, the config of `whose`. */
+bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err);
 
 /* sweep_train.c. sweep_recall finds out which arms of a sweep that goes on have ended. sweep_train trains the others
    until none is left or a signal came, which it returns. An arm's failure is the arm's. */
@@ -85,11 +85,34 @@ bool sweep_write_csv(const Sweep *sweep, Error *err);
 bool sweep_write_markdown(const Sweep *sweep, Error *err);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 bool sweep_draw_curves(const Sweep *sweep, Error *err);
-/* sweep_final.c. final.png is drawn where a swept number has enough values to make a curve. The tables are of the
-   losses by divisor and everything else, in Markdown; none where the divisor is not swept, or nothing else. */
+/* sweep_matrix.c: the losses by divisor and by everything else; nothing where the divisor is not swept, or nothing
+ * else. */
+void sweep_write_matrices(const Sweep *sweep, FILE *out);
+/* sweep_final.c: final.png, the final losses against a swept number, where one has values enough to make a curve. */
 bool sweep_has_final(const Sweep *sweep);
 bool sweep_draw_final(const Sweep *sweep, Error *err);
-void sweep_write_matrices(const Sweep *sweep, FILE *out);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);
+
+/* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. */
+enum { SWEEP_COLORS = 8, SWEEP_LINES_MAX = 2 * SWEEP_COLORS };
+
+/* What final.png shows. A line is of the groups that differ in the one key, its points in the order of x. */
+typedef struct {
+    size_t group; /* one of them */
+    size_t count, diverged;
+    bool band; /* some point has two runs or more */
+    double x[SWEEP_VALUES_MAX];
+    double mean[SWEEP_VALUES_MAX], low[SWEEP_VALUES_MAX], high[SWEEP_VALUES_MAX]; /* NaN: no run, or no two */
+} FinalLine;
+typedef struct {
+    size_t axis;         /* the swept key */
+    size_t count, more;  /* lines, and points that were left out for want of one */
+    size_t fewest, most; /* runs of a point that has any */
+    bool range;          /* low and high are of the runs, not of an interval */
+    double base;         /* x are logarithms to it; 0: they are not */
+    FinalLine lines[SWEEP_LINES_MAX];
+} FinalLosses;
+/* False where no swept number has values enough. */
+bool sweep_final_losses(const Sweep *sweep, FinalLosses *losses);
 
 #endif

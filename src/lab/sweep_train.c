@@ -22,7 +22,8 @@ static void fail(ArmRun *run, const Error *why) {
 /* What is there was made by this arm's config, and not with more steps, say, since. */
 static bool check_config(const Arm *arm, const char *directory, Error *err) {
     char *own = config_text(&arm->config);
-    bool ok = own ? sweep_config_is(directory, own, err) : error_set(err, STATUS_FAILED, "no memory for a config");
+    bool ok = own ? sweep_check_config(directory, own, "this arm", err)
+                  : error_set(err, STATUS_FAILED, "no memory for a config");
     free(own);
     return ok;
 }

@@ -74,7 +74,7 @@ static Spread spread_of(double *lengths, size_t B, size_t T) {
         sum += x;
         squares += x * x;
     }
-    if (n == 0) return (Spread){NAN, NAN, NAN, NAN, NAN};
+    if (n == 0 || !isfinite(sum)) return (Spread){NAN, NAN, NAN, NAN, NAN};
     sort_numbers(lengths, n);
     return (Spread){sum / (double)n, sqrt(squares / (double)n), quantile(lengths, n, .5), quantile(lengths, n, .1),
                     quantile(lengths, n, .99)};

@@ -9,8 +9,8 @@ typedef struct {
     double mean, rms, median, p10, p99;
 } Spread;
 
-/* One head over a batch, its rows with at least two visible keys; NaN when T is 1. Lengths are Euclidean, of
-   derivatives of the sum of the batch's losses, without dropout. */
+/* One head over a batch, its rows with at least two visible keys; NaN when T is 1, or where a length is
+   not finite. Lengths are Euclidean, of derivatives of the sum of the batch's losses, without dropout. */
 typedef struct {
     Spread query;  /* |dL/dq_i| */
     Spread scores; /* |dL/ds_i|, s_i a row's scores after the multiplier, before softmax */

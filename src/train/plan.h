@@ -12,7 +12,8 @@ typedef struct {
     double flops_per_step;
 } Plan;
 
-/* The text a config names, by the vocabulary of that text or by another. */
+/* Loads the text a config names, with that vocabulary or, where it is NULL, with the text's own. Fails as corpus_load
+   does; the caller frees with corpus_free, also after a failure. */
 bool plan_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
 
 /* Fails when a size does not fit, or the machine has less memory than is needed. */

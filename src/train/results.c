@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/version.h"
 #include "train/run_directory.h"
 
 static const char *const HEADERS[LOG_COUNT] = {
@@ -92,8 +93,8 @@ static bool open_old_log(Results *r, Log log, size_t size, Error *err) {
     FILE *file = r->logs[log];
     while (*c && getc(file) == *c) c++;
     if (*c)
-        return error_set(err, STATUS_USAGE, "%s/%s does not begin with the line this program writes there: %.*s",
-                         r->directory, name, (int)strcspn(header, "\n"), header);
+        return error_set(err, STATUS_USAGE, "%s/%s does not begin with the line that version %s writes there: %.*s",
+                         r->directory, name, SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
     if (size < strlen(header) || fseeko(file, 0, SEEK_END) != 0 || ftello(file) < (off_t)size ||
         (size > 0 && (fseeko(file, (off_t)size - 1, SEEK_SET) != 0 || fread(&last, 1, 1, file) != 1)) || last != '\n')
         return error_set(err, STATUS_USAGE, "%s/%s is not as the checkpoint left it: %zu bytes of whole lines",

@@ -1,0 +1,150 @@
+/* A sweep's final losses, as final.png and the tables by divisor show them: from arms whose losses are made up. */
+#include "temporary.h"
+
+#include "lab/sweep_parts.h"
+
+static Config config;
+static Sweep sweep;
+static double steps[1] = {1}, losses[ARMS_MAX];
+static FinalLosses final;
+
+/* Arm i finished with loss 1 + i / 100. */
+static void make(const char *text) {
+    Error err = {0};
+    arms_free(&sweep.arms);
+    free(sweep.runs);
+    bool done =
+        config_load(&config, put_text("sweep.ini", text), NULL, 0, &err) && arms_make(&sweep.arms, &config, &err);
+    assert_that(done, "%s", err.message);
+    sweep.runs = calloc(sweep.arms.count, sizeof *sweep.runs);
+    assert_non_null(sweep.runs);
+    for (size_t i = 0; i < sweep.arms.count; i++) {
+        losses[i] = 1 + (double)i / 100;
+        sweep.runs[i].state = ARM_FINISHED;
+        sweep.runs[i].results.curves[CURVE_VAL_LOSS] = (Curve){1, steps, &losses[i]};
+    }
+}
+static int leave(void **state) {
+    arms_free(&sweep.arms);
+    free(sweep.runs);
+    sweep.runs = NULL;
+    return temporary_leave(state);
+}
+#define FINAL_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+static void assert_label(size_t line, const char *expected) {
+    char label[GROUP_LABEL];
+    arms_label(&sweep.arms, final.lines[line].group, final.axis, label);
+    assert_string_equal(label, expected);
+}
+
+/* Values out of order, three seeds, a line for each divisor; x in powers of ten. */
+static void against_a_learning_rate(void **state) {
+    (void)state;
+    make("[sweep]\ntrain.lr = 1e-2, 1e-4, 3e-3\nscale_divisor = none, sqrt_dk\nseed = 1, 2, 3\n");
+    assert_true(sweep_final_losses(&sweep, &final));
+    assert_int_equal(final.axis, 0);
+    assert_true(final.count == 2 && final.more == 0 && final.fewest == 3 && final.most == 3 && !final.range);
+    assert_true(final.base == 10);
+    assert_label(0, "÷ 1 (none)");
+    assert_label(1, "÷ √d_k = 8");
+    for (size_t i = 0; i < 2; i++) {
+        const FinalLine *line = &final.lines[i];
+        static const double x[] = {-4, -2.52287875, -2};
+        static const size_t place[] = {1, 2, 0}; /* in the config */
+        assert_true(line->count == 3 && line->band && line->diverged == 0);
+        for (size_t k = 0; k < 3; k++) {
+            double mean = 1.01 + .06 * (double)place[k] + .03 * (double)i, half = 4.30265273 * .01 / sqrt(3);
+            assert_close(line->x[k], x[k], 1e-7, "x %zu of line %zu", k, i);
+            assert_close(line->mean[k], mean, 1e-12, "mean %zu of line %zu", k, i);
+            assert_close(line->low[k], mean - half, 1e-9, "low %zu of line %zu", k, i);
+            assert_close(line->high[k], mean + half, 1e-9, "high %zu of line %zu", k, i);
+        }
+    }
+}
+
+/* In units of √d_k = 8; numbers that look alike are points of their own, and equal ones are one. */
+static void against_the_divisor(void **state) {
+    (void)state;
+    make("[sweep]\nscale_divisor = 64, none, 2sqrt_dk, 11.313708, 11.3137, dk\n");
+    assert_true(sweep_final_losses(&sweep, &final));
+    const FinalLine *line = &final.lines[0];
+    assert_true(final.count == 1 && line->count == 5 && !line->band && final.base == 2 && final.most == 1);
+    static const double x[] = {-3, .4999988, .5, 1, 3}, mean[] = {1.01, 1.04, 1.03, 1.02, 1};
+    for (size_t k = 0; k < 5; k++) {
+        assert_close(line->x[k], x[k], 2e-6, "x %zu", k);
+        assert_close(line->mean[k], mean[k], 1e-12, "mean %zu", k);
+        assert_true(isnan(line->low[k]) && isnan(line->high[k]));
+    }
+    assert_label(0, "");
+    make("[sweep]\nscale_divisor = 1, 2, 3, 4, 5\n[model]\nd_k = 16\n");
+    assert_true(sweep_final_losses(&sweep, &final) && final.base == 10); /* 3/4 is no power of √2 */
+    assert_close(final.lines[0].x[2], log10(.75), 1e-12, "3 / √16");
+}
+
+/* No logarithm of zero; the range of two seeds; runs that diverged are in no mean, but counted. */
+static void what_is_missing(void **state) {
+    (void)state;
+    make("[sweep]\ndropout = 0, 0.1, 0.2\nseed = 1, 2\n");
+    sweep.runs[1].state = sweep.runs[2].state = sweep.runs[3].state = ARM_DIVERGED;
+    assert_true(sweep_final_losses(&sweep, &final));
+    const FinalLine *line = &final.lines[0];
+    assert_true(final.base == 0 && final.range && final.fewest == 1 && final.most == 2 && line->band);
+    assert_true(line->x[0] == 0 && line->x[2] == .2 && line->diverged == 3);
+    assert_true(line->mean[0] == 1 && isnan(line->low[0]) && isnan(line->mean[1]));
+    assert_true(line->low[2] == 1.04 && line->high[2] == 1.05);
+
+    make("[sweep]\nlr = 1e-3, 2e-3, 3e-3\nheads = 1, 2\n"
+         "scale_divisor = 1, 2, 3, 4, 5, 6, 7, 8, 9\n"); /* 18 lines, against the first key of three */
+    assert_true(sweep_final_losses(&sweep, &final));
+    assert_true(final.axis == 0 && final.count == SWEEP_LINES_MAX && final.more == 6);
+    assert_label(15, "heads 2, ÷ 7");
+    make("[sweep]\nlr = 1e-3, 2e-3\nscale_divisor = none, sqrt_dk, 2sqrt_dk, dk\nseed = 1, 2, 3\n");
+    assert_false(sweep_final_losses(&sweep, &final) || sweep_has_final(&sweep));
+}
+
+static void assert_tables(const char *expected) {
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    sweep_write_matrices(&sweep, stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+/* Every loss in its place; the longer side down. */
+static void tables_by_divisor(void **state) {
+    (void)state;
+    make("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n");
+    sweep.runs[3].state = ARM_DIVERGED; /* none, seed 2, d_k 16 */
+    assert_tables("\n| validation loss | ÷ 1 (none) | ÷ √d_k |\n|---|---|---|\n"
+                  "| d_k 4 | 1.0100 ± 0.1271 | 1.0500 ± 0.1271 |\n"
+                  "| d_k 16 | 1.0100 (1 diverged) | 1.0600 ± 0.1271 |\n"
+                  "\n| against ÷ √d_k | ÷ 1 (none) | ÷ √d_k |\n|---|---|---|\n"
+                  "| d_k 4 | -0.0400 ± 0.0000 | - |\n"
+                  "| d_k 16 | -0.0400 (1 diverged) | - |\n");
+    make("[sweep]\nlr = 1e-3, 2e-3\nscale_divisor = none, sqrt_dk, 3\n");
+    assert_tables("\n| validation loss | lr 0.001 | lr 0.002 |\n|---|---|---|\n"
+                  "| ÷ 1 (none) | 1.0000 | 1.0300 |\n| ÷ √d_k = 8 | 1.0100 | 1.0400 |\n| ÷ 3 | 1.0200 | 1.0500 |\n"
+                  "\n| against ÷ √d_k | lr 0.001 | lr 0.002 |\n|---|---|---|\n"
+                  "| ÷ 1 (none) | -0.0100 | -0.0100 |\n| ÷ √d_k = 8 | - | - |\n| ÷ 3 | +0.0100 | +0.0100 |\n");
+    make("[sweep]\nscale_divisor = none, 3\nlr = 1e-3, 2e-3\n"); /* nothing to compare with */
+    assert_tables("\n| validation loss | ÷ 1 (none) | ÷ 3 |\n|---|---|---|\n"
+                  "| lr 0.001 | 1.0000 | 1.0200 |\n| lr 0.002 | 1.0100 | 1.0300 |\n");
+    make("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\n");
+    assert_tables("");
+    make("[sweep]\nlr = 1e-3, 2e-3\nheads = 1, 2\n");
+    assert_tables("");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        FINAL_TEST(against_a_learning_rate),
+        FINAL_TEST(against_the_divisor),
+        FINAL_TEST(what_is_missing),
+        FINAL_TEST(tables_by_divisor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
