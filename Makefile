@@ -2,6 +2,7 @@
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer
+# make study          the experiments of docs/results.md, up to two hours;  make study-quick  the headline, ten minutes
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
@@ -64,7 +65,7 @@ BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
 
-.PHONY: all test lint race coverage bench fixtures fixtures-check install clean FORCE
+.PHONY: all test lint race coverage bench study study-quick fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -108,7 +109,7 @@ test: train $(TEST_PROGRAMS)
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
 	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch]
-	shellcheck setup.sh data/*.sh tests/*.sh .ci/run
+	shellcheck setup.sh data/*.sh tests/*.sh configs/study/*.sh .ci/run
 	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
 
 # Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
@@ -142,6 +143,12 @@ bench: train
 			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
 		done; \
 	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
+
+# The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they go on.
+study: train
+	configs/study/study.sh
+study-quick: train
+	configs/study/study.sh --quick
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
