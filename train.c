@@ -12,14 +12,13 @@
 
 #include "base/options.h"
 #include "base/version.h"
-#include "lab/bench.h"
-#include "lab/claims.h"
-#include "lab/gradcheck_config.h"
-#include "lab/kernels.h"
-#include "lab/sweep.h"
-#include "lab/theory_report.h"
+#include "bench/bench.h"
+#include "theory/claims.h"
+#include "gradcheck/report.h"
+#include "sweep/sweep.h"
+#include "theory/report.h"
 #include "ops/matmul.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 #include "train/sample.h"
 #include "train/saved_run.h"
 #include "train/trainer.h"
@@ -421,7 +420,6 @@ int main(int argc, char **argv) {
         return finish_output(0);
     }
     if (verb == GRADCHECK && !become_double(argv, &err)) return fail(&err);
-    if (!matmul_is_own()) kernels_choose(argv, arguments.quiet);
     /* Asked for before OpenBLAS is kept to one thread, which its OpenMP build passes on to OpenMP. */
     arguments.processors = omp_get_max_threads() < THREADS_MAX ? omp_get_max_threads() : THREADS_MAX;
     matmul_setup();

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "model/config.h"
+#include "config/config.h"
 
 static char start[4096], directory[512];
 static Config config, again;

@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include "lab/gradcheck.h"
-#include "model/scale.h"
+#include "gradcheck/gradcheck.h"
+#include "config/scale.h"
 #include "model/transformer.h"
 #include "ops/matmul.h"
 

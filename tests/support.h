@@ -19,7 +19,7 @@
 
 #include "base/real.h"
 #include "base/rng.h"
-#include "lab/difference.h"
+#include "gradcheck/difference.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 

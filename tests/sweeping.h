@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "lab/sweep.h"
+#include "sweep/sweep.h"
 #include "ops/matmul.h"
 
 static char program[4096]; /* that trains the arms */

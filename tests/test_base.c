@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/quantile.h"
+#include "base/statistics.h"
 #include "base/range.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "ops/matmul.h"
-#include "train/run_directory.h"
+#include "base/results_directory.h"
 #include "train/saved_run.h"
 
 #if defined(__has_feature)
@@ -304,7 +304,7 @@ static void torn_checkpoint(void **state) {
 
 static void descriptions(void **state) {
     (void)state;
-    refuse_each(describe, MEMORY, "jansson", "a description", 60);
+    refuse_each(describe, MEMORY, "jansson", "a description", 45);
     refuse_each(describe, FILES, NULL, "a description", 8);
 }
 

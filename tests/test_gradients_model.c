@@ -2,7 +2,7 @@
    edges of every size; and what accumulation promises. */
 #include "model_case.h"
 
-#include "lab/difference.h"
+#include "gradcheck/difference.h"
 
 static void check_case(const Case *c) {
     Setup u;

@@ -1,7 +1,7 @@
 /* Student's t against the tables, and intervals and medians against values worked out by hand. */
 #include "support.h"
 
-#include "lab/statistics.h"
+#include "base/statistics.h"
 
 static void quantiles(void **state) {
     (void)state;

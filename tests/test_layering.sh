@@ -19,10 +19,11 @@ fail() {
 allowed() {
     case $1 in
     base) echo ;;
-    ops | data | show) echo base ;;
-    model) echo ops base ;;
-    train) echo model data show ops base ;;
-    lab) echo train model data show ops base ;;
+    config | ops | data | show) echo base ;;
+    model) echo config ops base ;;
+    train) echo model data show config ops base ;;
+    theory) echo show config model base ;;
+    sweep | gradcheck | bench) echo train model data show config ops base ;;
     esac
 }
 
@@ -30,7 +31,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|ops|model|data|show|train|lab)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|data|show|train|sweep|theory|gradcheck|bench)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -78,15 +79,15 @@ planted() {
     esac
 }
 planted rule_arrows src/base/files.c '#include "ops/matmul.h"'
-planted rule_arrows src/ops/matmul.c '#include "model/config.h"'
+planted rule_arrows src/ops/matmul.c '#include "config/config.h"'
 planted rule_arrows src/ops/softmax.h '  #  include <train/trainer.h>'
 planted rule_arrows src/model/tensors.c '#include "data/corpus.h"'
 planted rule_arrows src/model/probe.h '#include "show/canvas.h"'
 planted rule_arrows src/data/corpus.c '#include "ops/softmax.h"'
-planted rule_arrows src/show/chart.c '#include "model/config.h"'
-planted rule_arrows src/train/trainer.c '#include "lab/sweep.h"'
+planted rule_arrows src/show/chart.c '#include "config/config.h"'
+planted rule_arrows src/train/trainer.c '#include "sweep/sweep.h"'
 planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
-planted rule_program src/lab/sweep.c '#include "../../train.c"'
+planted rule_program src/sweep/sweep.c '#include "../../train.c"'
 planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
 planted rule_one_includer src/train/pictures.c '#include "stb_image_write.h"'
 planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
@@ -116,7 +117,7 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | ops | data | show | model | train | lab) pass ;;
+    base | config | ops | data | show | model | train | sweep | theory | gradcheck | bench) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ops/matmul.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 static long dies_at = -1, stops_at = -1; /* calls left until then */
 

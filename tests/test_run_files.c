@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "train/optimizer.h"
-#include "train/run_directory.h"
+#include "base/results_directory.h"
 #include "train/saved_run.h"
 
 #define ATTENTION_HEADER                                                                                               \

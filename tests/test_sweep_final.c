@@ -1,7 +1,7 @@
 /* A sweep's final losses, as final.png and the tables by divisor show them: from arms whose losses are made up. */
 #include "temporary.h"
 
-#include "lab/sweep_parts.h"
+#include "sweep/parts.h"
 
 static Config config;
 static Sweep sweep;

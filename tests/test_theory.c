@@ -4,9 +4,9 @@
    test that passes passes always. */
 #include "support.h"
 
-#include "lab/theory.h"
-#include "lab/theory_exact.h"
-#include "lab/theory_report.h"
+#include "theory/theory.h"
+#include "theory/exact.h"
+#include "theory/report.h"
 
 enum { FIGURES = 7 };
 static const ScaleDivisor FOUR[4] = {

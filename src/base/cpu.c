@@ -46,38 +46,3 @@ const char *cpu_level_name(CpuLevel level) {
     static const char *const names[] = {"SSE", "AVX", "AVX2", "AVX-512", "this processor"};
     return names[level];
 }
-
-CpuLevel cpu_level_of_core(const char *core) {
-    static const struct {
-        const char *core;
-        CpuLevel level;
-    } known[] = {
-        {"Prescott", CPU_BASELINE},  {"Core2", CPU_BASELINE},
-        {"Penryn", CPU_BASELINE},    {"Dunnington", CPU_BASELINE},
-        {"Nehalem", CPU_BASELINE},   {"Atom", CPU_BASELINE},
-        {"Nano", CPU_BASELINE},      {"Athlon", CPU_BASELINE},
-        {"Opteron", CPU_BASELINE},   {"Opteron_SSE3", CPU_BASELINE},
-        {"Barcelona", CPU_BASELINE}, {"Bobcat", CPU_BASELINE},
-        {"Katmai", CPU_BASELINE},    {"Coppermine", CPU_BASELINE},
-        {"Northwood", CPU_BASELINE}, {"Banias", CPU_BASELINE},
-        {"Sandybridge", CPU_AVX},    {"Bulldozer", CPU_AVX},
-        {"Piledriver", CPU_AVX},     {"Steamroller", CPU_AVX},
-        {"Excavator", CPU_AVX},      {"Haswell", CPU_AVX2},
-        {"Zen", CPU_AVX2},           {"SkylakeX", CPU_AVX512},
-        {"Cooperlake", CPU_AVX512},  {"SapphireRapids", CPU_AVX512},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcasecmp(core, known[i].core) == 0) return known[i].level;
-    return CPU_OTHER;
-}
-
-const char *cpu_core_for(CpuLevel level) {
-    switch (level) {
-    case CPU_AVX: return "Sandybridge";
-    case CPU_AVX2: return "Haswell";
-    case CPU_AVX512: return "SkylakeX";
-    case CPU_BASELINE:
-    case CPU_OTHER: break;
-    }
-    return NULL;
-}

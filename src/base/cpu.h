@@ -11,12 +11,6 @@ typedef enum { CPU_BASELINE, CPU_AVX, CPU_AVX2, CPU_AVX512, CPU_OTHER } CpuLevel
 CpuLevel cpu_level(void);
 const char *cpu_level_name(CpuLevel level);
 
-/* The level an OpenBLAS core ("Haswell") is written for; CPU_OTHER for a name this program does not know, which is
-   then taken to be right. */
-CpuLevel cpu_level_of_core(const char *core);
-/* The core that suits a level; NULL when there is nothing to choose. */
-const char *cpu_core_for(CpuLevel level);
-
 /* The processor's own name, "AMD EPYC 9354" or so; "unknown processor" where it has none. */
 void cpu_name(char *out, size_t capacity);
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "base/quantile.h"
+#include "base/statistics.h"
 #include "ops/attention.h"
 #include "ops/matmul.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/real.h"
-#include "model/config.h"
+#include "config/config.h"
 
 /* Sizes of a model. Letters as everywhere: C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers, T context. */
 typedef struct {

@@ -12,7 +12,7 @@
 #define SQRTDK_OPS_GEMM_H
 
 #include "base/cpu.h"
-#include "ops/product.h"
+#include "ops/matmul.h"
 
 /* The width that suits this processor: CPU_AVX512, CPU_AVX2 (with FMA), or CPU_OTHER when there is none, or none in
    this build. */

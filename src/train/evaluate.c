@@ -1,6 +1,6 @@
 #include "train/evaluate.h"
 
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 /* Window i of `count` that are evenly spread over `windows`. */
 static size_t spread(size_t i, size_t count, size_t windows) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "train/evaluate.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 #include "train/pictures.h"
 #include "train/safetensors.h"
 #include "train/step.h"

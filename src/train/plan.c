@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "model/probe.h"
@@ -113,4 +114,20 @@ bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus,
     free(*text);
     *text = NULL;
     return error_set(err, STATUS_FAILED, "no memory for a message");
+}
+
+bool run_description_check_corpus(const Json *run, const char *directory, const char *path, const Corpus *corpus,
+                                  Error *err) {
+    char fingerprint[CORPUS_FINGERPRINT];
+    const char *then = js_as_text(js_get(run, "corpus"));
+    corpus_fingerprint(corpus, fingerprint);
+    if (then && strcmp(then, fingerprint) == 0) return true;
+    return error_set(err, STATUS_USAGE, "%s was trained on another text: %s or %s/vocab.json has changed since",
+                     directory, *path ? path : "the built-in one", directory);
+}
+
+void run_description_products(Json *run) {
+    js_set(run, "products", js_text(matmul_is_own() ? "sqrtdk" : "OpenBLAS"));
+    js_set(run, "blas_core", js_text(matmul_core()));
+    js_set(run, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
 }

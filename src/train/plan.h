@@ -2,6 +2,7 @@
 #ifndef SQRTDK_TRAIN_PLAN_H
 #define SQRTDK_TRAIN_PLAN_H
 
+#include "base/json.h"
 #include "data/corpus.h"
 #include "model/transformer.h"
 
@@ -23,6 +24,12 @@ bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threa
    last line end. `measured_std` NaN leaves the line about the scores' measured spread out. The caller frees. */
 bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus, size_t threads, double measured_std,
                    char **text, Error *err);
+
+/* Whether a text, of `path`, is the one the run of `directory` was trained on; its fingerprint is in run.json. */
+bool run_description_check_corpus(const Json *run, const char *directory, const char *path, const Corpus *corpus,
+                                  Error *err);
+/* What multiplies matrices here, for run.json. */
+void run_description_products(Json *run);
 
 /* 1234567 -> "1,234,567" */
 void format_count(size_t n, char *out, size_t capacity);

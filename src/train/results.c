@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/version.h"
-#include "train/run_directory.h"
+#include "base/results_directory.h"
 
 static const char *const HEADERS[LOG_COUNT] = {
     "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n",

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 bool sampler_make(Sampler *sampler, const ModelShape *shape, Error *err) {
     *sampler = (Sampler){.window = calloc(shape->T, sizeof *sampler->window),

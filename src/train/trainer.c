@@ -11,7 +11,7 @@
 #include "train/loop.h"
 #include "train/pictures.h"
 #include "train/plan.h"
-#include "train/run_directory.h"
+#include "base/results_directory.h"
 
 static bool prepare_batches(Trainer *t, Error *err) {
     size_t B = batch_size(t), T = t->model.shape.T;
@@ -59,6 +59,7 @@ static Json *describe(const Trainer *t) {
     char divisor[64];
     scale_text(t->config->attention.scale_divisor, divisor, sizeof divisor);
     Json *run = run_description(t->options->command_line, t->options->threads);
+    run_description_products(run);
     js_set(run, "name", js_text(t->config->name));
     js_set(run, "parameters", js_integer((int64_t)t->model.tensors.parameters));
     char fingerprint[CORPUS_FINGERPRINT];

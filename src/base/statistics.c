@@ -1,0 +1,96 @@
+#include "base/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void sort_numbers(double *x, size_t n) { qsort(x, n, sizeof *x, by_size); }
+
+double quantile(const double *sorted, size_t n, double share) {
+    double place = share * (double)(n - 1);
+    size_t below = (size_t)place, above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
+}
+
+/* P(|T| < t) for whole degrees of freedom n, with x = atan(t / sqrt(n)), as a finite sum (Abramowitz and Stegun,
+   Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
+static double student_inside(double x, size_t degrees) {
+    double cosine = cos(x), term = 1, sum = 0;
+    if (degrees % 2 == 0) {
+        for (size_t k = 2; k <= degrees; k += 2) {
+            sum += term;
+            term *= cosine * cosine * (double)(k - 1) / (double)k;
+        }
+        return sin(x) * sum;
+    }
+    term = cosine;
+    for (size_t k = 3; k <= degrees; k += 2) {
+        sum += term;
+        term *= cosine * cosine * (double)(k - 1) / (double)k;
+    }
+    return M_2_PI * (x + sin(x) * sum);
+}
+
+double student_quantile(double p, size_t degrees) {
+    double low = 0, high = M_PI_2;
+    if (degrees == 0 || !(p >= 0.5 && p < 1)) return NAN;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        if (student_inside(middle, degrees) < 2 * p - 1)
+            low = middle;
+        else
+            high = middle;
+    }
+    return sqrt((double)degrees) * tan((low + high) / 2);
+}
+
+/* Twice over the values: the sum of squares less the square of the sum would lose the digits that count. */
+Interval interval_of_difference(const double *a, const double *b, size_t count) {
+    Interval result = {0, NAN, NAN};
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        double value = b ? a[i] - b[i] : a[i];
+        if (!isfinite(value)) continue;
+        sum += value;
+        result.count++;
+    }
+    if (result.count == 0) return result;
+    const double n = (double)result.count;
+    result.mean = sum / n;
+    for (size_t i = 0; i < count; i++) {
+        double value = b ? a[i] - b[i] : a[i];
+        if (isfinite(value)) squares += (value - result.mean) * (value - result.mean);
+    }
+    if (result.count > 1) result.half = student_quantile(.975, result.count - 1) * sqrt(squares / (n - 1) / n);
+    return result;
+}
+
+Interval interval_of_mean(const double *values, size_t count) { return interval_of_difference(values, NULL, count); }
+
+double median_of(double *values, size_t count) {
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) values[n++] = values[i];
+    if (n == 0) return NAN;
+    sort_numbers(values, n);
+    return quantile(values, n, .5);
+}
+
+Estimate estimate_mean(const double *x, size_t n) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i];
+    double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
+    return (Estimate){mean, sqrt(squares / (double)(n - 1) / (double)n)};
+}
+
+Estimate estimate_median(double *x, size_t n) {
+    sort_numbers(x, n);
+    double middle = ((double)n - 1) / 2, half = sqrt((double)n) / 2;
+    double low = fmax(floor(middle - half), 0), high = fmin(ceil(middle + half), (double)(n - 1));
+    return (Estimate){quantile(x, n, .5), (x[(size_t)high] - x[(size_t)low]) / 2};
+}

@@ -1,0 +1,42 @@
+/* Means and how far to trust them, quantiles. Sources: Student (1908), The probable error of a mean, Biometrika 6. */
+#ifndef SQRTDK_BASE_STATISTICS_H
+#define SQRTDK_BASE_STATISTICS_H
+
+#include <stddef.h>
+
+/* A mean with its 95 % interval, mean - half to mean + half: were the whole experiment repeated with other seeds, and
+   the values normal, 19 of 20 such intervals would hold the true mean. */
+typedef struct {
+    size_t count; /* finite values; the others are left out */
+    double mean;  /* NaN without any */
+    double half;  /* NaN below two: one value says nothing about its own spread */
+} Interval;
+
+Interval interval_of_mean(const double *values, size_t count);
+/* Of the differences a[i] - b[i], over the pairs of which both are finite: what the two share drops out. */
+Interval interval_of_difference(const double *a, const double *b, size_t count);
+
+/* The p quantile of Student's t, 0.5 <= p < 1: 12.706 for p = .975 and one degree of freedom. NaN for none. */
+double student_quantile(double p, size_t degrees);
+
+/* The middle of the finite values, or the mean of the two in the middle; NaN without any. Sorts `values`. */
+double median_of(double *values, size_t count);
+
+/* A figure and its standard error. */
+typedef struct {
+    double value, error;
+} Estimate;
+/* Mean of n >= 2 independent numbers, and its standard error. */
+Estimate estimate_mean(const double *x, size_t n);
+/* Median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the interval that
+   holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
+Estimate estimate_median(double *x, size_t n);
+
+/* Smallest first; none is NaN. */
+void sort_numbers(double *x, size_t n);
+
+/* Of n >= 1 sorted numbers, `share` from 0 to 1: interpolated between the two nearest, as NumPy does it; .5 is the
+   median. */
+double quantile(const double *sorted, size_t n, double share);
+
+#endif

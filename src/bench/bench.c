@@ -1,0 +1,283 @@
+#include "bench/bench.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/json.h"
+#include "base/statistics.h"
+#include "base/range.h"
+#include "data/corpus.h"
+#include "ops/matmul.h"
+#include "base/interrupt.h"
+#include "train/optimizer.h"
+#include "train/plan.h"
+#include "train/step.h"
+
+enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
+
+typedef struct {
+    const Config *config;
+    Plan plan;
+    Corpus corpus;
+    Model model;
+    Optimizer optimizer;
+    int32_t *tokens, *targets;
+    Stopwatch *watches;
+    double batch_seconds, norm_seconds, update_seconds; /* of the steps in which the clocks ran */
+    size_t step, clocked;                               /* steps made, and those with the clocks running */
+    double step_seconds[STEPS_MAX];
+    size_t steps;
+    double peak, bandwidth;      /* floating-point operations a second; bytes a second */
+    double start_up, first_step; /* seconds from the start of the process to the beginning of the first step; of it */
+} Bench;
+
+/* Seconds since this process was started, to a hundredth; NaN where the system does not say. */
+static double process_age(void) {
+    enum { START = 20 }; /* fields behind the name, which is in parentheses: proc(5) */
+    char line[1024] = "";
+    struct timespec now;
+    FILE *stat = fopen("/proc/self/stat", "r");
+    if (!stat) return NAN;
+    char *field = fgets(line, sizeof line, stat) ? strrchr(line, ')') : NULL;
+    fclose(stat);
+    for (int i = 0; field && i < START; i++) field = strchr(field + 1, ' ');
+    if (!field || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return NAN;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
+           (double)strtoull(field, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The best of a few products of 2048 x 2048, each thread its rows, over the time they take. */
+static double measure_peak(size_t threads) {
+    const size_t n = PEAK_SIZE;
+    real *a = malloc(3 * n * n * sizeof *a), *b = a + n * n, *c = b + n * n;
+    double best = 0;
+    if (!a) return NAN;
+    for (size_t i = 0; i < 3 * n * n; i++) a[i] = (real)(i % 13) - 6;
+    for (int blas = 0; blas < 2; blas++)
+        for (int i = 0; i < PEAK_REPEATS; i++) {
+            double start = omp_get_wtime();
+#pragma omp parallel num_threads((int)threads)
+            {
+                Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+                const Product product = {
+                    .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+                (blas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
+            }
+            best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
+        }
+    free(a);
+    return best;
+}
+
+/* Bytes a second when every thread adds two arrays into a third, 4 MB each, as activations are. */
+static double measure_bandwidth(size_t threads) {
+    real *x = calloc(3 * MOVED * threads, sizeof *x);
+    double best = 0;
+    if (!x) return NAN;
+    for (int i = 0; i < 8; i++) {
+        double start = omp_get_wtime();
+#pragma omp parallel num_threads((int)threads)
+        {
+            real *own = x + 3 * MOVED * (size_t)omp_get_thread_num();
+            for (size_t j = 0; j < MOVED; j++) own[j] = own[MOVED + j] + own[2 * MOVED + j];
+        }
+        best = fmax(best, (double)(3 * MOVED * threads * sizeof *x) / (omp_get_wtime() - start));
+    }
+    free(x);
+    return best;
+}
+
+/* One step of training; with `clocks` it also says where its time goes. */
+static double take_step(Bench *b, bool clocks) {
+    const double start = omp_get_wtime();
+    b->model.stopwatches = clocks ? b->watches : NULL;
+    step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &b->batch_seconds : NULL);
+    double mark = omp_get_wtime();
+    const double norm = gradient_norm(&b->optimizer, b->model.gradients), now = omp_get_wtime();
+    if (clocks) b->norm_seconds += now - mark;
+    optimizer_step(&b->optimizer, &b->model.tensors, b->model.parameters, b->model.gradients, norm,
+                   learning_rate(b->config, b->step), b->step);
+    mark = omp_get_wtime();
+    if (clocks) b->update_seconds += mark - now, b->clocked++;
+    b->step++;
+    return mark - start;
+}
+
+static double median(Bench *b) {
+    sort_numbers(b->step_seconds, b->steps);
+    return quantile(b->step_seconds, b->steps, .5);
+}
+
+/* Operations and bytes of one step, by kind of work. The bytes are those of the arrays it reads and writes once. */
+typedef struct {
+    const char *name;
+    double flops, bytes, seconds;
+} Line;
+
+enum { LINES_MAX = OP_COUNT + 3 };
+
+static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
+    const ModelShape *s = &b->model.shape;
+    const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
+    const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
+    const double C = (double)s->C, HD = (double)(s->H * s->D), F = (double)s->F, V = (double)s->V, T = (double)s->T;
+    const double linear = 2 * rows * L * (4 * C * HD + 2 * C * F), attention = 4 * rows * L * HD * T;
+    const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
+    const bool drops = s->dropout > 0;
+    const Line all[LINES_MAX] = {
+        [OP_CLEAR] = {"gradients to zero", 0, P * size, 0},
+        [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
+        [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
+        [OP_LINEAR] = {"linear layers", linear, 0, 0},
+        [OP_ATTENTION] = {"attention", attention, 0, 0},
+        [OP_RESIDUAL] = {"residual", 0, 2 * L * 3 * rows * C * size, 0},
+        [OP_ACTIVATION] = {s->relu ? "ReLU" : "GELU", 0, L * 2 * rows * F * size, 0},
+        [OP_HEAD] = {"output head", head, 0, 0},
+        [OP_LOSS] = {"loss", 0, 2 * rows * V * size, 0},
+        [OP_LOSS_BACK] = {"loss, backward", 0, 2 * rows * V * size, 0},
+        [OP_HEAD_BACK] = {"output head, backward", 2 * head, 0, 0},
+        [OP_LAYERNORM_BACK] = {"LayerNorm, backward", 0, norms * 6 * rows * C * size, 0},
+        [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
+        [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
+        [OP_ATTENTION_BACK] = {"attention, backward", 2 * attention, 0, 0},
+        [OP_RESIDUAL_BACK] = {"residual, backward", 0,
+                              (drops         ? 4
+                               : s->pre_norm ? 0
+                                             : 6) *
+                                  L * rows * C * size,
+                              0},
+        [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
+        [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
+        [OP_WAIT] = {"waiting for each other", 0, 0, 0},
+        [OP_COUNT] = {"drawing the batch", 0, 0, 0},
+        [OP_COUNT + 1] = {"gradient norm", 0, P * size, 0},
+        [OP_COUNT + 2] = {"update", 0, (b->optimizer.second ? 7 : 5) * P * size, 0},
+    };
+    const double outside[] = {b->batch_seconds, b->norm_seconds, b->update_seconds};
+    for (size_t i = 0; i < LINES_MAX; i++) {
+        lines[i] = all[i];
+        for (size_t t = 0; i < OP_COUNT && t < b->model.threads; t++)
+            lines[i].seconds += b->watches[t].seconds[i] / (double)b->model.threads;
+        if (i >= OP_COUNT) lines[i].seconds = outside[i - OP_COUNT];
+        lines[i].seconds /= (double)b->clocked;
+    }
+    return LINES_MAX;
+}
+
+static void print_table(const Bench *b, FILE *out) {
+    Line lines[LINES_MAX];
+    double total = 0;
+    size_t count = lines_of(b, lines);
+    for (size_t i = 0; i < count; i++) total += lines[i].seconds;
+    fprintf(out, "\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
+    for (size_t i = 0; i < count; i++) {
+        const Line *l = &lines[i];
+        if (l->seconds < 1e-3 * total) continue;
+        fprintf(out, "%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
+        if (l->flops > 0)
+            fprintf(out, "  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
+        else if (l->bytes > 0)
+            fprintf(out, "  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9,
+                    100 * l->bytes / l->seconds / b->bandwidth);
+        fputc('\n', out);
+    }
+}
+
+static void print_report(const Bench *b, double step, double peak_rss, FILE *out) {
+    char cpu[64];
+    double tokens = (double)b->config->train.batch * (double)b->config->train.accumulate * (double)b->model.shape.T;
+    cpu_name(cpu, sizeof cpu);
+    fprintf(out, "%s: %zu threads on %s, OpenBLAS core %s\n", b->config->name, b->model.threads, cpu, matmul_core());
+    fprintf(out, "  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps, tokens / step);
+    fprintf(out, "  arithmetic     %.4g GFLOP a step, %.1f GFLOP/s\n", b->plan.flops_per_step / 1e9,
+            b->plan.flops_per_step / step / 1e9);
+    fprintf(out, "  sgemm peak     %.1f GFLOP/s: a share of %.1f %%\n", b->peak / 1e9,
+            100 * b->plan.flops_per_step / step / b->peak);
+    fprintf(out, "  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", peak_rss,
+            b->bandwidth / 1e9);
+    fprintf(out, "  start-up       %.2f s until the first step began, which took %.2f s\n", b->start_up, b->first_step);
+    print_table(b, out);
+}
+
+static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, Error *err) {
+    char *text = NULL;
+    double tokens = (double)b->config->train.batch * (double)b->config->train.accumulate * (double)b->model.shape.T;
+    Json *json = js_object();
+    js_set(json, "name", js_text(b->config->name));
+    js_set(json, "step_ms", js_number(1e3 * step));
+    js_set(json, "steps", js_integer((int64_t)b->steps));
+    js_set(json, "tokens_per_s", js_number(tokens / step));
+    js_set(json, "gflop_per_step", js_number(b->plan.flops_per_step / 1e9));
+    js_set(json, "sgemm_peak_gflops", js_number(b->peak / 1e9));
+    js_set(json, "share_of_peak", js_number(b->plan.flops_per_step / step / b->peak));
+    js_set(json, "peak_rss_mb", js_number(peak_rss));
+    js_set(json, "start_up_s", js_number(b->start_up));
+    js_set(json, "first_step_s", js_number(b->first_step));
+    js_set(json, "threads", js_integer((int64_t)b->model.threads));
+    js_set(json, "blas_core", js_text(matmul_core()));
+    bool ok = js_dump(json, false, &text, err);
+    if (ok) fprintf(out, "%s\n", text);
+    js_free(json);
+    free(text);
+    return ok;
+}
+
+static bool prepare(Bench *b, size_t threads, Error *err) {
+    const Config *c = b->config;
+    size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
+    if (!plan_corpus(&b->corpus, c, NULL, err) || !plan_make(&b->plan, c, b->corpus.vocabulary.count, threads, err) ||
+        !model_make(&b->model, &b->plan.shape, (size_t)c->train.batch, threads, true, err) ||
+        !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err))
+        return false;
+    b->tokens = calloc(2 * ids, sizeof *b->tokens);
+    b->watches = calloc(threads, sizeof *b->watches);
+    if (!b->tokens || !b->watches) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    b->targets = b->tokens + ids;
+    tensors_initialise(&b->model.tensors, &b->plan.shape, (Init)c->model.init, (uint64_t)c->train.seed,
+                       b->model.threads, b->model.parameters);
+    return true;
+}
+
+bool bench_run(const Config *config, size_t threads, double seconds, bool json, FILE *out, int *signal, Error *err) {
+    Bench *b = calloc(1, sizeof *b);
+    bool ok = (b != NULL || error_set(err, STATUS_FAILED, "no memory for a benchmark"));
+    if (ok) b->config = config;
+    if (ok && (ok = prepare(b, threads, err))) {
+        struct rusage usage;
+        b->start_up = process_age();
+        b->first_step = take_step(b, false);
+        for (double start = omp_get_wtime(); omp_get_wtime() - start < 1 && !interrupt_signal();) take_step(b, false);
+        getrusage(RUSAGE_SELF, &usage); /* before the arrays that only this measurement needs */
+        double before = measure_peak(threads), start = omp_get_wtime();
+        while (b->steps < STEPS_MAX && !interrupt_signal() &&
+               (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
+            b->step_seconds[b->steps++] = take_step(b, false);
+            if (b->steps % 2 == 0 || b->clocked < 2)
+                take_step(b, true); /* in between, so that the machine is the same */
+        }
+        *signal = interrupt_signal();
+        b->peak = fmax(before, measure_peak(threads));
+        b->bandwidth = measure_bandwidth(threads);
+        double step = b->steps ? median(b) : NAN, peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
+        if (json)
+            ok = print_json(b, step, peak_rss, out, err);
+        else if (b->steps)
+            print_report(b, step, peak_rss, out);
+    }
+    if (b) {
+        corpus_free(&b->corpus);
+        model_free(&b->model);
+        optimizer_free(&b->optimizer);
+        free(b->tokens);
+        free(b->watches);
+    }
+    free(b);
+    return ok;
+}

@@ -1,0 +1,94 @@
+/* The settings of a run. One table (config_table.c) describes each key once: section, name, type, range, default, one
+   line of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
+   it. */
+#ifndef SQRTDK_CONFIG_CONFIG_H
+#define SQRTDK_CONFIG_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "config/scale.h"
+
+/* CONFIG_VALUE_MAX holds any value as it is written: in quotes, every byte escaped. */
+enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
+
+typedef enum { NORM_PRE, NORM_POST } Norm;
+typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } Activation;
+typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
+typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
+
+/* One line of [sweep]: a key of the table and the values it takes, as written. */
+typedef struct {
+    size_t setting; /* index into the table */
+    size_t count;
+    char values[SWEEP_VALUES_MAX][64];
+} SweepAxis;
+
+typedef struct {
+    struct {
+        char corpus[CONFIG_TEXT_MAX]; /* empty: the built-in one */
+        double val_fraction;
+    } data;
+    struct {
+        int64_t layers, heads, d_model, d_k, d_ff, context;
+        int norm, activation, init; /* Norm, Activation, Init */
+        bool bias, tie_embeddings;
+        double dropout;
+    } model;
+    struct {
+        ScaleDivisor scale_divisor;
+    } attention;
+    struct {
+        int64_t steps, batch, accumulate, warmup, seed;
+        double lr, min_lr, beta1, beta2, eps, momentum, weight_decay, grad_clip; /* grad_clip 0: no clipping */
+        int optimizer;                                                           /* OptimizerKind */
+    } train;
+    struct {
+        int64_t every, batches;
+    } eval;
+    struct {
+        char out[CONFIG_TEXT_MAX];
+        int64_t every, attention_every, sample_tokens, checkpoint_every;
+        char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
+    } log;
+    SweepAxis sweep[SWEEP_AXES_MAX];
+    size_t sweep_count;
+
+    char name[256];    /* the file's name without directory and ".ini" */
+    uint64_t given[2]; /* bit i: key i of the table was given, by the file or by --set */
+} Config;
+
+/* Reads `path`, then applies each override ("section.key=value", as after --set; the last one wins), then fills in the
+   defaults that depend on other keys (d_k, d_ff, min_lr, out) and checks what concerns several keys. Every error has
+   status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the line itself, what is accepted and the
+   nearest key. Comments begin with ; or #, in front or after a blank. A value in double quotes, in the file or an
+   override, keeps blanks, ; and #, and has the escapes \n \t \r \" \\. Config is large: keep it off small stacks. */
+bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err);
+
+/* Sets one key ("section.key", value as in a file) of a loaded config and derives the dependent defaults again. `where`
+   names the origin in an error, after which the config is not to be used. */
+bool config_set(Config *config, const char *where, const char *key, const char *value, Error *err);
+/* The same for several keys at once (an arm of a sweep): what concerns several keys is checked after the last one, so
+   that heads and d_model can change together. */
+bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
+                    Error *err);
+
+/* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */
+void config_write(const Config *config, FILE *out);
+/* The same as a string that the caller frees; NULL for want of memory. */
+char *config_text(const Config *config);
+
+/* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
+void config_write_help(FILE *out);
+/* The same as a Markdown table, for docs/config.md (`./train --keys`, kept in step by a test). */
+void config_write_markdown(FILE *out);
+
+/* "section.key" of a table entry, and how many there are. */
+size_t config_key_count(void);
+const char *config_key_name(size_t setting);
+/* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
+void config_value_text(const Config *config, size_t setting, char *out, size_t capacity);
+
+#endif

@@ -1,0 +1,29 @@
+/* The number under Q K^T. The one place that turns a way of scaling into a multiplier of the scores; everything else
+   takes the multiplier. Source: Vaswani et al. 2017, equation 1, which divides by sqrt(d_k). */
+#ifndef SQRTDK_CONFIG_SCALE_H
+#define SQRTDK_CONFIG_SCALE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_NUMBER } ScaleMode;
+
+typedef struct {
+    ScaleMode mode;
+    double number; /* the divisor when mode is SCALE_NUMBER: finite and > 0 */
+} ScaleDivisor;
+
+/* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k) or the number. */
+double scale_value(ScaleDivisor divisor, size_t d_k);
+/* What the scores q.k are multiplied by: 1 / scale_value. */
+double scale_multiplier(ScaleDivisor divisor, size_t d_k);
+
+/* "sqrt_dk", "none", "dk", "2sqrt_dk" or a positive number, as in a config. False when it is none of these. */
+bool scale_parse(const char *text, ScaleDivisor *divisor);
+/* The same as scale_parse reads it. */
+void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
+/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, of any d_k: "√d_k". UTF-8. */
+void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);
+
+#endif

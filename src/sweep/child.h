@@ -1,0 +1,25 @@
+/* Another process of this program, whose messages are kept until it ends. */
+#ifndef SQRTDK_SWEEP_CHILD_H
+#define SQRTDK_SWEEP_CHILD_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef struct {
+    int pid;        /* 0: none */
+    FILE *messages; /* what it writes to stderr */
+} Child;
+
+/* Starts `program` with the words of `arguments`, ended by NULL. It reads nothing, its stdout goes nowhere; it has a
+   process group of its own, so that a terminal's Ctrl-C reaches the parent alone, who passes it on; and a parent that
+   is killed takes it along with a SIGTERM (Linux). */
+bool child_start(Child *child, const char *program, const char *const *arguments, Error *err);
+
+/* Whether it has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message` its last line
+   on stderr without "train: ", or else what killed it. */
+bool child_ended(Child *child, int *status, char *message, size_t capacity);
+void child_signal(const Child *child, int signal_number);
+
+#endif

@@ -1,0 +1,170 @@
+/* A sweep's final losses against a swept number: the learning rate, d_k, the divisor itself. A line for each
+   combination of the other keys. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "sweep/parts.h"
+#include "show/chart.h"
+
+/* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
+enum { NUMBERS = 3, DIVISORS = 5 };
+
+/* Where a group stands on an axis; NaN where that is no number. The divisor counts in √d_k. */
+static double place(const Sweep *s, size_t axis, size_t group) {
+    const Config *c = &s->arms.arms[s->arms.groups[group].arm[0]].config;
+    char text[CONFIG_VALUE_MAX], *end;
+    if (arms_axis_is(s->arms.config, axis, SCALE_KEY))
+        return scale_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
+    config_value_text(c, s->arms.config->sweep[axis].setting, text, sizeof text);
+    double number = strtod(text, &end);
+    return end == text || *end ? NAN : number;
+}
+
+/* The swept number with the most values, the divisor only where there is no other; sweep_count: none. */
+static size_t choose_axis(const Sweep *s) {
+    const Config *c = s->arms.config;
+    size_t best = c->sweep_count, divisor = c->sweep_count;
+    for (size_t a = 0; a < c->sweep_count; a++) {
+        bool numbers = !arms_axis_is(c, a, "train.seed");
+        for (size_t g = 0; numbers && g < s->arms.group_count; g++) numbers = isfinite(place(s, a, g));
+        if (!numbers) continue;
+        if (arms_axis_is(c, a, SCALE_KEY))
+            divisor = c->sweep[a].count >= DIVISORS ? a : divisor;
+        else if (c->sweep[a].count >= NUMBERS && (best == c->sweep_count || c->sweep[a].count > c->sweep[best].count))
+            best = a;
+    }
+    return best < c->sweep_count ? best : divisor;
+}
+
+static bool same_line(const Config *config, size_t axis, size_t a, size_t b) {
+    for (size_t i = 0; i < config->sweep_count; i++)
+        if (i != axis && !arms_axis_is(config, i, "train.seed") && arms_digit(config, a, i) != arms_digit(config, b, i))
+            return false;
+    return true;
+}
+
+/* The line of a group, a new one if there is none; NULL when there are too many. */
+static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t group) {
+    for (size_t i = 0; i < f->count; i++)
+        if (same_line(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
+    if (f->count == SWEEP_LINES_MAX) return NULL;
+    f->lines[f->count].group = group;
+    return &f->lines[f->count++];
+}
+
+static void count_seeds(const Sweep *s, FinalLosses *f) {
+    f->fewest = SIZE_MAX;
+    for (size_t g = 0; g < s->arms.group_count; g++) {
+        size_t finished = sweep_group(s, g).finished;
+        if (finished == 0) continue;
+        if (finished < f->fewest) f->fewest = finished;
+        if (finished > f->most) f->most = finished;
+        f->range = f->range || (finished > 1 && finished <= SWEEP_FEW_SEEDS);
+    }
+}
+
+/* In its place by x. */
+static void add_point(const Sweep *s, size_t group, double x, bool range, FinalLine *line) {
+    double losses[SWEEP_VALUES_MAX], low = INFINITY, high = -INFINITY;
+    size_t count = sweep_group_losses(s, group, losses), at = line->count++;
+    const Interval mean = interval_of_mean(losses, count);
+    for (size_t i = 0; i < count; i++) {
+        low = fmin(low, losses[i]);
+        high = fmax(high, losses[i]);
+    }
+    for (; at > 0 && line->x[at - 1] > x; at--) {
+        line->x[at] = line->x[at - 1];
+        line->mean[at] = line->mean[at - 1];
+        line->low[at] = line->low[at - 1];
+        line->high[at] = line->high[at - 1];
+    }
+    line->x[at] = x;
+    line->mean[at] = count ? mean.mean : NAN;
+    line->low[at] = count < 2 ? NAN : range ? low : mean.mean - mean.half;
+    line->high[at] = count < 2 ? NAN : range ? high : mean.mean + mean.half;
+    line->band = line->band || count > 1;
+    line->diverged += sweep_group(s, group).diverged;
+}
+
+/* Logarithms, unless some x is not above zero or they do not spread much: to base 2 where all x are powers of √2 (8 and
+   5.66), else 10. */
+static void take_logarithms(FinalLosses *f) {
+    double low = INFINITY, high = 0;
+    bool twos = true;
+    for (size_t i = 0; i < f->count; i++)
+        for (size_t k = 0; k < f->lines[i].count; k++) {
+            double x = f->lines[i].x[k], power = 2 * log2(x);
+            low = fmin(low, x);
+            high = fmax(high, x);
+            twos = twos && fabs(power - round(power)) < .02;
+        }
+    if (!(low > 0) || high < 4 * low) return;
+    f->base = twos ? 2 : 10;
+    for (size_t i = 0; i < f->count; i++)
+        for (size_t k = 0; k < f->lines[i].count; k++) f->lines[i].x[k] = log(f->lines[i].x[k]) / log(f->base);
+}
+
+bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
+    *f = (FinalLosses){.axis = choose_axis(s)};
+    if (f->axis == s->arms.config->sweep_count) return false;
+    const bool divisor = arms_axis_is(s->arms.config, f->axis, SCALE_KEY);
+    count_seeds(s, f);
+    for (size_t g = 0; g < s->arms.group_count; g++) {
+        if (divisor && s->arms.groups[g].same_as != g) continue; /* the same point */
+        FinalLine *line = line_of(s, f, g);
+        if (line)
+            add_point(s, g, place(s, f->axis, g), f->range, line);
+        else
+            f->more++;
+    }
+    take_logarithms(f);
+    return true;
+}
+
+static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
+    Series series[SWEEP_LINES_MAX] = {0};
+    char path[4096], title[512], subtitle[256], x_label[64], labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
+    for (size_t i = 0; i < f->count; i++) {
+        const FinalLine *line = &f->lines[i];
+        arms_label(&s->arms, line->group, f->axis, labels[i]);
+        size_t used = strlen(labels[i]);
+        if (line->diverged)
+            snprintf(labels[i] + used, sizeof labels[i] - used, "%s%zu diverged", used ? ": " : "", line->diverged);
+        series[i] = (Series){.label = *labels[i] ? labels[i] : NULL,
+                             .x = line->x,
+                             .y = line->mean,
+                             .count = line->count,
+                             .color = chart_color(i),
+                             .thickness = 2.5,
+                             .dashed = i >= SWEEP_COLORS,
+                             .markers = true,
+                             .low = line->band ? line->low : NULL,
+                             .high = line->band ? line->high : NULL};
+    }
+    size_t used = sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
+    if (f->more && used < sizeof subtitle)
+        snprintf(subtitle + used, sizeof subtitle - used, "; the first %zu lines", f->count);
+    snprintf(title, sizeof title, "%s: final validation loss", s->arms.config->name);
+    snprintf(x_label, sizeof x_label, "%s",
+             arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis));
+    const Chart chart = {.title = title,
+                         .subtitle = subtitle,
+                         .x_label = x_label,
+                         .y_label = "loss (nats a character)",
+                         .series = series,
+                         .count = f->count,
+                         .x_base = f->base};
+    return path_join(path, sizeof path, s->directory, "final.png", err) && chart_save(&chart, path, err);
+}
+
+bool sweep_has_final(const Sweep *s) { return choose_axis(s) < s->arms.config->sweep_count; }
+
+bool sweep_draw_final(const Sweep *s, Error *err) {
+    FinalLosses *losses = malloc(sizeof *losses);
+    if (!losses) return error_set(err, STATUS_FAILED, "no memory for the lines of final.png");
+    bool ok = !sweep_final_losses(s, losses) || draw(s, losses, err);
+    free(losses);
+    return ok;
+}

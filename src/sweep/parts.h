@@ -1,0 +1,118 @@
+/* What the files of a sweep (sweep*.c) share; nothing else includes this. The order of things: sweep_find decides on
+   the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back, and the
+   writers make tables and pictures of that. */
+#ifndef SQRTDK_SWEEP_PARTS_H
+#define SQRTDK_SWEEP_PARTS_H
+
+#include "base/json.h"
+#include "sweep/arm_results.h"
+#include "sweep/arms.h"
+#include "sweep/child.h"
+#include "base/statistics.h"
+#include "sweep/sweep.h"
+
+typedef struct {
+    ArmState state;
+    char message[1024]; /* of one that diverged or failed, one line; else empty */
+    Child child;
+    ArmResults results;
+    /* for the eye, from the end of metrics.csv */
+    size_t step;
+    double train_loss, val_loss, began; /* began: when it was last started, in seconds */
+    long read;                          /* bytes of metrics.csv */
+    double blocked;                     /* since when another process has been in its directory; 0: none is */
+} ArmRun;
+
+typedef struct {
+    const SweepOptions *options;
+    Arms arms;
+    ArmRun *runs; /* (arms.count); that of an arm that is the same as another is not used: see sweep_run_of */
+    char directory[2048];
+    bool going_on;         /* it was there */
+    int lock;              /* on it; -1: none */
+    Json *description;     /* run.json */
+    size_t threads, slots; /* of an arm; arms at a time */
+    double began;          /* when the view was first due, and the steps that had been made by then: */
+    size_t steps_before;   /* the speed is that of this process */
+} Sweep;
+
+/* The run that is an arm's, perhaps by way of another. */
+static inline ArmRun *sweep_run_of(const Sweep *sweep, size_t arm) {
+    return &sweep->runs[sweep->arms.arms[arm].same_as];
+}
+/* "directory/name of the arm" */
+bool sweep_arm_path(const Sweep *sweep, size_t arm, char path[4096], Error *err);
+
+/* sweep_directory.c. sweep_find: where, and whether it is there to go on with (then it is locked); writes nothing.
+   sweep_open makes it, or takes it up again. sweep_save brings run.json to the arms' present states; `result` as of a
+   run ("running", "finished", "interrupted", "failed"). */
+bool sweep_find(Sweep *sweep, Error *err);
+bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err);
+bool sweep_open(Sweep *sweep, Error *err);
+bool sweep_save(Sweep *sweep, const char *result, Error *err);
+void sweep_write_config(const Arms *arms, FILE *out);
+/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `text`, the config of `whose`. */
+bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err);
+
+/* sweep_train.c. sweep_recall finds out which arms of a sweep that goes on have ended. sweep_train trains the others
+   until none is left or a signal came, which it returns. An arm's failure is the arm's. */
+void sweep_recall(Sweep *sweep);
+int sweep_train(Sweep *sweep);
+
+/* sweep_view.c: the one progress view. sweep_look takes up what an arm has written since. */
+void sweep_look(const Sweep *sweep, size_t arm);
+void sweep_view(Sweep *sweep, double now);
+void sweep_tell_end(const Sweep *sweep, size_t arm, double now);
+
+/* sweep_groups.c. What a group comes to over its seeds; only arms that finished count. */
+typedef struct {
+    size_t finished, diverged;
+    Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
+    Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
+} GroupSummary;
+GroupSummary sweep_group(const Sweep *sweep, size_t group);
+/* The final validation losses of a group's runs that finished; returns how many. */
+size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
+/* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
+const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
+/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
+   wider than anything, bands are `range`s, from the lowest to the highest. Returns as snprintf does. */
+enum { SWEEP_FEW_SEEDS = 2 };
+size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
+
+/* The files; each of its own source. */
+bool sweep_write_csv(const Sweep *sweep, Error *err);
+bool sweep_write_markdown(const Sweep *sweep, Error *err);
+void sweep_print_table(const Sweep *sweep, FILE *out);
+bool sweep_draw_curves(const Sweep *sweep, Error *err);
+/* sweep_matrix.c: the losses by divisor and by everything else; nothing where the divisor is not swept, or nothing
+ * else. */
+void sweep_write_matrices(const Sweep *sweep, FILE *out);
+/* sweep_final.c: final.png, the final losses against a swept number, where one has values enough to make a curve. */
+bool sweep_has_final(const Sweep *sweep);
+bool sweep_draw_final(const Sweep *sweep, Error *err);
+bool sweep_draw_attention(const Sweep *sweep, Error *err);
+
+/* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. */
+enum { SWEEP_COLORS = 8, SWEEP_LINES_MAX = 2 * SWEEP_COLORS };
+
+/* What final.png shows. A line is of the groups that differ in the one key, its points in the order of x. */
+typedef struct {
+    size_t group; /* one of them */
+    size_t count, diverged;
+    bool band; /* some point has two runs or more */
+    double x[SWEEP_VALUES_MAX];
+    double mean[SWEEP_VALUES_MAX], low[SWEEP_VALUES_MAX], high[SWEEP_VALUES_MAX]; /* NaN: no run, or no two */
+} FinalLine;
+typedef struct {
+    size_t axis;         /* the swept key */
+    size_t count, more;  /* lines, and points that were left out for want of one */
+    size_t fewest, most; /* runs of a point that has any */
+    bool range;          /* low and high are of the runs, not of an interval */
+    double base;         /* x are logarithms to it; 0: they are not */
+    FinalLine lines[SWEEP_LINES_MAX];
+} FinalLosses;
+/* False where no swept number has values enough. */
+bool sweep_final_losses(const Sweep *sweep, FinalLosses *losses);
+
+#endif

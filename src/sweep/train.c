@@ -1,0 +1,177 @@
+/* The arms of a sweep as processes: as many at a time as the cores have room for, each started anew or sent on where it
+   stopped. There is no parallel region in this process before the last of them has been started. */
+#include <omp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "sweep/parts.h"
+#include "base/interrupt.h"
+
+/* Seconds to wait for a process that is still in an arm's directory: what a killed sweep left behind is saving. */
+static const double PATIENCE = 30;
+
+static void fail(ArmRun *run, const Error *why) {
+    run->state = ARM_FAILED;
+    snprintf(run->message, sizeof run->message, "%s", why->message);
+}
+
+/* What is there was made by this arm's config, and not with more steps, say, since. */
+static bool check_config(const Arm *arm, const char *directory, Error *err) {
+    char *own = config_text(&arm->config);
+    bool ok = own ? sweep_check_config(directory, own, "this arm", err)
+                  : error_set(err, STATUS_FAILED, "no memory for a config");
+    free(own);
+    return ok;
+}
+
+static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error *err) {
+    char name[ARM_NAME + 16];
+    FileWriter writer;
+    snprintf(name, sizeof name, "configs/%s.ini", arm->name);
+    if (!path_join(path, 4096, s->directory, name, err) || !file_writer_open(&writer, path, err)) return false;
+    config_write(&arm->config, writer.stream);
+    return file_writer_commit(&writer, err);
+}
+
+static bool has_checkpoint(const char *directory) {
+    char path[4096];
+    Error ignored;
+    return path_join(path, sizeof path, directory, "checkpoint/state.json", &ignored) && path_exists(path);
+}
+
+/* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
+static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
+    const Arm *arm = &s->arms.arms[i];
+    ArmRun *run = &s->runs[i];
+    char config[4096], threads[32];
+    run->state = arm_state_read(directory, run->message, sizeof run->message);
+    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = has_checkpoint(directory);
+    if ((ended || resumes) && !check_config(arm, directory, err)) return false;
+    if (ended) return true;
+    *run->message = 0;
+    if (!resumes && path_exists(directory) && !directory_remove(directory, err)) return false;
+    if (!resumes && !write_config(s, arm, config, err)) return false;
+    snprintf(threads, sizeof threads, "%zu", s->threads);
+    const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
+    const char *const further[] = {"./train", "resume", directory, "--threads", threads, "--quiet", NULL};
+    run->read = 0; /* a run that goes on cuts its logs back */
+    run->began = omp_get_wtime();
+    if (!child_start(&run->child, s->options->program, resumes ? further : fresh, err)) return false;
+    run->state = ARM_RUNNING;
+    return true;
+}
+
+/* Whether the arm's directory cannot be had, mostly as another process is in it (STATUS_USAGE). */
+static bool is_blocked(ArmRun *run, const char *directory, double now, Error *err) {
+    int lock;
+    if (!path_exists(directory)) return false;
+    if (directory_lock(directory, &lock, err)) {
+        if (lock >= 0) close(lock);
+        return false;
+    }
+    if (run->blocked == 0) run->blocked = now;
+    return true;
+}
+
+static void try_to_start(Sweep *s, size_t i) {
+    ArmRun *run = &s->runs[i];
+    char directory[4096];
+    Error err;
+    double now = omp_get_wtime();
+    bool ok = sweep_arm_path(s, i, directory, &err);
+    if (ok && is_blocked(run, directory, now, &err)) {
+        if (err.status == STATUS_USAGE && now - run->blocked < PATIENCE) return; /* and is tried again */
+        ok = false;
+    }
+    if (!ok || !start(s, i, directory, &err)) fail(run, &err);
+    if (run->state != ARM_WAITING && run->state != ARM_RUNNING) {
+        sweep_look(s, i);
+        sweep_tell_end(s, i, now);
+    }
+}
+
+static bool is_run(const Sweep *s, size_t i) { return s->arms.arms[i].same_as == i; }
+
+static size_t count_runs(const Sweep *s, ArmState state) {
+    size_t count = 0;
+    for (size_t i = 0; i < s->arms.count; i++) count += is_run(s, i) && s->runs[i].state == state;
+    return count;
+}
+
+/* What the process said by its exit status and last line, and the run in its run.json. */
+static void conclude(const Sweep *s, size_t i, int status, const char *message) {
+    ArmRun *run = &s->runs[i];
+    char directory[4096];
+    Error ignored;
+    if (!sweep_arm_path(s, i, directory, &ignored)) return;
+    ArmState said = arm_state_read(directory, run->message, sizeof run->message);
+    if ((status == 0 && said == ARM_FINISHED) || (status == STATUS_DIVERGED && said == ARM_DIVERGED)) {
+        run->state = said;
+    } else if (status == 128 + SIGINT || status == 128 + SIGTERM) {
+        run->state = ARM_INTERRUPTED;
+        *run->message = 0;
+    } else {
+        run->state = ARM_FAILED;
+        if (*message)
+            snprintf(run->message, sizeof run->message, "%s", message);
+        else
+            snprintf(run->message, sizeof run->message, "ended with status %d and left a run that is %s", status,
+                     ARM_STATE_NAMES[said]);
+    }
+}
+
+/* Returns whether any has ended. */
+static bool collect(Sweep *s) {
+    bool any = false;
+    for (size_t i = 0; i < s->arms.count; i++) {
+        char message[1024];
+        int status;
+        if (!child_ended(&s->runs[i].child, &status, message, sizeof message)) continue;
+        conclude(s, i, status, message);
+        sweep_look(s, i);
+        sweep_tell_end(s, i, omp_get_wtime());
+        any = true;
+    }
+    return any;
+}
+
+void sweep_recall(Sweep *s) {
+    for (size_t i = 0; i < s->arms.count; i++) {
+        ArmRun *run = &s->runs[i];
+        char directory[4096];
+        Error err;
+        if (!is_run(s, i) || !sweep_arm_path(s, i, directory, &err)) continue;
+        ArmState state = arm_state_read(directory, run->message, sizeof run->message);
+        sweep_look(s, i);
+        if (state != ARM_FINISHED && state != ARM_DIVERGED)
+            *run->message = 0;
+        else if (check_config(&s->arms.arms[i], directory, &err))
+            run->state = state;
+        else
+            fail(run, &err);
+    }
+}
+
+int sweep_train(Sweep *s) {
+    const struct timespec pause = {.tv_nsec = 20000000};
+    int passed_on = 0;
+    Error ignored;
+    for (;;) {
+        int caught = interrupt_signal();
+        for (size_t i = 0; i < s->arms.count && !caught; i++)
+            if (is_run(s, i) && s->runs[i].state == ARM_WAITING && count_runs(s, ARM_RUNNING) < s->slots)
+                try_to_start(s, i);
+        for (size_t i = 0; i < s->arms.count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
+        passed_on = caught;
+        if (collect(s)) sweep_save(s, "running", &ignored); /* the last time says whether it works */
+        if (count_runs(s, ARM_RUNNING) == 0 && (caught || count_runs(s, ARM_WAITING) == 0)) break;
+        sweep_view(s, omp_get_wtime());
+        nanosleep(&pause, NULL);
+    }
+    progress_clear(s->options->progress);
+    return passed_on;
+}
