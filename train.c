@@ -10,15 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "base/version.h"
 #include "bench/bench.h"
-#include "theory/claims.h"
 #include "gradcheck/report.h"
-#include "sweep/sweep.h"
-#include "theory/report.h"
 #include "ops/matmul.h"
-#include "base/interrupt.h"
+#include "sweep/sweep.h"
+#include "theory/claims.h"
+#include "theory/report.h"
 #include "train/sample.h"
 #include "train/saved_run.h"
 #include "train/trainer.h"

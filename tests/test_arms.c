@@ -2,9 +2,9 @@
    back from the files of a run. */
 #include "temporary.h"
 
+#include "base/csv.h"
 #include "sweep/arm_results.h"
 #include "sweep/arms.h"
-#include "base/csv.h"
 
 static Config config;
 static Arms arms;

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/statistics.h"
 #include "base/range.h"
+#include "base/statistics.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops/matmul.h"
 #include "base/results_directory.h"
+#include "ops/matmul.h"
 #include "train/saved_run.h"
 
 #if defined(__has_feature)
@@ -228,8 +228,7 @@ static bool describe(Error *err) {
     Json *run = run_description("./train", 1), *again = NULL;
     js_append(js_list(run, "resumed"), js_text("\xff"));
     bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
-    plan.harmless |=
-        done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
+    plan.harmless |= done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
     js_free(run);
     js_free(again);
     return done;

@@ -9,8 +9,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "ops/matmul.h"
 #include "base/interrupt.h"
+#include "ops/matmul.h"
 
 static long dies_at = -1, stops_at = -1; /* calls left until then */
 

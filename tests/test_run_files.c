@@ -4,8 +4,8 @@
 #include <dirent.h>
 
 #include "base/json.h"
-#include "train/optimizer.h"
 #include "base/results_directory.h"
+#include "train/optimizer.h"
 #include "train/saved_run.h"
 
 #define ATTENTION_HEADER                                                                                               \

@@ -4,9 +4,9 @@
    test that passes passes always. */
 #include "support.h"
 
-#include "theory/theory.h"
 #include "theory/exact.h"
 #include "theory/report.h"
+#include "theory/theory.h"
 
 enum { FIGURES = 7 };
 static const ScaleDivisor FOUR[4] = {

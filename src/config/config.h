@@ -15,7 +15,7 @@
 enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 
 typedef enum { NORM_PRE, NORM_POST } Norm;
-typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } Activation;
+typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
 
@@ -33,7 +33,7 @@ typedef struct {
     } data;
     struct {
         int64_t layers, heads, d_model, d_k, d_ff, context;
-        int norm, activation, init; /* Norm, Activation, Init */
+        int norm, activation, init; /* Norm, ActivationFunction, Init */
         bool bias, tie_embeddings;
         double dropout;
     } model;

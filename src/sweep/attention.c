@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "data/corpus.h"
-#include "sweep/parts.h"
 #include "model/probe.h"
 #include "show/heatmap.h"
+#include "sweep/parts.h"
 #include "train/pictures.h"
 #include "train/plan.h"
 #include "train/safetensors.h"

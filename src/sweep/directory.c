@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/results_directory.h"
 #include "base/version.h"
 #include "config/combinations.h"
 #include "sweep/parts.h"
 #include "train/plan.h"
-#include "base/results_directory.h"
 #include "train/trainer.h"
 
 bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {

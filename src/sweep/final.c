@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "sweep/parts.h"
 #include "show/chart.h"
+#include "sweep/parts.h"
 
 /* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
 enum { NUMBERS = 3, DIVISORS = 5 };

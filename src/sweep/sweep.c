@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/results_directory.h"
 #include "sweep/parts.h"
 #include "train/plan.h"
-#include "base/results_directory.h"
 #include "train/trainer.h"
 
 static bool make(Sweep *s, const Config *config, const SweepOptions *options, Error *err) {

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/files.h"
 #include "base/utf8.h"
 #include "config/combinations.h"
-#include "base/csv.h"
 #include "sweep/parts.h"
 
 /* In double quotes where it has to be. */

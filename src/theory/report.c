@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/results_directory.h"
 #include "theory/exact.h"
 #include "theory/picture.h"
-#include "base/results_directory.h"
 
 static const ScaleDivisor DIVISORS[THEORY_DIVISORS] = {
     {.mode = SCALE_NONE}, {.mode = SCALE_SQRT_DK}, {.mode = SCALE_DK}, {.mode = SCALE_2SQRT_DK}};

@@ -4,8 +4,8 @@
 #include <omp.h>
 #include <string.h>
 
-#include "train/evaluate.h"
 #include "base/interrupt.h"
+#include "train/evaluate.h"
 #include "train/pictures.h"
 #include "train/safetensors.h"
 #include "train/step.h"

@@ -25,8 +25,8 @@ bool plan_make(Plan *plan, const Config *config, size_t vocabulary, size_t threa
     plan->weight_bytes = memory.parameters;
     plan->activation_bytes = memory.activations;
     plan->optimizer_bytes = optimizer_measure(config, table.flat);
-    plan->flops_per_step = flops_per_step(&plan->shape, (double)config->train.batch * (double)config->train.accumulate *
-                                                            (double)plan->shape.T);
+    plan->flops_per_step = model_flops(&plan->shape, (double)config->train.batch * (double)config->train.accumulate *
+                                                         (double)plan->shape.T);
     tensors_free(&table);
     size_t all = size_add(size_add(plan->weight_bytes, plan->activation_bytes), plan->optimizer_bytes);
     if (all < memory_of_machine()) return true;
@@ -69,8 +69,9 @@ static void announce_corpus(FILE *out, const Config *config, const Corpus *corpu
 static void announce_scores(FILE *out, const Plan *plan, const Config *config, double measured) {
     char divisor[64];
     const ModelShape *s = &plan->shape;
-    scale_title(config->attention.scale_divisor, s->D, divisor, sizeof divisor);
-    fprintf(out, "  scores    q.k divided by %s, that is multiplied by %.6g\n", divisor, (double)s->multiplier);
+    scale_title(config->attention.scale_divisor, s->attention.D, divisor, sizeof divisor);
+    fprintf(out, "  scores    q.k divided by %s, that is multiplied by %.6g\n", divisor,
+            (double)s->attention.multiplier);
     fprintf(out, "            standard deviation at the start: %.3g predicted",
             probe_predicted_std(s, (Init)config->model.init));
     if (!isnan(measured)) fprintf(out, ", %.3g measured", measured);
@@ -98,7 +99,8 @@ bool plan_announce(const Plan *plan, const Config *config, const Corpus *corpus,
     cpu_name(cpu, sizeof cpu);
     announce_corpus(out, config, corpus);
     fprintf(out, "  model     %zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:\n            %s parameters\n",
-            s->L, s->L == 1 ? "" : "s", s->H, s->H == 1 ? "" : "s", s->C, s->D, s->T, parameters);
+            s->L, s->L == 1 ? "" : "s", s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T,
+            parameters);
     announce_scores(out, plan, config, measured_std);
     fprintf(out, "  training  %lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
             (long long)config->train.steps, config->train.steps == 1 ? "" : "s",

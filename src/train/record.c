@@ -14,7 +14,7 @@ static void *make_array(size_t count, size_t size) {
 }
 
 static bool make_look(Look *look, const ModelShape *shape) {
-    size_t heads = size_mul(shape->L, shape->H);
+    size_t heads = size_mul(shape->L, shape->attention.H);
     look->heads = make_array(heads, sizeof *look->heads);
     look->gradients = make_array(heads, sizeof *look->gradients);
     look->weights = make_array(heads, sizeof *look->weights * PICTURE_TEXT_MAX * PICTURE_TEXT_MAX);
@@ -29,7 +29,7 @@ static void free_look(Look *look) {
 
 bool record_make(RunRecord *r, const Config *config, const ModelShape *shape, Error *err) {
     int64_t steps = config->train.steps;
-    *r = (RunRecord){.L = shape->L, .H = shape->H, .best_val_loss = INFINITY};
+    *r = (RunRecord){.L = shape->L, .H = shape->attention.H, .best_val_loss = INFINITY};
     r->val_capacity = times(steps, config->eval.every) + 2;
     r->train_capacity = times(steps, config->log.every) + r->val_capacity;
     r->train_step = make_array(r->train_capacity, sizeof *r->train_step);

@@ -3,7 +3,6 @@
 #ifndef SQRTDK_TRAIN_RECORD_H
 #define SQRTDK_TRAIN_RECORD_H
 
-#include "model/gradient_probe.h"
 #include "model/probe.h"
 
 enum { PICTURE_TEXT_MAX = 48 };

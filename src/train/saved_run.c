@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/files.h"
+#include "base/results_directory.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
-#include "base/results_directory.h"
 #include "train/safetensors.h"
 
 bool saved_run_open(SavedRun *run, const char *directory, size_t max_batch, size_t threads, Error *err) {

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/results_directory.h"
 #include "base/version.h"
 #include "ops/matmul.h"
 #include "train/evaluate.h"
 #include "train/loop.h"
 #include "train/pictures.h"
 #include "train/plan.h"
-#include "base/results_directory.h"
 
 static bool prepare_batches(Trainer *t, Error *err) {
     size_t B = batch_size(t), T = t->model.shape.T;
@@ -20,7 +20,7 @@ static bool prepare_batches(Trainer *t, Error *err) {
     size_t look = model_slice(&t->model.shape, B);
     t->look_tokens = calloc(look * T, sizeof *t->look_tokens);
     t->look_targets = calloc(look * T, sizeof *t->look_targets);
-    t->look_room = calloc(gradient_probe_room(&t->model.shape, look), sizeof *t->look_room);
+    t->look_room = calloc(probe_gradients_scratch(&t->model.shape, look), sizeof *t->look_room);
     if (!t->tokens || !t->targets || !t->look_tokens || !t->look_targets || !t->look_room)
         return error_set(err, STATUS_FAILED, "no memory for the batches");
     t->look_batch = validation_batch(&t->corpus, look, T, t->look_tokens, t->look_targets);
@@ -67,8 +67,8 @@ static Json *describe(const Trainer *t) {
     js_set(run, "corpus", js_text(fingerprint));
     js_set(run, "vocabulary", js_integer((int64_t)s->V));
     js_set(run, "scale_divisor", js_text(divisor));
-    js_set(run, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->D)));
-    js_set(run, "multiplier", js_number((double)s->multiplier));
+    js_set(run, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->attention.D)));
+    js_set(run, "multiplier", js_number((double)s->attention.multiplier));
     return run;
 }
 
@@ -82,7 +82,7 @@ static bool open_directory(Trainer *t, Error *err) {
 
 /* The spread of the first block's scores on the first batch (its first slice), mean over its heads. */
 static double measure_scores(Trainer *t) {
-    size_t B = model_slice(&t->model.shape, batch_size(t)), T = t->model.shape.T, H = t->model.shape.H;
+    size_t B = model_slice(&t->model.shape, batch_size(t)), T = t->model.shape.T, H = t->model.shape.attention.H;
     double sum = 0;
     corpus_training_batch(&t->corpus, (uint64_t)t->config->train.seed, 0, B, T, t->tokens, t->targets);
     model_forward(&t->model, &(Batch){t->tokens, NULL, B, T});
