@@ -122,7 +122,7 @@ mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
     '/^void linear_backward_weight/,/^}/s/true, dw/false, dw/'
 
 file=src/ops/embedding.c
-mutant 'embedding: positions off by one' $file '/^HOT void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
+mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
 mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[r \* C + c\]/(void)token/'
 
 file=src/ops/cross_entropy.c

@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void fill(real *x, size_t from, siz
 }
 
 /* Scores become weights, and zero where key > query. */
-HOT static void softmax_forward(real *panel, real *row_max, real *row_sum, const QueryBlock *b) {
+MULTIVERSIONED static void softmax_forward(real *panel, real *row_max, real *row_sum, const QueryBlock *b) {
     for (size_t r = 0; r < b->count; r++) {
         const size_t visible = b->first + r + 1, whole = whole_lanes(visible);
         real *row = panel + r * b->stride;
@@ -151,9 +151,9 @@ static inline __attribute__((always_inline)) void backward_row(real *restrict s,
 
 /* Rows `from` to `to` of a block: p from scores to weights, ds from dp to ds, both zero where key > query. The mask is
    of one row; out and dout are the head's, row_max and row_sum the pair's. */
-HOT static void softmax_backward(real *p, real *ds, const real *mask, const real *row_max, const real *row_sum,
-                                 const real *out, const real *dout, const Head *h, const QueryBlock *b, size_t from,
-                                 size_t to) {
+MULTIVERSIONED static void softmax_backward(real *p, real *ds, const real *mask, const real *row_max,
+                                            const real *row_sum, const real *out, const real *dout, const Head *h,
+                                            const QueryBlock *b, size_t from, size_t to) {
     for (size_t r = from; r < to; r++) {
         const size_t visible = b->first + r + 1, whole = whole_lanes(visible), i = b->first + r;
         const real delta = lanes_dot(dout + i * h->out_stride, out + i * h->out_stride, h->D);
@@ -168,7 +168,7 @@ HOT static void softmax_backward(real *p, real *ds, const real *mask, const real
 
 /* --- The passes. */
 
-HOT static void multiply(real *restrict x, const real *restrict mask, size_t n) {
+MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
 
@@ -229,7 +229,7 @@ void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t
     score_forward(scores, &h, &b, stage == SCORES_RAW ? 1 : map_factor(&h));
 }
 
-HOT void attention_weights(real *weights, const real *scores, size_t visible) {
+MULTIVERSIONED void attention_weights(real *weights, const real *scores, size_t visible) {
     const real sum = lanes_exponentials(weights, scores, visible, lanes_maximum(scores, visible));
     for (size_t j = 0; j < visible; j++) weights[j] /= sum;
 }

@@ -175,6 +175,16 @@ bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     return true;
 }
 
+AttentionLayer model_attention(const Model *m, size_t layer, size_t T) {
+    const Block *b = &m->blocks[layer];
+    return (AttentionLayer){.attention = &m->shape.attention,
+                            .T = T,
+                            .qkv = b->qkv.values,
+                            .out = b->att.values,
+                            .row_max = b->row_max,
+                            .row_sum = b->row_sum};
+}
+
 void model_free(Model *m) {
     arena_free(&m->parameter_arena);
     arena_free(&m->activation_arena);

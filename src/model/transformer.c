@@ -27,16 +27,6 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
     return w;
 }
 
-AttentionLayer model_attention(const Model *m, size_t layer, size_t T) {
-    const Block *b = &m->blocks[layer];
-    return (AttentionLayer){.attention = &m->shape.attention,
-                            .T = T,
-                            .qkv = b->qkv.values,
-                            .out = b->att.values,
-                            .row_max = b->row_max,
-                            .row_sum = b->row_sum};
-}
-
 /* x = dropout(wte[token] + wpe[position]) */
 static void embed(const Worker *w) {
     const Activation *x = &w->m->x;

@@ -5,9 +5,11 @@
 #include "ops/lanes.h"
 
 /* Rows of softmax: a maximum, the exponentials below it and their sum, and what they are multiplied by. */
-HOT static real maximum_of(const real *x, size_t n) { return lanes_maximum(x, n); }
-HOT static real exponentials(real *x, size_t n, real maximum) { return lanes_exponentials(x, x, n, maximum); }
-HOT static void scale(real *x, size_t n, real factor) { lanes_scale(x, n, factor); }
+MULTIVERSIONED static real maximum_of(const real *x, size_t n) { return lanes_maximum(x, n); }
+MULTIVERSIONED static real exponentials(real *x, size_t n, real maximum) {
+    return lanes_exponentials(x, x, n, maximum);
+}
+MULTIVERSIONED static void scale(real *x, size_t n, real factor) { lanes_scale(x, n, factor); }
 
 void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows, size_t V) {
     for (size_t r = 0; r < rows; r++) {

@@ -47,7 +47,7 @@ double learning_rate(const Config *config, size_t step) {
     return min_lr + 0.5 * (1 + cos(M_PI * (t - warmup) / (steps - warmup))) * (lr - min_lr);
 }
 
-HOT static double sum_of_squares(const real *x, size_t n) {
+MULTIVERSIONED static double sum_of_squares(const real *x, size_t n) {
     enum { LANES = 8 };
     double lane[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -78,8 +78,8 @@ typedef struct {
     real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */
 } Update;
 
-HOT static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v, const real *restrict g,
-                      size_t n) {
+MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v,
+                                 const real *restrict g, size_t n) {
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
         real gradient = g[i] * k.clip;
@@ -95,7 +95,7 @@ HOT static void adamw(const Update *u, real *restrict p, real *restrict m, real 
 }
 
 /* Velocity b = momentum b + g, p = p - lr b; the decay is decoupled here as well. */
-HOT static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
+MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
         b[i] = k.momentum * b[i] + g[i] * k.clip;
