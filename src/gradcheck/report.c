@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "data/corpus.h"
-#include "config/combinations.h"
 #include "gradcheck/gradcheck.h"
 #include "base/interrupt.h"
 #include "train/plan.h"
