@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/results_directory.h"
+#include "base/range.h"
 #include "base/version.h"
 #include "sweep/parts.h"
 #include "train/plan.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "base/version.h"
 #include "ops/matmul.h"
 #include "train/evaluate.h"
