@@ -18,18 +18,18 @@
 #include "theory/command.h"
 #include "train/command.h"
 
-static const Verb *const VERBS[] = {&train_verb,  &resume_verb, &sweep_verb,  &eval_verb,
-                                    &sample_verb, &bench_verb,  &theory_verb, &gradcheck_verb};
-enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
+/* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
+static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb,     &eval_verb, &sample_verb,
+                                    &bench_verb, &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
     char usage[80];
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
            "attention scores does.\n\n",
            SQRTDK_VERSION);
-    for (size_t i = 0; i < VERB_COUNT; i++) {
-        verb_usage(VERBS[i], usage, sizeof usage);
-        printf("%s %s\n", i ? "      " : "usage:", usage);
+    for (const Verb *const *verb = VERBS; *verb; verb++) {
+        verb_usage(*verb, usage, sizeof usage);
+        printf("%s %s\n", verb == VERBS ? "usage:" : "      ", usage);
     }
     printf("       ./train --help | --version | --keys | VERB --help\n\noptions of training\n");
     verb_print_options(&train_verb, stdout);
@@ -67,7 +67,7 @@ static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
 
 static bool answer(int argc, char **argv, Command *command, int *signal, Error *err) {
     const Verb *verb = &train_verb;
-    for (size_t i = 1; argc > 1 && i < VERB_COUNT; i++)
+    for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
     const int first = verb != &train_verb; /* the verb takes the place of the program's name */
     const bool alone = argc == 2;

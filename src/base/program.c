@@ -24,9 +24,10 @@ static char *find_out(void) {
 
 bool program_path(char *out, size_t capacity, Error *err) {
     char *path = find_out();
-    bool found = path && strlen(path) < capacity;
+    size_t size = path ? strlen(path) + 1 : 0;
+    bool found = path && size <= capacity;
     if (path && !found) errno = ENAMETOOLONG;
-    if (found) strcpy(out, path);
+    if (found) memcpy(out, path, size);
     free(path);
     return found || error_set(err, STATUS_FAILED, "cannot find out where this program is: %s", strerror(errno));
 }
@@ -34,6 +35,6 @@ bool program_path(char *out, size_t capacity, Error *err) {
 bool program_again(char *out, size_t capacity, Error *err) {
     static const char LINK[] = "/proc/self/exe";
     if (access(LINK, X_OK) != 0 || capacity < sizeof LINK) return program_path(out, capacity, err);
-    strcpy(out, LINK);
+    memcpy(out, LINK, sizeof LINK);
     return true;
 }

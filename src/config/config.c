@@ -64,6 +64,10 @@ static bool config_finish(Config *config, const char *where, const Origins *orig
     return true;
 }
 
+static bool assign(Config *config, bool in_sweep, size_t setting, const char *written, Error *why) {
+    return in_sweep ? sweep_assign(config, setting, written, why) : setting_assign(config, setting, written, why);
+}
+
 /* "section.key", or "sweep." and what stands in [sweep], in place: the first dot ends the section. */
 static bool assign_by_name(Config *config, char *name, const char *written, bool *in_sweep, size_t *setting,
                            Error *why) {
@@ -76,16 +80,17 @@ static bool assign_by_name(Config *config, char *name, const char *written, bool
     }
     *dot = 0;
     *in_sweep = strcmp(name, "sweep") == 0;
-    if (!section_check(name, why) || !setting_find(name, dot + 1, setting, why)) return false;
-    return *in_sweep ? sweep_assign(config, *setting, written, why) : setting_assign(config, *setting, written, why);
+    return section_check(name, why) && setting_find(name, dot + 1, setting, why) &&
+           assign(config, *in_sweep, *setting, written, why);
 }
 
-/* What config_load's handler of the file's lines fills in. */
+/* What take_line fills in. */
 typedef struct {
     Config *config;
     Origins *origins;
 } Target;
 
+/* A line of the file (IniHandler). */
 static bool take_line(void *user, const char *section, const char *key, const char *written, int line, Error *why) {
     const Target *target = user;
     const bool in_sweep = strcmp(section, "sweep") == 0;
@@ -99,8 +104,7 @@ static bool take_line(void *user, const char *section, const char *key, const ch
     int *given = &(in_sweep ? target->origins->sweep_line : target->origins->line)[setting];
     if (*given) return error_set(why, STATUS_USAGE, "%s is given twice, in line %d and in line %d", key, *given, line);
     *given = line;
-    return in_sweep ? sweep_assign(target->config, setting, written, why)
-                    : setting_assign(target->config, setting, written, why);
+    return assign(target->config, in_sweep, setting, written, why);
 }
 
 static bool override_apply(Config *config, const char *override, Origins *origins, Error *err) {

@@ -19,7 +19,7 @@ static bool become_double(char **argv, Error *err) {
     static const char SUFFIX[] = "-double";
     char path[4096];
     if (!program_path(path, sizeof path - sizeof SUFFIX, err)) return false;
-    strcat(path, SUFFIX);
+    memcpy(path + strlen(path), SUFFIX, sizeof SUFFIX);
     /* Its passes are short: threads that spin wherever they meet would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
     execv(path, argv);
