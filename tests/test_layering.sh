@@ -48,7 +48,7 @@ rule_program() {
     grep -rnE '#[[:space:]]*include.*[<"/]train\.c[>"]' src tests/*.[ch] train.c
 }
 rule_one_includer() {
-    for header in cblas.h stb_image_write.h stb_truetype.h ini.h jansson.h; do
+    for header in cblas.h stb_image_write.h stb_truetype.h jansson.h; do
         files=$(grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]([^>\"]*/)?${header}[>\"]" src train.c)
         [ "$(printf '%s\n' "$files" | grep -c .)" = 1 ] || echo "${files:-no file} includes $header: one file must, and only one" |
             tr '\n' ' '
@@ -91,7 +91,6 @@ planted rule_program src/sweep/sweep.c '#include "../../train.c"'
 planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
 planted rule_one_includer src/train/pictures.c '#include "stb_image_write.h"'
 planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
-planted rule_one_includer train.c '#include <ini.h>'
 planted rule_one_includer src/train/safetensors.c '#include <jansson.h>'
 planted rule_openmp src/ops/linear.c '#include <omp.h>'
 planted rule_openmp src/base/memory.c '#pragma omp parallel for'

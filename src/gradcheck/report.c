@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "config/combinations.h"
 #include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
 #include "train/plan.h"

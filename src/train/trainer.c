@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "base/results_directory.h"
 #include "base/version.h"
 #include "ops/matmul.h"
@@ -67,7 +68,7 @@ static Json *describe(const Trainer *t) {
     js_set(run, "corpus", js_text(fingerprint));
     js_set(run, "vocabulary", js_integer((int64_t)s->V));
     js_set(run, "scale_divisor", js_text(divisor));
-    js_set(run, "divisor", js_number(scale_value(t->config->attention.scale_divisor, s->attention.D)));
+    js_set(run, "divisor", js_number(divisor_value(t->config->attention.scale_divisor, s->attention.D)));
     js_set(run, "multiplier", js_number((double)s->attention.multiplier));
     return run;
 }

@@ -5,9 +5,6 @@
 #include "show/progress.h"
 #include "train/record.h"
 
-/* More than any machine this was tried on; OpenMP takes as many. */
-enum { THREADS_MAX = 1024 };
-
 typedef struct {
     size_t threads;           /* for train_resume 0: as many as the run had */
     const char *out;          /* --out; NULL: log.out, or the next free name behind it */
