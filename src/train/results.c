@@ -177,7 +177,7 @@ bool results_metrics(Results *r, const MetricsRow *row, RunRecord *record, Error
     return flush_log(r, LOG_METRICS, err);
 }
 
-static void write_lengths(FILE *log, const LengthStatistics *s) {
+static void write_norms(FILE *log, const NormStatistics *s) {
     fprintf(log, ",%.6g,%.6g,%.6g,%.6g,%.6g", s->mean, s->rms, s->median, s->p10, s->p99);
 }
 
@@ -187,8 +187,8 @@ bool results_attention(Results *r, const RunRecord *record, const Look *look, Er
         FILE *log = r->logs[LOG_ATTENTION];
         fprintf(log, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g", look->step, i / record->H, i % record->H, s->score_std,
                 s->score_max, s->entropy, s->max_weight, s->saturated);
-        write_lengths(log, &look->gradients[i].query);
-        write_lengths(log, &look->gradients[i].scores);
+        write_norms(log, &look->gradients[i].query);
+        write_norms(log, &look->gradients[i].scores);
         fprintf(log, ",%.6g,%.6g\n", s->w_q_norm, s->w_k_norm);
     }
     return flush_log(r, LOG_ATTENTION, err);
