@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "bench/bench.h"
 #include "theory/claims.h"
 #include "gradcheck/report.h"

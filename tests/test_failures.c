@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "ops/matmul.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "train/saved_run.h"
 
 #if defined(__has_feature)

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/csv.h"
+#include "base/files.h"
+#include "base/results.h"
 #include "base/statistics.h"
 #include "train/checkpoint.h"
-#include "base/results_directory.h"
 
 const char *const ARM_STATE_NAMES[] = {"not started", "running", "finished", "diverged", "interrupted", "failed"};
 

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "sweep/parts.h"
 #include "base/interrupt.h"
+#include "sweep/parts.h"
+#include "train/checkpoint.h"
 
 /* Seconds to wait for a process that is still in an arm's directory: what a killed sweep left behind is saving. */
 static const double PATIENCE = 30;
@@ -37,19 +38,14 @@ static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error 
     return file_writer_commit(&writer, err);
 }
 
-static bool has_checkpoint(const char *directory) {
-    char path[4096];
-    Error ignored;
-    return path_join(path, sizeof path, directory, "checkpoint/state.json", &ignored) && path_exists(path);
-}
-
 /* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
 static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     const Arm *arm = &s->arms.arms[i];
     ArmRun *run = &s->runs[i];
     char config[4096], threads[32];
     run->state = arm_state_read(directory, run->message, sizeof run->message);
-    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = has_checkpoint(directory);
+    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes;
+    if (!checkpoint_exists(directory, &resumes, err)) return false;
     if ((ended || resumes) && !check_config(arm, directory, err)) return false;
     if (ended) return true;
     *run->message = 0;
@@ -139,6 +135,18 @@ static bool collect(Sweep *s) {
     return any;
 }
 
+/* What --force replaces goes once an arm has finished or has a checkpoint. */
+static void drop_replaced(Sweep *s) {
+    bool lasts = false;
+    Error err;
+    for (size_t i = 0; i < s->arms.count && *s->made.replaced && !lasts; i++) {
+        char directory[4096];
+        if (!is_run(s, i) || s->runs[i].state == ARM_WAITING || !sweep_arm_path(s, i, directory, &err)) continue;
+        lasts = s->runs[i].state == ARM_FINISHED || (checkpoint_exists(directory, &lasts, &err) && lasts);
+    }
+    if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
+}
+
 void sweep_recall(Sweep *s) {
     for (size_t i = 0; i < s->arms.count; i++) {
         ArmRun *run = &s->runs[i];
@@ -168,6 +176,7 @@ int sweep_train(Sweep *s) {
         for (size_t i = 0; i < s->arms.count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
         passed_on = caught;
         if (collect(s)) sweep_save(s, "running", &ignored); /* the last time says whether it works */
+        drop_replaced(s);
         if (count_runs(s, ARM_RUNNING) == 0 && (caught || count_runs(s, ARM_WAITING) == 0)) break;
         sweep_view(s, omp_get_wtime());
         nanosleep(&pause, NULL);

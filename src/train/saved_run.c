@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "train/safetensors.h"
 
 bool saved_run_open(SavedRun *run, const char *directory, size_t max_batch, size_t threads, Error *err) {
