@@ -239,9 +239,9 @@ static void begin(size_t saves) {
 
 /* Of the second calls in saves_in_trouble every so many are tried, others each time. */
 #ifdef SANITIZED
-enum { STRIDE = 23 };
+enum { STRIDE = 41 };
 #else
-enum { STRIDE = 11 };
+enum { STRIDE = 17 };
 #endif
 
 /* Trouble of each kind at each call, from each beginning, and behind each of them more. */
