@@ -84,6 +84,14 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_false(sweep_with(broken, "other", 2, true)); /* --force begins again */
     assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: ended with status 1"));
 
+    /* a new one of which no arm comes to a checkpoint leaves the old one in its place */
+    const char *kept_table = contents(in("other/summary.csv"), NULL);
+    assert_false(sweep_with(program_that("", "exit 1"), "other", 2, true));
+    assert_non_null(strstr(err.message, "4 of 4 runs failed"));
+    assert_non_null(strstr(err.message, "other is again what it was before"));
+    assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
+    assert_false(path_exists(in("other.old")));
+
     Progress progress = progress_make(stderr, true);
     const SweepOptions options = {
         .threads = 2, .command_line = "./train resume", .program = program, .progress = &progress};

@@ -47,7 +47,7 @@ static bool check_not_format_1(const char *directory, Error *err) {
         }
         if (!S_ISLNK(info.st_mode))
             return error_set(err, STATUS_USAGE,
-                             "%s is of another format, as sqrtdk up to 0.2.0 wrote it; this is sqrtdk %s, format %d",
+                             "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d",
                              path, SQRTDK_VERSION, FORMAT);
     }
     return true;
