@@ -38,18 +38,30 @@ static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error 
     return file_writer_commit(&writer, err);
 }
 
+/* What a killed arm left before its first checkpoint: nothing, or a run.json that says so. */
+static bool is_ours(const char *directory, Error *err) {
+    char path[4096];
+    bool there;
+    Json *run = NULL;
+    bool ok = path_join(path, sizeof path, directory, "run.json", err) && path_find(path, &there, err) &&
+              (!there || run_description_load(&run, directory, err));
+    js_free(run);
+    return ok;
+}
+
 /* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
 static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     const Arm *arm = &s->arms.arms[i];
     ArmRun *run = &s->runs[i];
     char config[4096], threads[32];
     run->state = arm_state_read(directory, run->message, sizeof run->message);
-    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes;
-    if (!checkpoint_exists(directory, &resumes, err)) return false;
+    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = false;
+    if (!ended && !checkpoint_exists(directory, &resumes, err)) return false;
     if ((ended || resumes) && !check_config(arm, directory, err)) return false;
     if (ended) return true;
     *run->message = 0;
-    if (!resumes && path_exists(directory) && !directory_remove(directory, err)) return false;
+    if (!resumes && path_exists(directory) && !(is_ours(directory, err) && directory_remove(directory, err)))
+        return false;
     if (!resumes && !write_config(s, arm, config, err)) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};

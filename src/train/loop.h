@@ -25,7 +25,7 @@ typedef struct {
     double *look_room;              /* gradient_probe_room */
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
     bool text_is_cut;               /* it is longer than the context */
-    ResultsDirectory place; /* of a new run */
+    ResultsDirectory place;         /* of a new run */
     Results results;
     size_t log_size[LOG_COUNT]; /* of the logs before anything was measured at the current step */
     bool cut_short;             /* a signal came during the last validation or sample */

@@ -71,10 +71,9 @@ bool results_open(Results *r, const char *directory, const Config *config, const
     char path[4096];
     *r = (Results){.directory = directory, .lock = -1, .description = description};
     js_set(description, "result", js_text("running"));
-    bool ok = run_description_save(description, directory, err) &&
-              write_config(r, config, err) && results_path(r, path, "vocab.json", err) &&
-              vocabulary_save(vocabulary, path, err) && make_subdirectory(r, "attention", err) &&
-              make_subdirectory(r, "checkpoint", err);
+    bool ok = run_description_save(description, directory, err) && write_config(r, config, err) &&
+              results_path(r, path, "vocab.json", err) && vocabulary_save(vocabulary, path, err) &&
+              make_subdirectory(r, "attention", err) && make_subdirectory(r, "checkpoint", err);
     for (Log log = 0; ok && log < LOG_COUNT; log++) ok = start_log(r, log, err);
     return ok;
 }
