@@ -217,7 +217,7 @@ static void every_tensor_and_input_has_a_row(void **state) {
                                        "h.0.attn input k",
                                        "h.0.attn input v",
                                        "h.0.attn.c_proj input",
-                                      "h.0.attn residual input",
+                                       "h.0.attn residual input",
                                        "h.0.ln_1 input",
                                        "h.0.mlp.c_fc input",
                                        "h.0.mlp.relu input",

@@ -6,7 +6,7 @@
 
 #include "base/csv.h"
 #include "base/files.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "base/statistics.h"
 #include "train/checkpoint.h"
 

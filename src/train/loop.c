@@ -19,7 +19,10 @@ static bool save(Trainer *t, Error *err) {
                       .best_val_loss = r->best_val_loss,
                       .best_step = r->best_step};
     memcpy(state.log_size, t->log_size, sizeof state.log_size);
-    return results_sync(&t->results, err) && checkpoint_save(&checkpoint, &state, err);
+    Error left;
+    if (!results_sync(&t->results, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
+    if (!results_keep(&t->place, &left)) progress_message(t->options->progress, "  note      %s", left.message);
+    return true;
 }
 
 static bool save_best(const Trainer *t, size_t step, Error *err) {

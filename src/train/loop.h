@@ -2,6 +2,7 @@
 #ifndef SQRTDK_TRAIN_LOOP_H
 #define SQRTDK_TRAIN_LOOP_H
 
+#include "base/results.h"
 #include "data/corpus.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
@@ -24,6 +25,7 @@ typedef struct {
     double *look_room;              /* gradient_probe_room */
     int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
     bool text_is_cut;               /* it is longer than the context */
+    ResultsDirectory place;         /* of a new run */
     Results results;
     size_t log_size[LOG_COUNT]; /* of the logs before anything was measured at the current step */
     bool cut_short;             /* a signal came during the last validation or sample */

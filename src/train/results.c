@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/results_directory.h"
-#include "base/version.h"
+#include "base/results.h"
 
 static const char *const HEADERS[LOG_COUNT] = {
     "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n",
@@ -72,10 +71,9 @@ bool results_open(Results *r, const char *directory, const Config *config, const
     char path[4096];
     *r = (Results){.directory = directory, .lock = -1, .description = description};
     js_set(description, "result", js_text("running"));
-    bool ok = directory_lock(directory, &r->lock, err) && run_description_save(description, directory, err) &&
-              write_config(r, config, err) && results_path(r, path, "vocab.json", err) &&
-              vocabulary_save(vocabulary, path, err) && make_subdirectory(r, "attention", err) &&
-              make_subdirectory(r, "checkpoint", err);
+    bool ok = run_description_save(description, directory, err) && write_config(r, config, err) &&
+              results_path(r, path, "vocab.json", err) && vocabulary_save(vocabulary, path, err) &&
+              make_subdirectory(r, "attention", err) && make_subdirectory(r, "checkpoint", err);
     for (Log log = 0; ok && log < LOG_COUNT; log++) ok = start_log(r, log, err);
     return ok;
 }

@@ -12,7 +12,7 @@
 
 typedef struct {
     const char *directory; /* of the run; outlives this */
-    int lock;              /* held on the directory; -1: none */
+    int lock;              /* held on the directory of a run that goes on; -1: none */
     FILE *logs[LOG_COUNT]; /* open for appending */
     Json *description;     /* run.json */
 } Results;
@@ -25,7 +25,7 @@ typedef struct {
 /* Step and losses of a line of metrics.csv, which is cut into its fields; false when it is no such row. */
 bool metrics_row_read(char *line, MetricsRow *row);
 
-/* Into a directory that was just made. Takes the description over, also on failure. */
+/* Into a directory that was just made, and is locked (results_make). Takes the description over, also on failure. */
 bool results_open(Results *results, const char *directory, const Config *config, const Vocabulary *vocabulary,
                   Json *description, Error *err);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/files.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
 #include "train/safetensors.h"

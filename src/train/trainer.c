@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/range.h"
-#include "base/results_directory.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "ops/matmul.h"
 #include "train/evaluate.h"
 #include "train/loop.h"
@@ -46,8 +45,7 @@ static bool prepare(Trainer *t, const Vocabulary *vocabulary, Error *err) {
 /* The same for a new run, which needs a place as well. */
 static bool prepare_new(Trainer *t, Error *err) {
     const char *out = t->options->out;
-    return run_directory_check(out ? out : t->config->log.out, out != NULL, t->options->force, err) &&
-           prepare(t, NULL, err);
+    return results_check(out ? out : t->config->log.out, out != NULL, t->options->force, err) && prepare(t, NULL, err);
 }
 
 static void initialise(Trainer *t) {
@@ -76,9 +74,9 @@ static Json *describe(const Trainer *t) {
 static bool open_directory(Trainer *t, Error *err) {
     const char *out = t->options->out;
     RunRecord *r = t->record;
-    return run_directory_make(r->directory, sizeof r->directory, out ? out : t->config->log.out, out != NULL,
-                              t->options->force, err) &&
-           results_open(&t->results, r->directory, t->config, &t->corpus.vocabulary, describe(t), err);
+    if (!results_make(&t->place, out ? out : t->config->log.out, out != NULL, t->options->force, err)) return false;
+    memcpy(r->directory, t->place.path, sizeof t->place.path);
+    return results_open(&t->results, r->directory, t->config, &t->corpus.vocabulary, describe(t), err);
 }
 
 /* The spread of the first block's scores on the first batch (its first slice), mean over its heads. */
@@ -90,6 +88,12 @@ static double measure_scores(Trainer *t) {
     probe_statistics(&t->model, B, T, t->record->first.heads);
     for (size_t h = 0; h < H; h++) sum += t->record->first.heads[h].score_std;
     return sum / (double)H;
+}
+
+static void note_set_aside(const Trainer *t) {
+    char old[RESULTS_PATH];
+    if (!*t->place.replaced && results_set_aside(t->record->directory, old))
+        progress_message(t->options->progress, "  note      %s is there, set aside by a --force that was killed", old);
 }
 
 static bool announce(Trainer *t, Error *err) {
@@ -104,6 +108,7 @@ static bool announce(Trainer *t, Error *err) {
         progress_message(t->options->progress,
                          "  note      pictures show the first %zu characters of log.attention_text",
                          t->record->text_length);
+    note_set_aside(t);
     return true;
 }
 
@@ -119,6 +124,7 @@ static bool finish(Trainer *t, bool ok, Error *err) {
 
 static void trainer_free(Trainer *t) {
     results_close(&t->results);
+    results_release(&t->place);
     free(t->tokens);
     free(t->targets);
     free(t->look_tokens);
@@ -143,6 +149,7 @@ bool train_run(const Config *config, const TrainOptions *options, RunRecord *rec
     } else if (t.results.description) {
         results_conclude(&t.results, record, err, &ignored);
     }
+    if (!ok) results_withdraw(&t.place, err); /* nothing, once there is a checkpoint */
     trainer_free(&t);
     return ok;
 }
@@ -189,6 +196,7 @@ static void describe_going_on(Trainer *t, size_t step) {
     js_append(js_list(run, "resumed"), now);
     progress_message(t->options->progress, "resuming %s in %s at step %zu of %lld", t->config->name,
                      t->record->directory, step, (long long)t->config->train.steps);
+    note_set_aside(t);
     const char *products = js_as_text(js_get(run, "products"));
     bool own = products && strcmp(products, "sqrtdk") == 0;
     if (own && matmul_is_own()) return; /* the same bits with any number of threads */

@@ -15,8 +15,9 @@ typedef struct {
 
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
    good. A signal (interrupt_catch) ends it after the current step with everything saved, and record->signal says so:
-   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. Free the record
-   with record_free in either case. */
+   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. With `force`, what
+   was there returns to its place when the run fails before its first checkpoint (base/results.h). Free the record with
+   record_free in either case. */
 bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err);
 
 /* Goes on with the run in `directory` from its last checkpoint, or from the start if it was stopped before the first,
