@@ -20,8 +20,12 @@ run() {
     "$program" configs/dk64_scaled.ini --quiet --threads 2 --out "$out" --set train.steps=20 --set train.warmup=5 \
         --set eval.every=10 --set eval.batches=4 --set log.every=1 --set log.attention_every=10 \
         --set log.sample_tokens=40 "$@" >/dev/null
-    for file in checkpoint/model.safetensors checkpoint/optimizer.safetensors attention.csv samples.txt; do
-        printf '%s  %s %s\n' "$(sha256sum <"$out/$file" | cut -d' ' -f1)" "$name" "${file##*/}"
+    for file in model.safetensors optimizer.safetensors; do # without the header, which has the program's version
+        header=$(od -A n -t u8 -N 8 "$out/checkpoint/$file" | tr -d ' ')
+        printf '%s  %s %s\n' "$(tail -c +$((header + 9)) "$out/checkpoint/$file" | sha256sum | cut -d' ' -f1)" "$name" "$file"
+    done
+    for file in attention.csv samples.txt; do
+        printf '%s  %s %s\n' "$(sha256sum <"$out/$file" | cut -d' ' -f1)" "$name" "$file"
     done
     # without the seconds
     printf '%s  %s metrics.csv\n' "$(cut -d, -f1,2,4- "$out/metrics.csv" | sha256sum | cut -d' ' -f1)" "$name"

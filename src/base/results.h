@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 
-#define SQRTDK_VERSION "0.2.0"
+#define SQRTDK_VERSION "0.3.0"
 
 enum { RESULTS_PATH = 2048 };
 
