@@ -4,6 +4,7 @@
    test that passes passes always. */
 #include "support.h"
 
+#include "theory/claims_table.h"
 #include "theory/exact.h"
 #include "theory/report.h"
 #include "theory/theory.h"
@@ -352,6 +353,103 @@ static void too_much_is_refused(void **state) {
     assert_non_null(strstr(err.message, "GB"));
 }
 
+static Outcome judged(const Claim *claim, double first, double second, double third) {
+    Outcome o;
+    Figure figures[STATISTICS_MAX][CASES_MAX] = {
+        {{first, first - 1, first + 1}, {second, second, second}, {64, 64, 64}}, {{third, third, third}}};
+    claim_judge(claim, figures, &o);
+    return o;
+}
+
+static void verdicts_follow_from_figures(void **state) {
+    const double said[] = {10, 4}, also_said[] = {7}, expected[] = {NAN, 8};
+    Claim c = {.statistics = {{.said = {.5, 2, said}, .expected = {0, 2, expected}}, {.said = {0, 1, also_said}}},
+               .measured = "{0.0-2:.0f}; ± {~0.0:.1f}, {<0.0:g} to {>0.0:g}; {=0.0-2:.0f} agree, x^{^0.0-2:.2f} %",
+               .why = "{1.0:.1f}"};
+    (void)state;
+    /* The first figure's interval is one either way and the tolerance a half: 8.5 to 11.5 agree with 10. */
+    assert_int_equal(judged(&c, 10, 4, 7).verdict, VERDICT_RIGHT);
+    assert_int_equal(judged(&c, 11.5, 4.5, 7).verdict, VERDICT_RIGHT);
+    assert_int_equal(judged(&c, 11.6, 4.5, 7).verdict, VERDICT_PARTLY);
+    assert_int_equal(judged(&c, 10, 8, 7).verdict, VERDICT_PARTLY);
+    assert_int_equal(judged(&c, 1, 8, 8).verdict, VERDICT_WRONG);
+    assert_int_equal(judged(&c, NAN, NAN, NAN).verdict, VERDICT_WRONG);
+    assert_string_equal(judged(&c, 1, 8, 7).measured, "1 / 8 / 64; ± 0.2, 0 to 2; 0 agree, x^1.50 %");
+    assert_non_null(strstr(judged(&c, 10, 8, 7).measured, "; 1 agree"));
+    assert_string_equal(judged(&c, 10, 8, 7).why, "7.0");
+    assert_non_null(strstr(judged(&c, 10, 4, 7).why, "not those that")); /* 8 was expected */
+    c.statistics[1].aside = true;
+    assert_int_equal(judged(&c, 10, 4, 0).verdict, VERDICT_RIGHT);
+    c.if_so = VERDICT_TRAINING;
+    assert_int_equal(judged(&c, 10, 4, 0).verdict, VERDICT_TRAINING);
+    c.statistics[0].said.count = 0;
+    assert_int_equal(judged(&c, 1, 1, 1).verdict, VERDICT_TRAINING);
+}
+
+/* Cases have the sizes that their statistics need, targets no value without a case, and placeholders name a statistic
+   and cases that there are. */
+static void claims_are_complete(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CLAIM_COUNT; i++) {
+        const Claim *c = &CLAIMS[i];
+        const char *texts[] = {c->measured ? c->measured : "", c->why};
+        size_t cases = 0, statistics = 0;
+        assert_true(*c->claim && *c->why);
+        while (cases < CASES_MAX && c->cases[cases].d_k) cases++;
+        while (statistics < STATISTICS_MAX && c->statistics[statistics].take) statistics++;
+        for (size_t k = 0; k < cases; k++) {
+            const Case *of = &c->cases[k];
+            assert_true(of->rows && of->keys <= 64 && !(of->queries && of->alignment > 0));
+            for (size_t s = 0; s < statistics; s++) {
+                Reduction take = c->statistics[s].take;
+                assert_true(take != median_of_rows || of->rows == 400);
+                assert_true((take != matrix_mean_of && take != matrix_largest_of) || of->rows == 400 * of->queries);
+                assert_true((take == theory_of) == (of->from == FROM_THEORY));
+            }
+        }
+        for (size_t s = 0; s < STATISTICS_MAX; s++) {
+            assert_true(c->statistics[s].said.count <= cases && c->statistics[s].expected.count <= cases);
+            assert_true(s < statistics || c->statistics[s].said.count + c->statistics[s].expected.count == 0);
+        }
+        for (int t = 0; t < 2; t++)
+            for (const char *at = strchr(texts[t], '{'); at; at = strchr(at + 1, '{')) {
+                size_t statistic, first, last, end = 0;
+                at += 1 + (strchr("~<>=^", at[1]) != NULL);
+                int read = sscanf(at, "%zu.%zu-%zu", &statistic, &first, &last);
+                assert_that(read >= 2 && statistic < statistics && (read == 3 ? last : first) < cases, "claim %zu: %s",
+                            i + 1, at);
+                end = strcspn(at, "}");
+                assert_true(at[end] && strcspn(at, ":") < end && strchr("fg", at[end - 1]));
+            }
+    }
+}
+
+static void cases_have_the_moments_they_should(void **state) {
+    const ScaleDivisor none = {.mode = SCALE_NONE};
+    const struct {
+        Case of;
+        double mean, square;
+    } cases[] = {
+        {{.d_k = 48, .keys = 5, .rows = 4000}, 0, 1},
+        {{.d_k = 48, .keys = 5, .rows = 4000, .divisor = none, .q_std = 2, .k_std = 3}, 0, 48 * 36},
+        {{.d_k = 48, .keys = 5, .rows = 4000, .correlation = .25}, 0, 1 + 47 * .0625},
+        {{.d_k = 48, .keys = 5, .rows = 4000, .divisor = {.mode = SCALE_DK}, .alignment = .5}, .5, .25 + 1.25 / 48},
+        {{.d_k = 48, .keys = 5, .rows = 4000, .divisor = none, .cosine = true}, 0, 1. / 48},
+        {{.d_k = 48, .keys = 5, .rows = 4000, .queries = 10}, 0, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Sample s;
+        Error err;
+        assert_true(sample_draw(&s, &cases[i].of, 3, 1, 1, &err));
+        Figure mean = mean_of(&s, offsetof(Row, score)), square = mean_of(&s, offsetof(Row, square));
+        sample_free(&s);
+        double wide = cases[i].of.queries ? 3 : 1; /* rows that share their keys are not independent */
+        assert_close(mean.value, cases[i].mean, wide * (mean.high - mean.value), "mean of case %zu", i);
+        assert_close(square.value, cases[i].square, wide * (square.high - square.value), "mean square of case %zu", i);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(normals_in_blocks_are_the_numbers_one_by_one),
@@ -367,6 +465,9 @@ int main(void) {
         TEST(the_median_and_its_error),
         TEST(lists_of_d_k),
         TEST(too_much_is_refused),
+        TEST(verdicts_follow_from_figures),
+        TEST(claims_are_complete),
+        TEST(cases_have_the_moments_they_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
