@@ -32,7 +32,7 @@ static double weight_gap(const double *p, const double *other_scores, size_t key
 }
 
 static void measure_row(const Case *c, const double *scores, Row *row) {
-    const double divisor = scale_value(c->divisor, c->d_k), multiplier = scale_multiplier(c->divisor, c->d_k);
+    const double divisor = divisor_value(c->divisor, c->d_k), multiplier = scale_multiplier(c->divisor, c->d_k);
     const double n = (double)c->keys, percent = 100 / n;
     double p[KEYS_MAX], divided[KEYS_MAX], rounded[KEYS_MAX], sum = 0, squares = 0, exps = 0, safe_exps = 0;
     const TheoryRow weights = theory_softmax(scores, c->keys, multiplier, p);
@@ -166,7 +166,7 @@ bool sample_draw(Sample *s, const Case *c, uint64_t seed, uint32_t claim, size_t
     if (!s->rows) return error_set(err, STATUS_FAILED, "no memory for %zu rows", c->rows);
     if (c->from == FROM_MODEL) return count_parameters(c, &s->rows->parameters, err);
     if (c->from == FROM_INTEGRALS) {
-        s->rows->entropy = theory_exact(c->d_k, c->keys, scale_value(c->divisor, c->d_k), threads).entropy;
+        s->rows->entropy = theory_exact(c->d_k, c->keys, divisor_value(c->divisor, c->d_k), threads).entropy;
         s->rows->evenness = s->rows->entropy / log((double)c->keys);
     } else if (c->from == FROM_ROW) {
         measure_row(c, c->row, s->rows);
