@@ -1,7 +1,7 @@
 # make                builds ./train, and train-double beside it, in which gradients are checked
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
-# make race           what runs in parallel, under ThreadSanitizer
+# make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
 # make study          the experiments of docs/results.md, up to two hours;  make study-quick  the headline, ten minutes
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
@@ -65,7 +65,7 @@ BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
 
-.PHONY: all test lint race coverage bench study study-quick fixtures fixtures-check install clean FORCE
+.PHONY: all test bits lint race coverage bench study study-quick fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -105,6 +105,10 @@ endif
 
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
+
+# What short runs compute, by gcc 12 on x86-64, against the hashes that are kept.
+bits: train
+	tests/bits.sh
 
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
