@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <omp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -10,17 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/options.h"
+#include "base/results_directory.h"
 #include "base/version.h"
 #include "bench/bench.h"
-#include "theory/claims.h"
 #include "gradcheck/report.h"
-#include "sweep/sweep.h"
-#include "theory/report.h"
 #include "ops/matmul.h"
-#include "base/interrupt.h"
+#include "sweep/sweep.h"
+#include "theory/claims.h"
+#include "theory/report.h"
+#include "train/logs.h"
 #include "train/sample.h"
-#include "train/saved_run.h"
 #include "train/trainer.h"
 
 enum { PROMPT_MAX = 65536 };
@@ -120,26 +122,52 @@ static void print_file(const char *directory, const char *name, const char *what
     printf("  %-16s %s\n", what, path);
 }
 
-static void print_results(const RunRecord *r) {
-    char duration[32], name[64];
-    progress_duration(r->seconds, duration, sizeof duration);
-    printf("%s after %zu step%s and %s", r->signal ? "stopped" : "done", r->steps_done, r->steps_done == 1 ? "" : "s",
-           duration);
-    if (r->train_count) printf(": train loss %.4f", r->train_loss[r->train_count - 1]);
-    if (r->val_count) printf(", validation loss %.4f", r->val_loss[r->val_count - 1]);
-    putchar('\n');
-    if (r->val_count) printf("the best validation loss was %.4f, at step %zu\n", r->best_val_loss, r->best_step);
-    printf("look at\n");
-    print_file(r->directory, "loss.png", "loss curves");
-    if (r->looks) {
-        snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->first.step);
-        print_file(r->directory, name, "attention first");
-        snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->last.step);
-        print_file(r->directory, name, "attention last");
+static double number_of(const Json *description, const char *key) {
+    double number = NAN;
+    js_as_number(js_get(description, key), &number);
+    return number;
+}
+
+/* The heatmaps of the first and the last step whose attention was measured. */
+static bool print_heatmaps(const char *directory, Error *err) {
+    LogTable attention;
+    bool ok = logs_read(directory, LOG_ATTENTION, &attention, err);
+    for (int last = 0; ok && last < 2 && attention.rows; last++) {
+        char name[64];
+        const double step = attention.column[ATTENTION_STEP][last ? attention.rows - 1 : 0];
+        snprintf(name, sizeof name, "attention/step%06.0f_layer0.png", step);
+        print_file(directory, name, last ? "attention last" : "attention first");
     }
-    print_file(r->directory, "samples.txt", "text it wrote");
-    print_file(r->directory, "metrics.csv", "losses");
-    print_file(r->directory, "attention.csv", "attention");
+    log_table_free(&attention);
+    return ok;
+}
+
+/* What a run came to, as its run.json and logs say. */
+static bool print_results(const TrainOutcome *outcome, Error *err) {
+    const char *directory = outcome->directory;
+    Json *d;
+    char duration[32];
+    bool ok = run_description_load(&d, directory, err);
+    if (ok) {
+        const double steps = number_of(d, "steps"), train = number_of(d, "train_loss"), val = number_of(d, "val_loss");
+        progress_duration(number_of(d, "seconds"), duration, sizeof duration);
+        printf("%s after %.0f step%s and %s", outcome->signal ? "stopped" : "done", steps, steps == 1 ? "" : "s",
+               duration);
+        if (isfinite(train)) printf(": train loss %.4f", train);
+        if (isfinite(val)) printf(", validation loss %.4f", val);
+        putchar('\n');
+        if (isfinite(val))
+            printf("the best validation loss was %.4f, at step %.0f\n", number_of(d, "best_val_loss"),
+                   number_of(d, "best_step"));
+        printf("look at\n");
+        print_file(directory, "loss.png", "loss curves");
+        ok = print_heatmaps(directory, err);
+        print_file(directory, "samples.txt", "text it wrote");
+        print_file(directory, "metrics.csv", "losses");
+        print_file(directory, "attention.csv", "attention");
+    }
+    js_free(d);
+    return ok;
 }
 
 static TrainOptions train_options(const Arguments *a, const char *command_line, Progress *progress) {
@@ -156,11 +184,9 @@ static bool run_training(const Arguments *a, const char *command_line, int *sign
         return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", a->target,
                          a->target);
     if (a->dry_run) return train_dry_run(&config, &options, stdout, err);
-    RunRecord record;
-    bool ok = train_run(&config, &options, &record, err);
-    if (ok) print_results(&record);
-    *signal = record.signal;
-    record_free(&record);
+    TrainOutcome outcome;
+    bool ok = train_run(&config, &options, &outcome, err) && print_results(&outcome, err);
+    *signal = outcome.signal;
     return ok;
 }
 
@@ -181,7 +207,8 @@ static bool run_sweep_resumption(const Arguments *a, const char *command_line, i
         return error_set(err, STATUS_USAGE, "%s is a sweep, which goes on with the config it has: --set %s changes it",
                          a->target, a->overrides.items[0]);
     if (!sweep_resume(a->target, &options, stdout, signal, &finished, err)) return false;
-    if (finished) printf("%s has finished: %s/summary.md tells\n", a->target, a->target);
+    if (finished)
+        printf("%s has finished; its tables and pictures were made again: %s/summary.md\n", a->target, a->target);
     return true;
 }
 
@@ -189,17 +216,16 @@ static bool run_resumption(const Arguments *a, const char *command_line, int *si
     if (sweep_is(a->target)) return run_sweep_resumption(a, command_line, signal, err);
     Progress progress = progress_make(stderr, a->quiet);
     TrainOptions options = train_options(a, command_line, &progress);
-    RunRecord record;
-    bool finished;
+    TrainOutcome outcome;
     options.threads = (size_t)a->threads; /* 0: the run's own */
-    bool ok = train_resume(a->target, a->overrides.items, a->overrides.count, &options, &record, &finished, err);
-    if (ok && finished)
-        printf("%s has made all of its steps; to train it further: ./train resume %s --set train.steps=N\n", a->target,
-               a->target);
+    bool ok = train_resume(a->target, a->overrides.items, a->overrides.count, &options, &outcome, err);
+    if (ok && outcome.had_finished)
+        printf("%s has made all of its steps; its pictures were drawn again; to train it further: ./train resume %s "
+               "--set train.steps=N\n",
+               a->target, a->target);
     else if (ok)
-        print_results(&record);
-    *signal = record.signal;
-    record_free(&record);
+        ok = print_results(&outcome, err);
+    *signal = outcome.signal;
     return ok;
 }
 
@@ -213,20 +239,22 @@ static bool run_sweep(const Arguments *a, const char *command_line, int *signal,
 }
 
 static bool run_evaluation(const Arguments *a, const char *command_line, int *signal, Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     double loss;
     size_t characters;
     bool complete;
     (void)command_line;
-    bool ok = saved_run_open(&run, a->target, 0, threads_of(a), err) &&
-              saved_run_evaluate(&run, &loss, &characters, &complete, err);
+    bool ok = run_open(&run, a->target, NULL, 0, false, err) && run_load_model(&run, &model, 0, threads_of(a), err) &&
+              run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &characters, &complete, err);
     if (ok && complete) printf("validation loss %.4f nats a character, over %zu characters\n", loss, characters);
     *signal = ok && !complete ? interrupt_signal() : 0;
-    saved_run_close(&run);
+    model_free(&model);
+    run_close(&run);
     return ok;
 }
 
-static bool write_sample(const Arguments *a, SavedRun *run, Sampler *sampler, int *signal, Error *err) {
+static bool write_sample(const Arguments *a, const Run *run, Model *model, Sampler *sampler, int *signal, Error *err) {
     static int32_t prompt[PROMPT_MAX];
     size_t count = 1;
     const char *text = a->prompt ? a->prompt : "";
@@ -238,20 +266,22 @@ static bool write_sample(const Arguments *a, SavedRun *run, Sampler *sampler, in
     if (*text && !vocabulary_encode(&run->vocabulary, "--prompt", text, strlen(text), prompt, PROMPT_MAX, &count, err))
         return false;
     fputs(text, stdout);
-    bool all = sample_text(&run->model, &run->vocabulary, sampler, prompt, count, &options, stdout);
+    bool all = sample_text(model, &run->vocabulary, sampler, prompt, count, &options, stdout);
     fputc('\n', stdout);
     *signal = all ? 0 : interrupt_signal();
     return true; /* a stdout that failed is noticed at the end of main */
 }
 
 static bool run_sampling(const Arguments *a, const char *command_line, int *signal, Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     Sampler sampler = {0};
     (void)command_line;
-    bool ok = saved_run_open(&run, a->target, 1, threads_of(a), err) && sampler_make(&sampler, &run.model.shape, err) &&
-              write_sample(a, &run, &sampler, signal, err);
+    bool ok = run_open(&run, a->target, NULL, 0, false, err) && run_load_model(&run, &model, 1, threads_of(a), err) &&
+              sampler_make(&sampler, &model.shape, err) && write_sample(a, &run, &model, &sampler, signal, err);
     sampler_free(&sampler);
-    saved_run_close(&run);
+    model_free(&model);
+    run_close(&run);
     return ok;
 }
 

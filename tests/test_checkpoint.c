@@ -1,11 +1,11 @@
-/* train/safetensors: what is saved is what is loaded, bit for bit, in a file that other programs read; and whatever
-   else a file may hold is refused by name, the parameters left as they were. */
+/* base/safetensors, and train/tensor_set over it: what is saved is what is loaded, bit for bit, in a file that other
+   programs read; and whatever else a file may hold is refused by name, the parameters left as they were. */
 #include "temporary.h"
 
 #include <unistd.h>
 
 #include "base/json.h"
-#include "train/safetensors.h"
+#include "train/tensor_set.h"
 
 static const ModelShape SMALL = {
     .T = 4, .C = 6, .H = 2, .D = 2, .F = 8, .V = 5, .L = 1, .pre_norm = true, .bias = true, .tied = true};
@@ -20,12 +20,12 @@ static struct {
 
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
     const TensorSet set = tensor_set(table, flat);
-    return safetensors_save(path, &set, 7, err);
+    return tensor_set_save(path, &set, 7, err);
 }
 static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
     const TensorSet set = tensor_set(table, flat);
     size_t step;
-    return safetensors_load(path, &set, &step, err);
+    return tensor_set_load(path, &set, &step, err);
 }
 
 static real *random_bits(size_t count) {

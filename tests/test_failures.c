@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops/matmul.h"
 #include "base/results_directory.h"
-#include "train/saved_run.h"
+#include "ops/matmul.h"
+#include "train/run.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -191,8 +191,7 @@ static TrainOptions options_for(const char *out) {
 
 static bool train_anew(Error *err) {
     const TrainOptions options = options_for(in("fresh"));
-    bool done = train_run(&config, &options, &record, err);
-    record_free(&record);
+    bool done = train_run(&config, &options, &outcome, err);
     return done;
 }
 
@@ -202,9 +201,8 @@ static bool go_on(Error *err) {
     char steps[64];
     const char *const override = steps;
     snprintf(steps, sizeof steps, "train.steps=%ld", 2 + (plan.kind ? plan.left + 1 : 0));
-    bool finished, done = train_resume(in("run"), &override, 1, &options, &record, &finished, err);
-    record_free(&record);
-    return done && !finished;
+    bool done = train_resume(in("run"), &override, 1, &options, &outcome, err);
+    return done && !outcome.had_finished;
 }
 
 static FILE *nowhere;
@@ -214,12 +212,14 @@ static bool check(Error *err) {
 }
 
 static bool use(Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     double loss;
     size_t characters;
-    bool complete, done = saved_run_open(&run, in("run"), 0, 1, err) &&
-                          saved_run_evaluate(&run, &loss, &characters, &complete, err);
-    saved_run_close(&run);
+    bool complete, done = run_open(&run, in("run"), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err) &&
+                          run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &characters, &complete, err);
+    model_free(&model);
+    run_close(&run);
     return done;
 }
 
@@ -228,8 +228,7 @@ static bool describe(Error *err) {
     Json *run = run_description("./train", 1), *again = NULL;
     js_append(js_list(run, "resumed"), js_text("\xff"));
     bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
-    plan.harmless |=
-        done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
+    plan.harmless |= done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
     js_free(run);
     js_free(again);
     return done;
@@ -271,16 +270,13 @@ static bool make_good(Error *err) {
     const Kind kind = plan.kind;
     const TrainOptions options = options_for(NULL);
     const char *const override = "train.steps=3";
-    bool finished;
     plan.kind = NOTHING;
     if (!shell("rm -rf trial && cp -r torn trial")) abort();
     plan.kind = kind;
-    bool done = train_resume(in("trial"), &override, 1, &options, &record, &finished, err);
-    record_free(&record);
+    bool done = train_resume(in("trial"), &override, 1, &options, &outcome, err);
     if (!done) {
         Error second;
-        if (!train_resume(in("trial"), &override, 1, &options, &record, &finished, &second)) abort();
-        record_free(&record);
+        if (!train_resume(in("trial"), &override, 1, &options, &outcome, &second)) abort();
     }
     return done;
 }
@@ -289,14 +285,12 @@ static bool make_good(Error *err) {
 static void torn_checkpoint(void **state) {
     (void)state;
     Error err = {0};
-    bool finished;
     const TrainOptions options = options_for(NULL);
     const char *const override = "train.steps=2";
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
     train("torn", 1);
     assert_true(shell("cp -r torn/checkpoint old"));
-    record_free(&record);
-    assert_true(train_resume(in("torn"), &override, 1, &options, &record, &finished, &err));
+    assert_true(train_resume(in("torn"), &override, 1, &options, &outcome, &err));
     assert_true(shell("cd torn/checkpoint && for f in optimizer.safetensors state.json; do"
                       " mv $f $f.new && cp ../../old/$f . || exit 1; done"));
     refuse_each(make_good, FILES, NULL, "making good", 50);

@@ -3,6 +3,8 @@
    leaves behind in test_run_files.c. */
 #include "training.h"
 
+#include "train/snapshot.h"
+
 static void learns(void **state) {
     (void)state;
     CONFIGURE("train.steps=150");
@@ -84,8 +86,11 @@ static void refused(void **state) {
     assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
     CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
     train(NULL, 1);                                                        /* log.out: the next free name */
-    assert_int_equal(record.text_length, 16);
-    assert_string_equal(record.directory, in("run-2"));
+    Snapshot snapshot;
+    assert_that(snapshot_load(&snapshot, in("run-2"), &config, 1, &err), "%s", err.message);
+    assert_int_equal(snapshot.T, 16);
+    snapshot_free(&snapshot);
+    assert_string_equal(outcome.directory, in("run-2"));
     assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
 }
 

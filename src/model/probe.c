@@ -94,6 +94,24 @@ void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights
     }
 }
 
+static void raw_scores(Model *m, size_t layer, size_t head, size_t T, float *scores) {
+    const ModelShape *s = &m->shape;
+    AttentionShape shape = head_shape(s, T);
+    const real *q = m->blocks[layer].qkv + head * s->D;
+    shape.multiplier = 1;
+    for (size_t i = 0; i < T; i++) {
+        attention_scores(m->scratch, q, q + s->H * s->D, &shape, i, 1);
+        for (size_t j = 0; j < T; j++) scores[i * T + j] = j <= i ? (float)m->scratch[j] : 0;
+    }
+}
+
+void probe_snapshot(Model *m, size_t T, float *scores, float *weights) {
+    for (size_t i = 0; i < m->shape.L * m->shape.H; i++) {
+        raw_scores(m, i / m->shape.H, i % m->shape.H, T, scores + i * T * T);
+        probe_weights(m, i / m->shape.H, i % m->shape.H, T, weights + i * T * T);
+    }
+}
+
 double probe_predicted_std(const ModelShape *s, Init init) {
     double weight, bias, variance = 2 * EMBEDDING_STD * EMBEDDING_STD;
     double mean_square = s->pre_norm ? variance / (variance + LAYERNORM_EPSILON) : variance;

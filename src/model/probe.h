@@ -25,6 +25,10 @@ void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statisti
    sequence of T. */
 void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
 
+/* Both for all heads of all layers, (L,H,T,T), after model_forward on a batch of one sequence of T: the raw scores, q .
+   k before the multiplier, and the weights; zero where masked. */
+void probe_snapshot(Model *model, size_t T, float *scores, float *weights);
+
 /* The standard deviation of the first block's scores that theory predicts at initialisation: a score is a sum of d_k
    products of independent numbers of variance m C var(w) + var(b) each, m the mean square of the attention's input: the
    variance v of two summed embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one.

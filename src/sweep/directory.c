@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/results_directory.h"
 #include "base/version.h"
 #include "config/combinations.h"
 #include "sweep/parts.h"
-#include "train/plan.h"
-#include "base/results_directory.h"
+#include "train/description.h"
 #include "train/trainer.h"
 
 bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {
@@ -188,8 +188,8 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
 bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->arms.arms[0].config;
     Corpus corpus;
-    if (!plan_corpus(&corpus, c, NULL, err)) return false;
-    bool ok = s->going_on ? run_description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
+    if (!config_corpus(&corpus, c, NULL, err)) return false;
+    bool ok = s->going_on ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
                           : make_directory(s, &corpus, err);
     corpus_free(&corpus);
     if (ok && s->going_on) describe_going_on(s);

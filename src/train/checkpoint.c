@@ -9,9 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/version.h"
-#include "train/safetensors.h"
-
-const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
+#include "train/tensor_set.h"
 
 enum { FORMAT = 1, FILE_COUNT = 3 };
 enum { MODEL_FILE, OPTIMIZER_FILE, STATE_FILE }; /* in the order in which they are written and renamed */
@@ -73,8 +71,8 @@ static bool write_state(const Checkpoint *c, const RunState *s, FILE *stream, Er
 static bool write_file(const Checkpoint *c, const RunState *s, int file, FILE *stream, Error *err) {
     const TensorSet model = tensor_set(&c->model->tensors, c->model->parameters), optimizer = optimizer_set(c);
     switch (file) {
-    case MODEL_FILE: return safetensors_write(stream, &model, s->step, err);
-    case OPTIMIZER_FILE: return safetensors_write(stream, &optimizer, s->step, err);
+    case MODEL_FILE: return tensor_set_write(stream, &model, s->step, err);
+    case OPTIMIZER_FILE: return tensor_set_write(stream, &optimizer, s->step, err);
     default: return write_state(c, s, stream, err);
     }
 }
@@ -184,7 +182,7 @@ static bool read_state(const Checkpoint *c, const char *path, const Json *json, 
 static bool load_tensors(const Checkpoint *c, int file, const TensorSet *set, const RunState *s, Error *err) {
     char path[4096];
     size_t step;
-    if (!path_of(c, file, "", path, err) || !safetensors_load(path, set, &step, err)) return false;
+    if (!path_of(c, file, "", path, err) || !tensor_set_load(path, set, &step, err)) return false;
     if (step == s->step) return true;
     return error_set(err, STATUS_USAGE,
                      "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path, s->step);
