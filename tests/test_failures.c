@@ -228,6 +228,14 @@ static bool describe(Error *err) {
     Json *run = run_description("./train", 1), *again = NULL;
     js_append(js_list(run, "resumed"), js_text("\xff"));
     bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
+    if (!done && plan.refused) { /* what failed was that document's: the next one is whole */
+        Json *next = js_object();
+        char *text = NULL;
+        Error unexpected;
+        if (!js_dump(next, false, &text, &unexpected)) abort();
+        free(text);
+        js_free(next);
+    }
     plan.harmless |= done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
     js_free(run);
     js_free(again);
