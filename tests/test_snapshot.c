@@ -1,6 +1,5 @@
-/* Snapshots of attention, and the pictures drawn from them: the file has what the model computes, another program can
-   read it, whatever does not belong to the run is refused, and a finished run's pictures are drawn again to the byte.
- */
+/* Snapshots of attention, and the pictures drawn from them: the file has what the model computes, whatever does not
+   belong to the run is refused, and a finished run's pictures are drawn again to the byte. */
 #include "training.h"
 
 #include "base/safetensors.h"

@@ -7,7 +7,6 @@
 #include "base/version.h"
 #include "ops/matmul.h"
 #include "train/logs.h"
-#include "train/trainer.h"
 
 Json *description_make(const Run *run, const Model *model, const char *command_line) {
     const ModelShape *s = &model->shape;

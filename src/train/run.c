@@ -42,9 +42,10 @@ bool run_new(Run *run, const Config *config, Error *err) {
 bool run_create(Run *run, const char *wanted, bool named, bool force, Json *description, Error *err) {
     char path[4096];
     bool ok = run_directory_make(run->directory, sizeof run->directory, wanted, named, force, err) &&
-              directory_lock(run->directory, &run->lock, err) && run_save_description(run, description, err) &&
-              run_write_config(run, err) && run_path(run, path, "vocab.json", err) &&
-              vocabulary_save(&run->corpus.vocabulary, path, err);
+              directory_lock(run->directory, &run->lock, err);
+    if (!ok) *run->directory = 0; /* it is another's: nothing more is written there */
+    ok = ok && run_save_description(run, description, err) && run_write_config(run, err) &&
+         run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
     js_free(description);
     return ok;
 }

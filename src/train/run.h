@@ -8,15 +8,16 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 
-enum { RUN_DIRECTORY = 2048 };
+/* THREADS_MAX: more than any machine this was tried on; OpenMP takes as many. */
+enum { RUN_DIRECTORY = 2048, THREADS_MAX = 1024 };
 
 typedef struct {
-    char directory[RUN_DIRECTORY];
-    Config config;         /* its name is that of the config the run was started with */
-    Vocabulary vocabulary; /* of vocab.json; empty for a new run, whose corpus has one */
-    Corpus corpus;         /* once loaded */
-    int lock;              /* held on the directory; -1: none */
-} Run;                     /* large: keep it off small stacks */
+    char directory[RUN_DIRECTORY]; /* "" until it is made or opened */
+    Config config;                 /* its name is that of the config the run was started with */
+    Vocabulary vocabulary;         /* of vocab.json; empty for a new run, whose corpus has one */
+    Corpus corpus;                 /* once loaded */
+    int lock;                      /* held on the directory; -1: none */
+} Run;                             /* large: keep it off small stacks */
 
 /* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
    Free with run_close, also after a failure; the same goes for run_open. */

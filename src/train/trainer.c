@@ -38,16 +38,16 @@ static bool make_batches(Trainer *t, Error *err) {
 }
 
 /* Everything but the directory, and all that config and text can be refused for, before anything is written. The run's
-   text is loaded. */
-static bool make(Trainer *t, const TrainOptions *options, Error *err) {
+   text is loaded. *bytes: what it takes. */
+static bool make(Trainer *t, const TrainOptions *options, size_t *bytes, Error *err) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     uint32_t text[SNAPSHOT_TEXT_MAX];
-    size_t length, bytes;
+    size_t length;
     t->progress = options->progress;
     t->best_val_loss = INFINITY;
     t->last_train_loss = t->last_val_loss = NAN;
-    return training_memory(c, &shape, options->threads, &bytes, err) &&
+    return training_memory(c, &shape, options->threads, bytes, err) &&
            model_make(&t->model, &shape, batch_size(t), options->threads, true, err) &&
            optimizer_make(&t->optimizer, c, t->model.tensors.flat, options->threads, err) &&
            sampler_make(&t->sampler, &shape, err) && make_batches(t, err) &&
@@ -56,10 +56,10 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
 }
 
 /* The same for a new run, which needs a place as well. */
-static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
+static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, size_t *bytes, Error *err) {
     const char *out = options->out;
     return run_directory_check(out ? out : config->log.out, out != NULL, options->force, err) &&
-           run_new(&t->run, config, err) && make(t, options, err);
+           run_new(&t->run, config, err) && make(t, options, bytes, err);
 }
 
 static void trainer_free(Trainer *t) {
@@ -149,7 +149,8 @@ static void report(const Trainer *t, TrainOutcome *outcome) {
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err) {
     Trainer t = {0};
     *outcome = (TrainOutcome){0};
-    bool ok = make_new(&t, config, options, err) && open_directory(&t, options, err);
+    size_t bytes;
+    bool ok = make_new(&t, config, options, &bytes, err) && open_directory(&t, options, err);
     Error ignored;
     if (ok) {
         initialise(&t);
@@ -211,10 +212,11 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
                   TrainOutcome *outcome, Error *err) {
     TrainOptions own = *options;
     Trainer t = {.run.lock = -1};
+    size_t bytes;
     *outcome = (TrainOutcome){0};
     bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err) &&
               run_load_corpus(&t.run, err) && (own.threads || description_threads(&t.run, &own.threads, err)) &&
-              make(&t, &own, err) && restore(&t, &own, &outcome->had_finished, err);
+              make(&t, &own, &bytes, err) && restore(&t, &own, &outcome->had_finished, err);
     if (ok) ok = outcome->had_finished ? picture_all(&t.run, err) : finish(&t, loop_run(&t, err), err);
     report(&t, outcome);
     trainer_free(&t);
@@ -223,36 +225,39 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
 
 bool train_check(const Config *config, const TrainOptions *options, size_t *bytes, Error *err) {
     Trainer t = {0};
-    bool ok =
-        make_new(&t, config, options, err) && training_memory(config, &t.model.shape, options->threads, bytes, err);
+    bool ok = make_new(&t, config, options, bytes, err);
     trainer_free(&t);
     return ok;
 }
 
-/* Comments, so that the whole output is a config again. */
-static void write_commented(const char *text, FILE *out) {
+/* As comments, so that the whole output is a config again. */
+static bool write_announcement(const Trainer *t, FILE *out, Error *err) {
+    char *text;
+    if (!announcement(&t->run.config, &t->run.corpus, &t->model, &t->optimizer, NAN, &text, err)) return false;
     fputs("\n; ", out);
-    for (; *text; text++) {
-        fputc(*text, out);
-        if (*text == '\n') fputs("; ", out);
+    for (const char *c = text; *c; c++) {
+        fputc(*c, out);
+        if (*c == '\n') fputs("; ", out);
     }
     fputc('\n', out);
+    free(text);
+    return true;
 }
 
 bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Trainer t = {0};
-    char *text = NULL;
-    bool ok = run_new(&t.run, config, err) && make(&t, options, err) &&
-              announcement(config, &t.run.corpus, &t.model, &t.optimizer, NAN, &text, err);
-    if (ok) write_commented(text, out);
-    free(text);
+    size_t bytes;
+    bool ok = run_new(&t.run, config, err) && make(&t, options, &bytes, err) && write_announcement(&t, out, err);
     trainer_free(&t);
     return ok;
 }
 
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+    Trainer t = {0};
     size_t bytes;
-    if (!train_check(config, options, &bytes, err)) return false;
-    config_write(config, out);
-    return train_announce(config, options, out, err);
+    bool ok = make_new(&t, config, options, &bytes, err);
+    if (ok) config_write(config, out);
+    ok = ok && write_announcement(&t, out, err);
+    trainer_free(&t);
+    return ok;
 }

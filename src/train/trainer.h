@@ -5,9 +5,6 @@
 #include "show/progress.h"
 #include "train/run.h"
 
-/* More than any machine this was tried on; OpenMP takes as many. */
-enum { THREADS_MAX = 1024 };
-
 typedef struct {
     size_t threads;           /* for train_resume 0: as many as the run had */
     const char *out;          /* --out; NULL: log.out, or the next free name behind it */
@@ -42,7 +39,7 @@ bool train_check(const Config *config, const TrainOptions *options, size_t *byte
 
 /* What training would take, as comments of a config, to `out`: corpus, model, memory, machine. */
 bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err);
-/* After train_check, the resolved config and train_announce, to `out`; writes nothing else. */
+/* The same checks as train_check; then the resolved config and what train_announce says, to `out`. */
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 #endif
