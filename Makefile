@@ -15,7 +15,7 @@ PKG_CONFIG ?= pkg-config
 # Debian ranks the pthread build of OpenBLAS above the OpenMP one; ask for the latter by its own folder.
 OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig))
 pkg = $(shell PKG_CONFIG_PATH=$(OPENBLAS_OPENMP):$$PKG_CONFIG_PATH $(PKG_CONFIG) $(1) 2>/dev/null)
-LIBRARIES := openblas inih jansson
+LIBRARIES := openblas jansson
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf \
 	/usr/share/fonts/TTF/DejaVuSans.ttf /Library/Fonts/DejaVuSans.ttf $(HOME)/Library/Fonts/DejaVuSans.ttf))
 STB := $(if $(call pkg,--cflags stb),$(call pkg,--cflags-only-I stb),-I$(firstword $(wildcard /usr/include/stb /usr/local/include/stb /opt/homebrew/include/stb)))

@@ -21,26 +21,26 @@ called_from=$PWD
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cd -- "$here"
 
-# Compiler and tools, OpenBLAS, settings, JSON, pictures and the letters on them, the tests' library. On Debian make
+# Compiler and tools, OpenBLAS, JSON, pictures and the letters on them, the tests' library. On Debian make
 # prefers the OpenMP build of OpenBLAS even where another one is the default.
 if has apt-get && has dpkg-query; then
   install="apt-get install -y --no-install-recommends"
-  packages="gcc libc6-dev make pkg-config libopenblas-openmp-dev libinih-dev libjansson-dev libstb-dev
+  packages="gcc libc6-dev make pkg-config libopenblas-openmp-dev libjansson-dev libstb-dev
     fonts-dejavu-core libcmocka-dev"
 elif has dnf; then
   install="sudo dnf install"
-  packages="gcc make pkgconf-pkg-config openblas-devel inih-devel jansson-devel stb_image_write-devel
+  packages="gcc make pkgconf-pkg-config openblas-devel jansson-devel stb_image_write-devel
     stb_truetype-devel dejavu-sans-fonts libcmocka-devel"
 elif has pacman; then
   install="sudo pacman -S --needed"
-  packages="gcc make pkgconf openblas libinih jansson stb ttf-dejavu cmocka"
+  packages="gcc make pkgconf openblas jansson stb ttf-dejavu cmocka"
 elif has brew; then # it has no stb, and keeps openblas where pkg-config does not look by itself
   install="brew install"
-  packages="gcc make pkgconf openblas inih jansson font-dejavu cmocka"
+  packages="gcc make pkgconf openblas jansson font-dejavu cmocka"
   PKG_CONFIG_PATH=$(brew --prefix)/opt/openblas/lib/pkgconfig:${PKG_CONFIG_PATH-}
   export PKG_CONFIG_PATH
 else
-  fail "found none of apt-get, dnf, pacman, brew; install gcc, make, pkg-config, OpenBLAS, inih, jansson, stb, DejaVu" \
+  fail "found none of apt-get, dnf, pacman, brew; install gcc, make, pkg-config, OpenBLAS, jansson, stb, DejaVu" \
     "fonts and cmocka your way, then run make"
 fi
 # shellcheck disable=SC2086 # a list of words, here and below
@@ -68,7 +68,7 @@ else
   # shellcheck disable=SC2086
   say "needs these packages, installed by: $install" $packages
   for tool in cc make pkg-config; do has $tool || missing="$missing $tool"; done
-  for library in openblas inih jansson cmocka; do
+  for library in openblas jansson cmocka; do
     pkg-config --exists $library 2>/dev/null || missing="$missing $library"
   done
   stb=/include/stb/stb_truetype.h # few systems have a stb.pc, so make looks into these folders too

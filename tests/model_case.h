@@ -6,8 +6,9 @@
 
 #include <unistd.h>
 
-#include "gradcheck/gradcheck.h"
 #include "config/scale.h"
+#include "gradcheck/gradcheck.h"
+#include "model/initialization.h"
 #include "model/transformer.h"
 #include "ops/matmul.h"
 
@@ -39,13 +40,12 @@ enum { SEED = 42 };
 static inline ModelShape shape_of(const Case *c) {
     ModelShape s = {.T = c->T ? c->T : 7,
                     .C = c->C ? c->C : 12,
-                    .H = c->H ? c->H : 2,
-                    .D = c->D ? c->D : 5,
+                    .attention = {.H = c->H ? c->H : 2, .D = c->D ? c->D : 5},
                     .F = c->F ? c->F : 20,
                     .V = c->V ? c->V : 11,
                     .L = c->L ? c->L : 2};
     s.pre_norm = !c->post, s.relu = c->relu, s.bias = !c->no_bias, s.tied = !c->untied, s.dropout = c->dropout;
-    s.multiplier = (real)scale_multiplier(c->divisor, s.D);
+    s.attention.multiplier = (real)scale_multiplier(c->divisor, s.attention.D);
     return s;
 }
 

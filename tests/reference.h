@@ -4,7 +4,7 @@
 #define SQRTDK_TESTS_REFERENCE_H
 
 #include "model/transformer.h"
-#include "ops/attention.h"
+#include "ops/dropout.h"
 #include "support.h"
 
 static inline void reference_layernorm(real *y, const real *x, const real *gamma, const real *beta, size_t rows,
@@ -33,12 +33,20 @@ static inline double reference_gelu(double x) {
     return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-static inline double reference_score(const real *q, const real *k, const AttentionShape *shape, size_t i, size_t j) {
-    return (double)shape->multiplier * dot(q + i * shape->stride, k + j * shape->stride, shape->D);
+/* One head of one sequence: its sizes, the distances between its rows, its masks. */
+typedef struct {
+    size_t T, D, stride, out_stride;
+    double multiplier;
+    Dropout dropout;
+    uint64_t dropout_row; /* that of query 0 */
+} ReferenceHead;
+
+static inline double reference_score(const real *q, const real *k, const ReferenceHead *shape, size_t i, size_t j) {
+    return shape->multiplier * dot(q + i * shape->stride, k + j * shape->stride, shape->D);
 }
 
 static inline void reference_attention(real *out, real *row_max, real *row_sum, const real *q, const real *k,
-                                       const real *v, const AttentionShape *shape) {
+                                       const real *v, const ReferenceHead *shape) {
     real *mask = reals(shape->T);
     for (size_t i = 0; i < shape->T; i++) {
         double max = -INFINITY, sum = 0;
@@ -59,7 +67,7 @@ static inline void reference_attention(real *out, real *row_max, real *row_sum, 
 /* Logits (B,T,V) without dropout. */
 static inline void reference_model(const Model *model, const Batch *batch, real *logits) {
     const ModelShape s = model->shape;
-    const size_t T = batch->T, rows = batch->B * T, HD = s.H * s.D;
+    const size_t T = batch->T, rows = batch->B * T, H = s.attention.H, D = s.attention.D, HD = H * D;
     real *x = reals(rows * s.C), *input = reals(rows * s.C), *branch = reals(rows * s.C), *qkv = reals(rows * 3 * HD),
          *att = reals(rows * HD), *fc = reals(rows * s.F), *statistics = reals(2 * T);
 #define AT(role, layer) tensor_at(&model->tensors, model->parameters, role, layer)
@@ -70,11 +78,12 @@ static inline void reference_model(const Model *model, const Batch *batch, real 
         const real *in = x;
         if (s.pre_norm) reference_layernorm(input, x, AT(LN_1_W, l), AT(LN_1_B, l), rows, s.C), in = input;
         reference_linear(qkv, in, AT(ATTN_W, l), AT(ATTN_B, l), rows, s.C, 3 * HD);
-        AttentionShape a = {.T = T, .D = s.D, .stride = 3 * HD, .out_stride = HD, .multiplier = s.multiplier};
+        const ReferenceHead a = {
+            .T = T, .D = D, .stride = 3 * HD, .out_stride = HD, .multiplier = (double)s.attention.multiplier};
         for (size_t b = 0; b < batch->B; b++)
-            for (size_t h = 0; h < s.H; h++) {
-                real *q = qkv + b * T * 3 * HD + h * s.D;
-                reference_attention(att + b * T * HD + h * s.D, statistics, statistics + T, q, q + HD, q + 2 * HD, &a);
+            for (size_t h = 0; h < H; h++) {
+                real *q = qkv + b * T * 3 * HD + h * D;
+                reference_attention(att + b * T * HD + h * D, statistics, statistics + T, q, q + HD, q + 2 * HD, &a);
             }
         reference_linear(branch, att, AT(ATTN_PROJ_W, l), AT(ATTN_PROJ_B, l), rows, HD, s.C);
         for (size_t i = 0; i < rows * s.C; i++) x[i] += branch[i];

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "sweep/sweep.h"
 #include "ops/matmul.h"
+#include "sweep/sweep.h"
 
 static char program[4096]; /* that trains the arms */
 static Error err;

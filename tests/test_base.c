@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/statistics.h"
 #include "base/range.h"
+#include "base/statistics.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"
 
@@ -251,7 +251,7 @@ static void errors(void **state) {
 }
 
 /* As the layers have it: in a loop that the compiler vectorises, for each instruction set. */
-HOT static void exp_of(real *y, const real *x, size_t n) {
+MULTIVERSIONED static void exp_of(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i]);
 }
 

@@ -8,8 +8,15 @@
 #include "base/safetensors.h"
 #include "train/tensor_set.h"
 
-static const ModelShape SMALL = {
-    .T = 4, .C = 6, .H = 2, .D = 2, .F = 8, .V = 5, .L = 1, .pre_norm = true, .bias = true, .tied = true};
+static const ModelShape SMALL = {.T = 4,
+                                 .C = 6,
+                                 .attention = {.H = 2, .D = 2},
+                                 .F = 8,
+                                 .V = 5,
+                                 .L = 1,
+                                 .pre_norm = true,
+                                 .bias = true,
+                                 .tied = true};
 
 /* A saved checkpoint of SMALL, in memory, and what may be made of it. */
 static struct {
@@ -105,9 +112,9 @@ static void round_trip(void **state) {
     (void)state;
     const ModelShape shapes[] = {
         SMALL,
-        {.T = 3, .C = 5, .H = 1, .D = 7, .F = 9, .V = 11, .L = 3, .tied = false},
-        {.T = 1, .C = 1, .H = 1, .D = 1, .F = 1, .V = 1, .L = 1, .bias = true, .tied = true},
-        {.T = 16, .C = 32, .H = 4, .D = 8, .F = 128, .V = 100, .L = 12, .pre_norm = true, .bias = true},
+        {.T = 3, .C = 5, .attention = {.H = 1, .D = 7}, .F = 9, .V = 11, .L = 3, .tied = false},
+        {.T = 1, .C = 1, .attention = {.H = 1, .D = 1}, .F = 1, .V = 1, .L = 1, .bias = true, .tied = true},
+        {.T = 16, .C = 32, .attention = {.H = 4, .D = 8}, .F = 128, .V = 100, .L = 12, .pre_norm = true, .bias = true},
     };
     for (size_t n = 0; n < COUNT_OF(shapes); n++) {
         TensorTable table;

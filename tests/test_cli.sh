@@ -127,6 +127,11 @@ refuses 2 '--set needs a value' "$train" tiny.ini --set
 refuses 2 '--out takes a directory' "$train" tiny.ini --out ''
 refuses 2 '--quiet takes no value' "$train" tiny.ini --quiet=yes
 refuses 2 'one argument too many: "sweep.ini"' "$train" tiny.ini sweep.ini
+refuses 2 '--force replaces .*: add --out DIR' "$train" tiny.ini --force
+refuses 2 '--force replaces .*: add --out DIR' "$train" sweep sweep.ini --force --dry-run
+refuses 2 '--force replaces .*: add --out DIR' "$train" theory --d-k 1 --samples 2 --force
+refuses 2 'no option --out' "$train" resume directory --out x
+refuses 2 'cannot read .*--quiet' "$train" -- --quiet
 refuses 2 'section.key=value' "$train" tiny.ini --set train.steps
 refuses 2 'did you mean steps' "$train" tiny.ini --set train.stepps=3
 refuses 2 'train.lr' "$train" tiny.ini --set lr=3

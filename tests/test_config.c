@@ -245,11 +245,11 @@ static void scales(void **state) {
     for (size_t i = 0; i < COUNT_OF(GOOD); i++) {
         char text[64];
         assert_true(scale_parse(GOOD[i].text, &divisor));
-        assert_true(scale_value(divisor, 16) == GOOD[i].at_16);
+        assert_true(divisor_value(divisor, 16) == GOOD[i].at_16);
         assert_true(scale_multiplier(divisor, 16) == 1 / GOOD[i].at_16);
         scale_text(divisor, text, sizeof text);
         assert_true(scale_parse(text, &back));
-        assert_true(back.mode == divisor.mode && scale_value(back, 3) == scale_value(divisor, 3));
+        assert_true(back.mode == divisor.mode && divisor_value(back, 3) == divisor_value(divisor, 3));
     }
     for (size_t i = 0; i < COUNT_OF(BAD); i++) assert_false(scale_parse(BAD[i], &divisor));
     char title[64];

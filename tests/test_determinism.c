@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include "model/initialization.h"
 #include "model/transformer.h"
 #include "ops/matmul.h"
 
@@ -125,16 +126,14 @@ typedef struct {
 static double step_by(const Case *c, size_t threads, real **gradients, TensorTable *table) {
     const ModelShape shape = {.T = c->T,
                               .C = c->C,
-                              .H = 2,
-                              .D = c->D,
+                              .attention = {.H = 2, .D = c->D, .multiplier = (real)(1 / sqrt((double)c->D))},
                               .F = c->F,
                               .V = 37,
                               .L = 2,
                               .pre_norm = !c->post,
                               .bias = true,
                               .tied = !c->untied,
-                              .dropout = c->dropout,
-                              .multiplier = (real)(1 / sqrt((double)c->D))};
+                              .dropout = c->dropout};
     Model model;
     Error err = {0};
     int32_t tokens[700], targets[700];

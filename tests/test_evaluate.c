@@ -3,6 +3,7 @@
 #include "temporary.h"
 
 #include "data/corpus.h"
+#include "model/initialization.h"
 #include "train/evaluate.h"
 
 enum { T = 6, VALIDATION = 45, COUNT = 105 };
@@ -23,14 +24,12 @@ static void split_at(size_t validation) { corpus.train = corpus.count - validati
 static void make_model(size_t batch, size_t threads) {
     const ModelShape shape = {.T = T,
                               .C = 16,
-                              .H = 2,
-                              .D = 8,
+                              .attention = {.H = 2, .D = 8, .multiplier = (real)0.3},
                               .F = 32,
                               .V = COUNT,
                               .L = 2,
                               .pre_norm = true,
-                              .bias = true,
-                              .multiplier = (real)0.3};
+                              .bias = true};
     Error err;
     assert_true(model_make(&model, &shape, batch, threads, false, &err));
     tensors_initialise(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);

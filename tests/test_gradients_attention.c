@@ -2,7 +2,7 @@
    as the model has it, for lengths below, at and above one block of queries. */
 #include "support.h"
 
-#include "ops/attention.h"
+#include "model/attention.h"
 #include "ops/dropout.h"
 #include "ops/matmul.h"
 #include "reference.h"
@@ -14,29 +14,47 @@
 enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* of two heads, the second is looked at */
 
 typedef struct {
-    AttentionShape shape;
+    ReferenceHead shape; /* of that head */
+    Attention attention;
     real *qkv, *out, *dout, *row_max, *row_sum, *scratch;
     real *q, *k, *v; /* into qkv */
-} Attention;
+} Case;
 
-static Attention attention_start(size_t T, double multiplier, double dropout, double deviation) {
-    Attention a = {.shape = {.T = T, .D = D, .stride = STRIDE, .out_stride = HD, .multiplier = (real)multiplier}};
+static Case attention_start(size_t T, double multiplier, double dropout, double deviation) {
+    Case a = {.shape = {.T = T, .D = D, .stride = STRIDE, .out_stride = HD, .multiplier = multiplier},
+              .attention = {.H = H, .D = D, .multiplier = (real)multiplier}};
     a.shape.dropout = dropout_make(dropout, 5, 77, 3);
-    a.shape.dropout_row = 1000;
+    a.shape.dropout_row = 1000 * H + HEAD * T;
     a.qkv = normal_reals(T * STRIDE, deviation);
     a.q = a.qkv + HEAD * D, a.k = a.q + HD, a.v = a.k + HD;
     a.out = filled_reals(T * HD, -7), a.dout = normal_reals(T * HD, 1);
-    a.row_max = filled_reals(T, NAN), a.row_sum = filled_reals(T, NAN);
+    a.row_max = filled_reals(H * T, NAN) + HEAD * T, a.row_sum = filled_reals(H * T, NAN) + HEAD * T;
     a.scratch = filled_reals(attention_scratch(T), NAN);
     return a;
 }
 
-static void forward(Attention *a) {
-    attention_forward(a->out + HEAD * D, a->row_max, a->row_sum, a->q, a->k, a->v, &a->shape, a->scratch);
+static AttentionLayer layer_of(const Case *a) {
+    const size_t before = HEAD * a->shape.T; /* rows of the first head */
+    return (AttentionLayer){.attention = &a->attention,
+                            .T = a->shape.T,
+                            .qkv = a->qkv,
+                            .out = a->out,
+                            .row_max = a->row_max - before,
+                            .row_sum = a->row_sum - before,
+                            .dropout = a->shape.dropout,
+                            .first = 1000};
+}
+static void forward(const Case *a) {
+    const AttentionLayer layer = layer_of(a);
+    attention_forward(&layer, HEAD, a->scratch);
+}
+static void backward(const Case *a, real *dqkv) {
+    const AttentionLayer layer = layer_of(a);
+    attention_backward(&layer, HEAD, dqkv, a->dout, a->scratch);
 }
 
 static double attention_loss(void *context, uint64_t *branch) {
-    Attention *a = context;
+    Case *a = context;
     (void)branch;
     forward(a);
     double sum = 0;
@@ -60,15 +78,15 @@ static real *compact(const real *x, size_t T, size_t stride) {
     return packed;
 }
 
-static void each_length(void (*check)(Attention *a)) {
+static void each_length(void (*check)(Case *a)) {
     for (size_t n = 0; n < COUNT_OF(LENGTHS) * COUNT_OF(MULTIPLIERS) * 2; n++) {
-        Attention a = attention_start(LENGTHS[n / 6], MULTIPLIERS[n / 2 % 3], n % 2 ? .25 : 0, 1);
+        Case a = attention_start(LENGTHS[n / 6], MULTIPLIERS[n / 2 % 3], n % 2 ? .25 : 0, 1);
         check(&a);
         support_release(NULL);
     }
 }
 
-static void check_forward(Attention *a) {
+static void check_forward(Case *a) {
     const size_t T = a->shape.T;
     real *out = filled_reals(T * HD, -7), *max = reals(T), *sum = reals(T);
     forward(a);
@@ -79,14 +97,13 @@ static void check_forward(Attention *a) {
 }
 static void attention_is_the_naive_one(void **state) { (void)state, each_length(check_forward); }
 
-static void check_backward(Attention *a) {
+static void check_backward(Case *a) {
     const size_t T = a->shape.T;
     forward(a);
     real *d = filled_reals(T * STRIDE, -7), *dq = d + HEAD * D, *dk = dq + HD, *dv = dk + HD;
     for (size_t i = 0; i < T * STRIDE; i++) d[i] = i % HD / D == HEAD ? NAN : -7;
     memset(a->scratch, 0xff, attention_scratch(T) * sizeof(real)); /* NaNs: nothing may be kept there */
-    attention_backward(dq, dk, dv, a->dout + HEAD * D, a->out + HEAD * D, a->row_max, a->row_sum, a->q, a->k, a->v,
-                       &a->shape, a->scratch);
+    backward(a, d);
     assert_others_untouched(d, T, STRIDE, -7, "dqkv");
     struct {
         const char *name;
@@ -103,13 +120,13 @@ static void check_backward(Attention *a) {
             for (size_t i = 0; i < D; i++)
                 assert_close(analytic[t * D + i], difference(attention_loss, a, inputs[n].x + t * STRIDE + i, 1e-3),
                              1e-7 * max_abs(analytic, T * D), "d%s[%zu,%zu], T = %zu, multiplier %g", inputs[n].name, t,
-                             i, T, (double)a->shape.multiplier);
+                             i, T, a->shape.multiplier);
     }
 }
 static void attention_gradient(void **state) { (void)state, each_length(check_backward); }
 
 /* Weights are positive and sum to 1, so v = 1 gives 1 and every output lies among the values seen. */
-static void check_convex(Attention *a) {
+static void check_convex(Case *a) {
     if (dropout_is_on(&a->shape.dropout)) return;
     const size_t T = a->shape.T;
     forward(a);
@@ -128,7 +145,7 @@ static void check_convex(Attention *a) {
 }
 static void attention_weights_are_convex(void **state) { (void)state, each_length(check_convex); }
 
-static void check_causal(Attention *a) {
+static void check_causal(Case *a) {
     const size_t T = a->shape.T;
     for (size_t cut = 0; cut<T; cut += T> 10 ? 31 : 2) { /* positions up to `cut` do not see what comes after */
         forward(a);
@@ -148,26 +165,29 @@ static void attention_is_causal(void **state) { (void)state, each_length(check_c
 static void attention_with_huge_scores(void **state) {
     (void)state;
     const size_t T = 70;
-    Attention a = attention_start(T, 1, 0, 100);
+    Case a = attention_start(T, 1, 0, 100);
     check_forward(&a);
     real *d = reals(T * STRIDE);
-    attention_backward(d, d + HD, d + 2 * HD, a.dout + HEAD * D, a.out + HEAD * D, a.row_max, a.row_sum, a.q, a.k, a.v,
-                       &a.shape, a.scratch);
+    backward(&a, d);
     assert_that(isfinite(max_abs(d, T * STRIDE)), "gradients of huge scores are finite");
 }
 
 static void attention_scores_for_probes(void **state) {
     (void)state;
     static const size_t ranges[][2] = {{0, 1}, {0, 130}, {64, 10}, {129, 1}, {30, 50}};
-    Attention a = attention_start(130, .3, 0, 1);
+    const Case a = attention_start(130, .3, 0, 1);
+    const AttentionLayer layer = layer_of(&a);
     for (size_t n = 0; n < COUNT_OF(ranges); n++) {
         const size_t first = ranges[n][0], count = ranges[n][1], keys = first + count;
         real *scores = filled_reals(count * keys, NAN);
-        attention_scores(scores, a.q, a.k, &a.shape, first, count);
-        for (size_t i = 0; i < count; i++)
-            for (size_t j = 0; j <= first + i; j++)
-                assert_close(scores[i * keys + j], reference_score(a.q, a.k, &a.shape, first + i, j), 1e-14,
-                             "score of %zu for %zu", first + i, j);
+        for (ScoreStage stage = SCORES_RAW; stage <= SCORES_MAPPED; stage++) {
+            const double of_mapped = stage == SCORES_RAW ? .3 : 1;
+            attention_scores(&layer, HEAD, first, count, stage, scores);
+            for (size_t i = 0; i < count; i++)
+                for (size_t j = 0; j <= first + i; j++)
+                    assert_close(scores[i * keys + j] * of_mapped, reference_score(a.q, a.k, &a.shape, first + i, j),
+                                 1e-14, "score of %zu for %zu", first + i, j);
+        }
     }
 }
 

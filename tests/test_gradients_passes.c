@@ -209,7 +209,7 @@ static void memory_is_as_measured(void **state) {
         assert_int_equal(model.activation_arena.used, model.activation_arena.capacity);
         assert_all_equal(model.parameters, model.tensors.flat, 0, "parameters");
         assert_true((model.gradients != NULL) == training);
-        assert_true((model.d.x[0] != NULL) == training && (model.d.qkv != NULL) == training);
+        assert_true((model.x.gradient != NULL) == training && (model.blocks[0].qkv.gradient != NULL) == training);
         size_t sum = 0;
         for (size_t i = 0; i < model.tensors.count; i++) sum += model.tensors.items[i].count;
         assert_int_equal(sum, model.tensors.parameters);

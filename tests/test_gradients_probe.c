@@ -2,7 +2,7 @@
    every row, whatever the number of threads; without dropout; of the sum of the losses. */
 #include "model_case.h"
 
-#include "model/gradient_probe.h"
+#include "model/probe.h"
 
 enum { HEADS = 4, ROWS = 3 * 7 };
 
@@ -11,11 +11,12 @@ typedef struct {
     real *att[2], *qkv[2]; /* by layer: dL/d(attention's output), dL/d(q, k, v) */
 } Shown;
 
-static void keep(void *context, const TapView *v) {
+static void keep(void *context, const HookView *v) {
     const Shown *s = context;
-    if (!v->backward || (v->place != PLACE_ATT && v->place != PLACE_QKV)) return;
-    real *to = (v->place == PLACE_ATT ? s->att : s->qkv)[v->layer];
-    memcpy(to + v->first * v->width, v->values, v->rows * v->width * sizeof(real));
+    const Activation *a = v->activation;
+    if (!v->backward || (a->name != AT_ATT && a->name != AT_QKV)) return;
+    real *to = (a->name == AT_ATT ? s->att : s->qkv)[a->layer];
+    memcpy(to + v->first * a->width, v->values, v->rows * a->width * sizeof(real));
 }
 
 static int by_size(const void *a, const void *b) {
@@ -23,7 +24,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void check_spread(const Spread *got, double *lengths, size_t n, const char *name, size_t head) {
+static void check_spread(const LengthStatistics *got, double *lengths, size_t n, const char *name, size_t head) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) sum += lengths[i], squares += lengths[i] * lengths[i];
     qsort(lengths, n, sizeof *lengths, by_size);
@@ -45,17 +46,17 @@ static void lengths(void **state) {
             .name = "lengths", .threads = threads, .dropout = .4, .divisor = {.mode = SCALE_NUMBER, .number = 3}};
         setup(&u, &c, true);
         const ModelShape *s = &u.model.shape;
-        const size_t T = s->T, HD = s->H * s->D;
+        const size_t T = s->T, D = s->attention.D, HD = s->attention.H * D;
         GradientStatistics got[HEADS];
-        probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(s, u.batch.B)), got);
+        probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(s, u.batch.B)), got);
 
         Shown shown = {.shape = s};
         for (size_t layer = 0; layer < 2; layer++)
             shown.att[layer] = filled_reals(ROWS * HD, NAN), shown.qkv[layer] = filled_reals(ROWS * 3 * HD, NAN);
-        const Tap tap = {keep, &shown};
-        u.model.tap = &tap;
+        const Hook hook = {keep, &shown};
+        u.model.hook = &hook;
         model_gradients(&u.model, &u.batch);
-        u.model.tap = NULL;
+        u.model.hook = NULL;
 
         for (size_t i = 0; i < HEADS; i++) {
             const size_t layer = i / 2, head = i % 2;
@@ -63,20 +64,20 @@ static void lengths(void **state) {
             size_t n = 0;
             for (size_t row = 0; row < ROWS; row++) {
                 const size_t t = row % T, start = row - t;
-                const real *q = u.model.blocks[layer].qkv + row * 3 * HD + head * s->D;
-                const real *dout = shown.att[layer] + row * HD + head * s->D;
+                const real *q = u.model.blocks[layer].qkv.values + row * 3 * HD + head * D;
+                const real *dout = shown.att[layer] + row * HD + head * D;
                 double e[7], dp[7], sum = 0, mean = 0, squares = 0;
                 if (t == 0) continue;
                 for (size_t j = 0; j <= t; j++) {
-                    const real *k = u.model.blocks[layer].qkv + (start + j) * 3 * HD + HD + head * s->D;
-                    e[j] = exp(dot(q, k, s->D) / 3);
-                    dp[j] = dot(dout, k + HD, s->D);
+                    const real *k = u.model.blocks[layer].qkv.values + (start + j) * 3 * HD + HD + head * D;
+                    e[j] = exp(dot(q, k, D) / 3);
+                    dp[j] = dot(dout, k + HD, D);
                     sum += e[j];
                 }
                 for (size_t j = 0; j <= t; j++) mean += e[j] / sum * dp[j];
                 for (size_t j = 0; j <= t; j++) squares += pow(e[j] / sum * (dp[j] - mean), 2);
-                const real *dq = shown.qkv[layer] + row * 3 * HD + head * s->D;
-                query[n] = sqrt(dot(dq, dq, s->D));
+                const real *dq = shown.qkv[layer] + row * 3 * HD + head * D;
+                query[n] = sqrt(dot(dq, dq, D));
                 scores[n++] = sqrt(squares);
             }
             check_spread(&got[i].query, query, n, "dq", i);
@@ -112,7 +113,7 @@ static void one_position(void **state) {
     const Case c = {.name = "one position", .T = 1};
     GradientStatistics got[HEADS];
     setup(&u, &c, true);
-    probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(&u.model.shape, u.batch.B)), got);
+    probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(&u.model.shape, u.batch.B)), got);
     for (size_t i = 0; i < HEADS; i++) assert_true(isnan(got[i].query.mean) && isnan(got[i].scores.p99));
     teardown(&u);
 }
@@ -125,7 +126,7 @@ static void not_finite(void **state) {
     GradientStatistics got[HEADS];
     setup(&u, &c, true);
     tensor_at(&u.model.tensors, u.model.parameters, WPE, 0)[0] = NAN;
-    probe_gradients(&u.model, &u.batch, reals(gradient_probe_room(&u.model.shape, u.batch.B)), got);
+    probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(&u.model.shape, u.batch.B)), got);
     for (size_t i = 0; i < HEADS; i++)
         assert_true(isnan(got[i].query.mean) && isnan(got[i].query.p10) && isnan(got[i].scores.median));
     teardown(&u);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the check of gradients: each mutant is the program with one line changed into a mistake people make in a
 # backward pass, and `./train gradcheck` must refuse it. A line that is no longer there is an error, so that the list
-# stays true. Prints for each mutant the gradient that gave it away, the first on the way back that is wrong.
+# stays true. Prints for each mutant the gradient that gave it away, the first that is wrong in the backward pass.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # this is no part of the make that may have started it
@@ -84,31 +84,31 @@ for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.a
     failed=$((failed + 1))
 done
 
-file=src/ops/attention.c
+file=src/model/attention.c
 mutant 'softmax: ds with + delta' $file 's/(dp\[j\] \* mask\[j\] - delta)/(dp[j] * mask[j] + delta)/'
 mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model.dropout=0
 mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
 mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
-mutant 'attention: dq without the multiplier' $file 's/D, a->multiplier, ds, k,/D, 1, ds, k,/'
-mutant 'attention: dk without the multiplier' $file 's/a->multiplier, ds, q_block,/1, ds, q_block,/'
-mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_block/D, a->multiplier, p, dout_block/'
-mutant 'attention: dq from q' $file 's/a->multiplier, ds, k,/a->multiplier, ds, q,/'
+mutant 'attention: dq without the multiplier' $file 's/D, factor, panel, h->k,/D, 1, panel, h->k,/'
+mutant 'attention: dk without the multiplier' $file 's/factor, panel, q_block,/1, panel, q_block,/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_block/D, h.multiplier, p, dout_block/'
+mutant 'attention: dq from q' $file 's/factor, panel, h->k,/factor, panel, h->q,/'
 mutant 'attention: backward sees one key more' $file \
-    '/static void backward_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
+    '/static void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
 mutant 'attention: forward sees one key more' $file \
-    '/static void softmax_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
+    '/static void softmax_forward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
 # shellcheck disable=SC2086
 mutant 'attention: blocks of queries do not add' $file 's/adds = block + 1 < blocks/adds = false/' $long
 # shellcheck disable=SC2086
-mutant 'attention: dk from the first block of queries' $file 's/q_block = q + first \* a->stride/q_block = q/' $long
+mutant 'attention: dk from the first block of queries' $file 's/q_block = h->q + b->first \* h->stride/q_block = h->q/' $long
 
 file=src/ops/layernorm.c
 mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'
 mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] - mean) \* rstd \* mean_gx//'
 mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
 mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
-mutant 'LayerNorm: gain forgotten on the way back' $file 's/const real g = dy\[c\] \* gamma\[c\]/const real g = dy[c]/'
+mutant 'LayerNorm: gain forgotten in the backward pass' $file 's/const real g = dy\[c\] \* gamma\[c\]/const real g = dy[c]/'
 mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ - m) \* s;/ - m);/'
 
 file=src/ops/activation.c
@@ -122,7 +122,7 @@ mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
     '/^void linear_backward_weight/,/^}/s/true, dw/false, dw/'
 
 file=src/ops/embedding.c
-mutant 'embedding: positions off by one' $file '/^HOT void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
+mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
 mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[r \* C + c\]/(void)token/'
 
 file=src/ops/cross_entropy.c
@@ -132,16 +132,24 @@ mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(weight_of_batch / |(real)(1 / |'
-mutant 'model: gradients not started at zero' $file 's/if (pass->fresh \&\& first == 0) memset/if (false) memset/'
-file=src/model/backward.c
+mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
-    's/^    unembedding_backward_weight(/    if (!s->tied) unembedding_backward_weight(/'
-mutant 'model: dropout of a branch not on the way back' $file 's/if (!dropout_is_on(dropout)) return d;/return d;/'
-mutant 'model: dropout of the embeddings not on it' $file 's/^    dropout_rows(dx + at/    if (false) dropout_rows(dx + at/'
-mutant 'model: post-norm, first residual forgotten' $file 's/din\[i\] += d->res_1\[i\]/din[i] += 0/' --set model.norm=post
-mutant 'model: post-norm, second residual forgotten' $file 's/d->ln_1\[i\] += d_res_2\[i\]/d->ln_1[i] += 0/' \
+    's/^    unembed_weights(w);/    if (!m->shape.tied) unembed_weights(w);/'
+mutant 'model: dropout of the embeddings not in the backward pass' $file \
+    '/^static void embed_backward/,/^}/s/^    dropout_rows(own/    if (false) dropout_rows(own/'
+file=src/model/operations.c
+mutant 'model: dropout of a branch not in the backward pass' $file 's/return dropout_is_on(&dropout) ? s->masked : /return /'
+mutant 'model: post-norm, residual forgotten' $file 's/x->gradient\[i\] += residual\[i\]/x->gradient[i] += 0/' \
     --set model.norm=post
-mutant 'model: a block writes where it reads' $file 's/d->x\[turn\], d->x\[1 - turn\]/d->x[turn], d->x[turn]/'
+mutant 'model: bias of another layer' $file '/^static void linear_rows(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
+    --set model.init=torch
+file=src/model/block.c
+mutant 'model: pre-norm, residual forgotten' $file 's/layernorm_backward(w, &s->ln, s->ln_in, s->sum.gradient)/layernorm_backward(w, \&s->ln, s->ln_in, NULL)/'
+mutant 'model: weights of the second half from the first' $file \
+    '/^void block_backward/,/^}/s/b->mlp.f_in, b->fc.gradient/b->attention.f_in, b->fc.gradient/'
+file=src/model/memory.c
+mutant 'model: a block writes where it reads' $file 's/output = x\[(s->L - 1 - layer) % 2\]/output = x[0]/' \
+    --set model.dropout=0
 wait
 
 number=0

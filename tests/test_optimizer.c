@@ -3,8 +3,15 @@
 
 #include "train/optimizer.h"
 
-static const ModelShape SHAPE = {
-    .T = 16, .C = 40, .H = 2, .D = 20, .F = 160, .V = 70, .L = 1, .pre_norm = true, .bias = true, .tied = true};
+static const ModelShape SHAPE = {.T = 16,
+                                 .C = 40,
+                                 .attention = {.H = 2, .D = 20},
+                                 .F = 160,
+                                 .V = 70,
+                                 .L = 1,
+                                 .pre_norm = true,
+                                 .bias = true,
+                                 .tied = true};
 
 static Config *config_of(OptimizerKind kind) {
     static Config config;

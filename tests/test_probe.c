@@ -10,15 +10,13 @@ static Model model;
 static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
     return (ModelShape){.T = T,
                         .C = C,
-                        .H = H,
-                        .D = D,
+                        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D))},
                         .F = 2 * C,
                         .V = 31,
                         .L = 2,
                         .pre_norm = true,
                         .bias = true,
-                        .tied = true,
-                        .multiplier = (real)(1 / sqrt((double)D))};
+                        .tied = true};
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     Error err = {0};
@@ -39,8 +37,9 @@ static void forward(size_t B, size_t T) {
 /* Score of key j for query i of sequence b, in double from what the forward pass left behind. */
 static double score(size_t layer, size_t head, size_t b, size_t T, size_t i, size_t j) {
     const ModelShape *s = &model.shape;
-    const real *qkv = model.blocks[layer].qkv + b * T * 3 * s->H * s->D + head * s->D;
-    return (double)s->multiplier * dot(qkv + i * 3 * s->H * s->D, qkv + j * 3 * s->H * s->D + s->H * s->D, s->D);
+    const size_t D = s->attention.D, HD = s->attention.H * D;
+    const real *qkv = model.blocks[layer].qkv.values + b * T * 3 * HD + head * D;
+    return (double)s->attention.multiplier * dot(qkv + i * 3 * HD, qkv + j * 3 * HD + HD, D);
 }
 
 static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size_t T) {
@@ -71,9 +70,10 @@ static HeadStatistics plain_statistics(size_t layer, size_t head, size_t B, size
     h.score_std = sqrt(squares / entries);
     const ModelShape *s = &model.shape;
     const real *w = tensor_at(&model.tensors, model.parameters, ATTN_W, layer);
-    for (size_t i = 0; i < s->C * 3 * s->H * s->D; i++) {
-        size_t column = i % (3 * s->H * s->D), which = column / (s->H * s->D);
-        if (column / s->D % s->H != head) continue;
+    const size_t H = s->attention.H, D = s->attention.D;
+    for (size_t i = 0; i < s->C * 3 * H * D; i++) {
+        size_t column = i % (3 * H * D), which = column / (H * D);
+        if (column / D % H != head) continue;
         if (which == 0) h.w_q_norm += pow((double)w[i], 2);
         if (which == 1) h.w_k_norm += pow((double)w[i], 2);
     }
@@ -89,7 +89,7 @@ static void against_plain_statistics(void **state) {
     const size_t lengths[] = {70, 64, 33, 2};
     for (int divisor = 0; divisor < 2; divisor++) {
         ModelShape shape = shape_of(70, 24, 3, 10);
-        if (divisor) shape.multiplier = 3;
+        if (divisor) shape.attention.multiplier = 3;
         make_model(&shape, 3, 2, INIT_TORCH, 4); /* with biases: a mean that is not zero */
         for (size_t n = 0; n < COUNT_OF(lengths); n++) {
             HeadStatistics got[6];
@@ -132,19 +132,21 @@ static void uniform(void **state) {
         assert_close(got[head].entropy, 1, 1e-12, "entropy");
         assert_close(got[head].max_weight, mean, 1e-12, "max_weight");
     }
-    float weights[T * T];
+    float raw[4 * T * T], weights[4 * T * T]; /* (L,H,T,T) */
     forward(1, T);
-    probe_weights(&model, 1, 1, T, weights);
-    for (size_t i = 0; i < T; i++)
-        for (size_t j = 0; j < T; j++)
-            assert_close(weights[i * T + j], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
+    probe_snapshot(&model, T, raw, weights);
+    for (size_t n = 0; n < COUNT_OF(weights); n++) {
+        size_t i = n / T % T, j = n % T;
+        assert_close(weights[n], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
+        assert_close(raw[n], 0, 0, "raw score %zu, %zu", i, j);
+    }
 }
 
 /* A great multiplier: all weight on one key. */
 static void one_hot(void **state) {
     (void)state;
     ModelShape shape = shape_of(32, 16, 2, 8);
-    shape.multiplier = (real)1e6;
+    shape.attention.multiplier = (real)1e6;
     make_model(&shape, 1, 1, INIT_UNIT, 2);
     int32_t tokens[32];
     for (size_t t = 0; t < 32; t++) tokens[t] = (int32_t)(t % 31);
@@ -158,23 +160,28 @@ static void one_hot(void **state) {
     }
 }
 
-/* Rows sum to one, nothing is seen ahead, and each weight is the softmax of the scores. */
-static void weights(void **state) {
+/* Rows sum to one, nothing is seen ahead, each weight is the softmax of the scores, and raw scores are those before the
+   multiplier. */
+static void snapshot(void **state) {
     (void)state;
     enum { T = 48 };
     ModelShape shape = shape_of(T, 24, 3, 5);
     make_model(&shape, 2, 2, INIT_UNIT, 3);
     for (size_t length = 1; length <= T; length += 47) {
         forward(1, length);
+        static float raw[6 * T * T], weights[6 * T * T];
+        probe_snapshot(&model, length, raw, weights);
         for (size_t head = 0; head < 6; head++) {
-            float matrix[T * T];
-            probe_weights(&model, head / 3, head % 3, length, matrix);
+            const float *matrix = weights + head * length * length, *scores = raw + head * length * length;
             for (size_t i = 0; i < length; i++) {
                 double sum = 0, total = 0;
                 for (size_t j = 0; j <= i; j++) total += exp(score(head / 3, head % 3, 0, length, i, j));
                 for (size_t j = 0; j < length; j++) {
                     double expected = j <= i ? exp(score(head / 3, head % 3, 0, length, i, j)) / total : 0;
+                    double unscaled = j <= i ? score(head / 3, head % 3, 0, length, i, j) * sqrt(5) : 0;
                     assert_close(matrix[i * length + j], expected, j <= i ? 1e-6 : 0, "weight %zu, %zu", i, j);
+                    assert_close(scores[i * length + j], unscaled, 1e-5 * fabs(unscaled) + 1e-6 * (j <= i),
+                                 "raw score %zu, %zu", i, j);
                     sum += (double)matrix[i * length + j];
                 }
                 assert_close(sum, 1, 1e-6, "row %zu", i);
@@ -207,7 +214,7 @@ static void prediction(void **state) {
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
         ModelShape shape = shape_of(32, 128, cases[n].H, cases[n].D);
         shape.V = 80, shape.L = 1;
-        shape.multiplier = (real)(1 / cases[n].divisor);
+        shape.attention.multiplier = (real)(1 / cases[n].divisor);
         double sum = 0;
         enum { SEEDS = 6 };
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -232,7 +239,7 @@ int main(void) {
         PROBE_TEST(against_plain_statistics),
         PROBE_TEST(uniform),
         PROBE_TEST(one_hot),
-        PROBE_TEST(weights),
+        PROBE_TEST(snapshot),
         PROBE_TEST(one_position),
         PROBE_TEST(prediction),
     };

@@ -2,6 +2,7 @@
    likeliest character found by hand. */
 #include "temporary.h"
 
+#include "model/initialization.h"
 #include "train/sample.h"
 
 enum { T = 4, C = 6, V = 6 };
@@ -15,8 +16,14 @@ static const char *const texts[V] = {"a", "b", "c", "é", "漢", "\xF0\x9F\x8E\x
 
 static int make(void **state) {
     (void)state;
-    const ModelShape shape = {
-        .T = T, .C = C, .H = 2, .D = 3, .F = 12, .V = V, .L = 1, .pre_norm = true, .bias = true, .multiplier = 1};
+    const ModelShape shape = {.T = T,
+                              .C = C,
+                              .attention = {.H = 2, .D = 3, .multiplier = 1},
+                              .F = 12,
+                              .V = V,
+                              .L = 1,
+                              .pre_norm = true,
+                              .bias = true};
     Error err;
     if (!model_make(&model, &shape, 1, 1, false, &err) || !sampler_make(&sampler, &shape, &err)) return 1;
     tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);

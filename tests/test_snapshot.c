@@ -43,10 +43,10 @@ static void of_the_model(void **state) {
                     *weights = snapshot_weights(&snapshot, head / 2, head % 2);
         const size_t stride = 3 * 32;
         for (size_t i = 0; i < 14; i++) {
-            const real *q = model.blocks[head / 2].qkv + i * stride + head % 2 * 16;
+            const real *q = model.blocks[head / 2].qkv.values + i * stride + head % 2 * 16;
             double sum = 0;
             for (size_t j = 0; j <= i; j++) {
-                const real *k = model.blocks[head / 2].qkv + j * stride + 32 + head % 2 * 16;
+                const real *k = model.blocks[head / 2].qkv.values + j * stride + 32 + head % 2 * 16;
                 assert_close(scores[i * 14 + j], dot(q, k, 16), 1e-4, "score %zu, %zu of head %zu", i, j, head);
                 sum += exp((double)scores[i * 14 + j] / 3);
             }

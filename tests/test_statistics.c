@@ -16,20 +16,27 @@ static int leave(void **state) {
 
 /* L = H = 2, B sequences of T; keys are unit vectors. */
 static void make_model(size_t B, size_t T) {
-    const ModelShape shape = {
-        .T = T, .C = 4, .H = 2, .D = T, .F = 4, .V = 2, .L = 2, .pre_norm = true, .tied = true, .multiplier = 0.25f};
+    const ModelShape shape = {.T = T,
+                              .C = 4,
+                              .attention = {.H = 2, .D = T, .multiplier = 0.25f},
+                              .F = 4,
+                              .V = 2,
+                              .L = 2,
+                              .pre_norm = true,
+                              .tied = true};
     Error err = {0};
     assert_that(model_make(&model, &shape, B, 2, false, &err), "%s", err.message);
     for (size_t layer = 0; layer < 2; layer++)
         for (size_t row = 0; row < B * T; row++)
-            for (size_t head = 0; head < 2; head++) model.blocks[layer].qkv[row * 6 * T + (2 + head) * T + row % T] = 1;
+            for (size_t head = 0; head < 2; head++)
+                model.blocks[layer].qkv.values[row * 6 * T + (2 + head) * T + row % T] = 1;
 }
 
 /* Entry `key` of the query of a row (sequence and position), such that the score is as asked: the multiplier is exact.
  */
 static void set_score(size_t pair, size_t row, size_t key, double score) {
     const size_t T = model.shape.T;
-    model.blocks[pair / 2].qkv[row * 6 * T + (pair % 2) * T + key] = (real)(4 * score);
+    model.blocks[pair / 2].qkv.values[row * 6 * T + (pair % 2) * T + key] = (real)(4 * score);
 }
 
 /* Every query's own position has score G, all others have 0. G = 0 is uniform, a great G one-hot. With x = (n-1) e^-G

@@ -4,9 +4,9 @@
    test that passes passes always. */
 #include "support.h"
 
-#include "theory/theory.h"
 #include "theory/exact.h"
 #include "theory/report.h"
+#include "theory/theory.h"
 
 enum { FIGURES = 7 };
 static const ScaleDivisor FOUR[4] = {
@@ -66,7 +66,7 @@ static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **stat
             TheoryFigures f[4];
             measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
-                double c = scale_value(FOUR[s], d_k[i]);
+                double c = divisor_value(FOUR[s], d_k[i]);
                 assert_within(f[s].score_mean, 0, "mean, d_k %zu, %zu keys", d_k[i], keys[j]);
                 assert_within(f[s].score_var, (double)d_k[i] / c / c, "variance, d_k %zu, %zu keys", d_k[i], keys[j]);
                 /* Var(mean of a row) = d_k / keys / c^2; of its square, 2 d_k (d_k + 2) / keys + 2 d_k, over c^4. */
@@ -83,7 +83,7 @@ static void one_key_has_nothing_to_choose(void **state) {
     (void)state;
     measure(16, 1, 100, 1, 1, FOUR, 4, f);
     for (int s = 0; s < 4; s++) {
-        TheoryExact e = theory_exact(16, 1, scale_value(FOUR[s], 16), 1);
+        TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s], 16), 1);
         for (int i = 2; i < FIGURES; i++) {
             assert_close(figure(&f[s], i).value, i == 3, 0, "%s", NAMES[i]);
             assert_close(figure(&f[s], i).error, 0, 0, "error of %s", NAMES[i]);
@@ -190,7 +190,7 @@ static void two_keys_are_integrals(void **state) {
         TheoryFigures f[4];
         measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
         for (int s = 0; s < 4; s++) {
-            double c = scale_value(FOUR[s], d_k[i]), rms;
+            double c = divisor_value(FOUR[s], d_k[i]), rms;
             TwoKeys t = two_keys(d_k[i], c);
             TheoryExact e = theory_exact(d_k[i], 2, c, 1);
             rms = sqrt(t.grad_square);
@@ -251,7 +251,7 @@ static void any_number_of_keys(void **state) {
             TheoryFigures f[4], other;
             measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
-                double c = scale_value(FOUR[s], d_k[i]);
+                double c = divisor_value(FOUR[s], d_k[i]);
                 TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
                 const double exact[FIGURES] = {0, e.score_var, e.entropy, e.max_weight, NAN, e.grad_rms, NAN};
                 draw_otherwise(d_k[i], keys[j], c, 2000, &other);

@@ -6,7 +6,6 @@
 #include <glob.h>
 
 #include "model/probe.h"
-#include "ops/attention.h"
 #include "ops/matmul.h"
 #include "train/optimizer.h"
 
@@ -168,15 +167,23 @@ static void attention(void **state) {
     for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
         const size_t T = fixture_size(f, n, "T"), D = fixture_size(f, n, "d_k"), count = T * D;
         real multiplier = (real)*fixture_reals(f, 1, "%zu.multiplier", n);
-        const AttentionShape shape = {.T = T, .D = D, .stride = D, .out_stride = D, .multiplier = multiplier};
+        const Attention one = {.H = 1, .D = D, .multiplier = multiplier};
         const real *q = as_reals(fixture_reals(f, count, "%zu.q", n), count);
         const real *k = as_reals(fixture_reals(f, count, "%zu.k", n), count);
         const real *v = as_reals(fixture_reals(f, count, "%zu.v", n), count);
         const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
-        real *out = reals(count), *row_max = reals(T), *row_sum = reals(T), *scratch = reals(attention_scratch(T));
-        real *dq = reals(count), *dk = reals(count), *dv = reals(count);
-        attention_forward(out, row_max, row_sum, q, k, v, &shape, scratch);
-        attention_backward(dq, dk, dv, dout, out, row_max, row_sum, q, k, v, &shape, scratch);
+        real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(T));
+        real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
+        const AttentionLayer layer = {
+            .attention = &one, .T = T, .qkv = qkv, .out = out, .row_max = reals(T), .row_sum = reals(T)};
+        const struct {
+            const real *from;
+            real *to;
+        } parts[] = {{q, dq}, {k, dk}, {v, dv}};
+        for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
+        attention_forward(&layer, 0, scratch);
+        attention_backward(&layer, 0, dqkv, dout, scratch);
+        for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
         compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
         compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);
         compare(ATTENTION_GRADIENT, "dk", dk, fixture_reals(f, count, "%zu.dk", n), count);
@@ -187,13 +194,18 @@ static void attention(void **state) {
 
 /* Queries and keys (B, H, T, D) into a model of one block, as if its forward pass had left them there. */
 static void make_model_of(const double *q, const double *k, size_t B, size_t H, size_t T, size_t D, double multiplier) {
-    const ModelShape shape = {
-        .T = T, .C = 4, .H = H, .D = D, .F = 4, .V = 2, .L = 1, .multiplier = (real)multiplier, .pre_norm = true};
+    const ModelShape shape = {.T = T,
+                              .C = 4,
+                              .attention = {.H = H, .D = D, .multiplier = (real)multiplier},
+                              .F = 4,
+                              .V = 2,
+                              .L = 1,
+                              .pre_norm = true};
     Error err = {0};
     assert_that(model_make(&model, &shape, B, 2, false, &err), "%s", err.message);
     for (size_t i = 0; i < B * H * T * D; i++) {
         size_t d = i % D, t = i / D % T, h = i / D / T % H, b = i / D / T / H;
-        real *row = model.blocks[0].qkv + (b * T + t) * 3 * H * D + h * D + d;
+        real *row = model.blocks[0].qkv.values + (b * T + t) * 3 * H * D + h * D + d;
         row[0] = (real)q[i], row[H * D] = (real)k[i];
     }
 }

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* More than any machine this was tried on; OpenMP takes as many. */
+enum { THREADS_MAX = 1024 };
+
 typedef struct {
     size_t begin, end; /* begin <= end; end is not part of it */
 } Range;

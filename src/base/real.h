@@ -15,11 +15,11 @@ typedef float real;
    sanitizers' runtimes are not up yet when such a choice is made, so their builds go without; so does clang, whose
    version 14 emits the clones of a function but not the function itself. */
 #if !defined(__x86_64__) || !defined(__ELF__) || defined(SANITIZED) || defined(__clang__)
-#define HOT
+#define MULTIVERSIONED
 #elif __GNUC__ >= 12
-#define HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define MULTIVERSIONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
-#define HOT __attribute__((target_clones("avx512f", "avx2", "default")))
+#define MULTIVERSIONED __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/range.h"
 #include "base/statistics.h"
 #include "data/corpus.h"
+#include "model/initialization.h"
 #include "ops/matmul.h"
 #include "train/announce.h"
 #include "train/loop.h"
@@ -27,7 +28,7 @@ typedef struct {
     Model model;
     Optimizer optimizer;
     int32_t *tokens, *targets;
-    Stopwatch *watches;
+    Profile *watches;
     double batch_seconds, norm_seconds, update_seconds; /* of the steps in which the clocks ran */
     size_t step, clocked;                               /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
@@ -96,7 +97,7 @@ static double measure_bandwidth(size_t threads) {
 /* One step of training; with `clocks` it also says where its time goes. */
 static double take_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
-    b->model.stopwatches = clocks ? b->watches : NULL;
+    b->model.profiles = clocks ? b->watches : NULL;
     step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &b->batch_seconds : NULL);
     double mark = omp_get_wtime();
     const double norm = gradient_norm(&b->optimizer, b->model.gradients), now = omp_get_wtime();
@@ -126,8 +127,9 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
-    const double C = (double)s->C, HD = (double)(s->H * s->D), F = (double)s->F, V = (double)s->V, T = (double)s->T;
-    const double linear = 2 * rows * L * (4 * C * HD + 2 * C * F), attention = 4 * rows * L * HD * T;
+    const double C = (double)s->C, HD = (double)attention_width_out(&s->attention), F = (double)s->F, V = (double)s->V;
+    const double linear = 2 * rows * L * (4 * C * HD + 2 * C * F),
+                 attention = rows * L * attention_flops(&s->attention, s->T);
     const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const bool drops = s->dropout > 0;
     const Line all[LINES_MAX] = {
@@ -157,7 +159,7 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
         [OP_WAIT] = {"waiting for each other", 0, 0, 0},
         [OP_COUNT] = {"drawing the batch", 0, 0, 0},
         [OP_COUNT + 1] = {"gradient norm", 0, P * size, 0},
-        [OP_COUNT + 2] = {"update", 0, (b->optimizer.second ? 7 : 5) * P * size, 0},
+        [OP_COUNT + 2] = {"update", 0, (b->optimizer.v ? 7 : 5) * P * size, 0},
     };
     const double outside[] = {b->batch_seconds, b->norm_seconds, b->update_seconds};
     for (size_t i = 0; i < LINES_MAX; i++) {
@@ -240,7 +242,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     b->watches = calloc(threads, sizeof *b->watches);
     if (!b->tokens || !b->watches) return error_set(err, STATUS_FAILED, "no memory for the batches");
     b->targets = b->tokens + ids;
-    b->flops = flops_per_step(&shape, (double)tokens_per_step(c));
+    b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialise(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
                        b->model.parameters);
     return true;

@@ -1,81 +1,24 @@
-/* From a file and overrides to a checked Config: values by the table (config_table.c), then the defaults that depend on
-   other keys, then what concerns several keys at once. */
+/* From a file and overrides to a checked Config: values by the table (table.c), then the defaults that depend on other
+   keys, then what concerns several keys at once. */
 #include "config/config.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
+#include "base/text.h"
+#include "config/ini.h"
 #include "config/table.h"
 
-static bool is_given(const Config *config, size_t setting) { return config->given[setting / 64] >> setting % 64 & 1; }
-
-bool setting_assign(Config *config, size_t setting, const char *written, Error *why) {
-    Value value;
-    if (!value_parse(&SETTINGS[setting], written, &value, why)) return false;
-    value_store(config, &SETTINGS[setting], &value);
-    config->given[setting / 64] |= (uint64_t)1 << setting % 64;
-    return true;
-}
-
-/* One value of an axis, from a text without blanks around it. */
-static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
-    const Setting *setting = &SETTINGS[axis->setting];
-    char shown[64];
-    Error reason;
-    Value value, other;
-    text_clip(text, strlen(text), 40, shown, sizeof shown);
-    if (!*text) return error_set(why, STATUS_USAGE, "a value is missing; write values with commas between them");
-    if (strlen(text) >= sizeof axis->values[0])
-        return error_set(why, STATUS_USAGE, "the value %s is too long; at most %zu bytes are accepted", shown,
-                         sizeof axis->values[0] - 1);
-    if (!value_parse(setting, text, &value, &reason))
-        return error_set(why, STATUS_USAGE, "the value \"%s\": %s", shown, reason.message);
-    for (size_t i = 0; i < axis->count; i++)
-        if (value_parse(setting, axis->values[i], &other, &reason) && value_equal(setting, &value, &other))
-            return error_set(why, STATUS_USAGE, "the value %s is there twice", shown);
-    if (axis->count == SWEEP_VALUES_MAX)
-        return error_set(why, STATUS_USAGE, "%s has more than the %d values accepted", setting->name, SWEEP_VALUES_MAX);
-    memcpy(axis->values[axis->count++], text, strlen(text) + 1);
-    return true;
-}
-
-static bool axis_parse(SweepAxis *axis, const char *written, Error *why) {
-    char list[2 * sizeof axis->values];
-    if (!value_unquote(written, list, sizeof list, why)) return false;
-    for (char *rest = list, *text; rest;) {
-        text = rest;
-        rest = strchr(text, ',');
-        if (rest) *rest++ = 0;
-        while (isspace((unsigned char)*text)) text++;
-        size_t length = strlen(text);
-        while (length > 0 && isspace((unsigned char)text[length - 1])) text[--length] = 0;
-        if (!axis_add(axis, text, why)) return false;
-    }
-    return true;
-}
-
-/* An axis that is there already is replaced. */
-bool sweep_assign(Config *config, size_t setting, const char *written, Error *why) {
-    if (SETTINGS[setting].kind == KIND_TEXT)
-        return error_set(why, STATUS_USAGE, "%s is a text; texts and directories cannot be swept",
-                         SETTINGS[setting].name);
-    size_t i = 0;
-    while (i < config->sweep_count && config->sweep[i].setting != setting) i++;
-    if (i == SWEEP_AXES_MAX)
-        return error_set(why, STATUS_USAGE, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
-    SweepAxis *axis = &config->sweep[i];
-    memset(axis, 0, sizeof *axis);
-    axis->setting = setting;
-    if (i == config->sweep_count) config->sweep_count++;
-    return axis_parse(axis, written, why);
-}
+/* Where each key was given: the line of the file, then the --set that came after. */
+typedef struct {
+    int line[SETTINGS_MAX], sweep_line[SETTINGS_MAX]; /* from 1; 0: not in the file */
+    bool overridden[SETTINGS_MAX];
+} Origins;
 
 /* " (line 7)", " (--set)" or " (the default)". Where config_set came from, nothing is known. */
 static const char *origin_text(const Config *config, const Origins *origins, size_t setting, char out[32]) {
     out[0] = 0;
-    if (!is_given(config, setting))
+    if (!config_is_given(config, setting))
         snprintf(out, 32, " (the default)");
     else if (origins && origins->overridden[setting])
         snprintf(out, 32, " (--set)");
@@ -86,7 +29,7 @@ static const char *origin_text(const Config *config, const Origins *origins, siz
 
 static bool check_d_k(Config *config, const char *where, const Origins *origins, Error *err) {
     char a[32], b[32];
-    if (is_given(config, setting_at(offsetof(Config, model.d_k)))) return true;
+    if (config_is_given(config, setting_at(offsetof(Config, model.d_k)))) return true;
     if (config->model.d_model % config->model.heads == 0) {
         config->model.d_k = config->model.d_model / config->model.heads;
         return true;
@@ -101,12 +44,12 @@ static bool check_d_k(Config *config, const char *where, const Origins *origins,
 static bool check_min_lr(Config *config, const char *where, const Origins *origins, Error *err) {
     char a[32], b[32], lr[32], min_lr[32];
     size_t setting = setting_at(offsetof(Config, train.min_lr));
-    if (!is_given(config, setting)) config->train.min_lr = config->train.lr / 10;
+    if (!config_is_given(config, setting)) config->train.min_lr = config->train.lr / 10;
     if (config->train.min_lr <= config->train.lr) return true;
     origin_text(config, origins, setting, a);
     origin_text(config, origins, setting_at(offsetof(Config, train.lr)), b);
-    number_text(config->train.min_lr, min_lr, sizeof min_lr);
-    number_text(config->train.lr, lr, sizeof lr);
+    text_number(config->train.min_lr, min_lr, sizeof min_lr);
+    text_number(config->train.lr, lr, sizeof lr);
     return error_set(err, STATUS_USAGE, "%s: train.min_lr = %s%s is above train.lr = %s%s; it takes a number up to lr",
                      where, min_lr, a, lr, b);
 }
@@ -114,10 +57,15 @@ static bool check_min_lr(Config *config, const char *where, const Origins *origi
 /* The defaults that depend on other keys, and what concerns several keys. */
 static bool config_finish(Config *config, const char *where, const Origins *origins, Error *err) {
     if (!check_d_k(config, where, origins, err) || !check_min_lr(config, where, origins, err)) return false;
-    if (!is_given(config, setting_at(offsetof(Config, model.d_ff)))) config->model.d_ff = 4 * config->model.d_model;
-    if (!is_given(config, setting_at(offsetof(Config, log.out))))
+    if (!config_is_given(config, setting_at(offsetof(Config, model.d_ff))))
+        config->model.d_ff = 4 * config->model.d_model;
+    if (!config_is_given(config, setting_at(offsetof(Config, log.out))))
         snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
     return true;
+}
+
+static bool assign(Config *config, bool in_sweep, size_t setting, const char *written, Error *why) {
+    return in_sweep ? sweep_assign(config, setting, written, why) : setting_assign(config, setting, written, why);
 }
 
 /* "section.key", or "sweep." and what stands in [sweep], in place: the first dot ends the section. */
@@ -132,14 +80,31 @@ static bool assign_by_name(Config *config, char *name, const char *written, bool
     }
     *dot = 0;
     *in_sweep = strcmp(name, "sweep") == 0;
-    if (!section_check(name, why) || !setting_find(name, dot + 1, setting, why)) return false;
-    return *in_sweep ? sweep_assign(config, *setting, written, why) : setting_assign(config, *setting, written, why);
+    return section_check(name, why) && setting_find(name, dot + 1, setting, why) &&
+           assign(config, *in_sweep, *setting, written, why);
 }
 
-static char *trim(char *text) {
-    while (isspace((unsigned char)*text)) text++;
-    for (size_t length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);) text[--length] = 0;
-    return text;
+/* What take_line fills in. */
+typedef struct {
+    Config *config;
+    Origins *origins;
+} Target;
+
+/* A line of the file (IniHandler). */
+static bool take_line(void *user, const char *section, const char *key, const char *written, int line, Error *why) {
+    const Target *target = user;
+    const bool in_sweep = strcmp(section, "sweep") == 0;
+    char names[128];
+    size_t setting;
+    if (!key) return section_check(section, why);
+    if (!*section && !setting_names(key, " or ", names, sizeof names))
+        return error_set(why, STATUS_USAGE, "a [section] must come first");
+    if (!*section) return error_set(why, STATUS_USAGE, "a [section] must come first; the key is %s", names);
+    if (!setting_find(section, key, &setting, why)) return false;
+    int *given = &(in_sweep ? target->origins->sweep_line : target->origins->line)[setting];
+    if (*given) return error_set(why, STATUS_USAGE, "%s is given twice, in line %d and in line %d", key, *given, line);
+    *given = line;
+    return assign(target->config, in_sweep, setting, written, why);
 }
 
 static bool override_apply(Config *config, const char *override, Origins *origins, Error *err) {
@@ -147,14 +112,14 @@ static bool override_apply(Config *config, const char *override, Origins *origin
     bool in_sweep = false;
     size_t setting = 0;
     Error why;
-    text_clip(override, strlen(override), 100, shown, sizeof shown);
+    text_clip(override, 100, shown, sizeof shown);
     char *copy = strdup(override);
     if (!copy) return error_set(err, STATUS_FAILED, "no memory for --set %s", shown);
     char *equals = strchr(copy, '=');
     bool ok;
     if (equals && equals > copy + strspn(copy, " \t")) {
         *equals = 0;
-        ok = assign_by_name(config, trim(copy), trim(equals + 1), &in_sweep, &setting, &why);
+        ok = assign_by_name(config, text_trim(copy), text_trim(equals + 1), &in_sweep, &setting, &why);
     } else
         ok = error_set(&why, STATUS_USAGE, "write section.key=value");
     free(copy);
@@ -189,10 +154,10 @@ static bool config_defaults(Config *config, Error *err) {
 
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err) {
     Origins origins = {0};
+    Target target = {config, &origins};
     char where[512];
-    text_clip(path, strlen(path), 400, where, sizeof where);
-    if (!config_defaults(config, err) || !config_file_read(config, path, &origins, err) ||
-        !name_from_path(config, path, err))
+    text_clip(path, 400, where, sizeof where);
+    if (!config_defaults(config, err) || !ini_read(path, take_line, &target, err) || !name_from_path(config, path, err))
         return false;
     for (size_t i = 0; i < override_count; i++)
         if (!override_apply(config, overrides[i], &origins, err)) return false;
@@ -206,8 +171,8 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
         bool in_sweep = false;
         size_t setting;
         Error why;
-        text_clip(keys[i], strlen(keys[i]), sizeof key - 8, key, sizeof key);
-        text_clip(values[i], strlen(values[i]), 40, shown, sizeof shown);
+        text_clip(keys[i], sizeof key - 8, key, sizeof key);
+        text_clip(values[i], 40, shown, sizeof shown);
         if (!assign_by_name(config, key, values[i], &in_sweep, &setting, &why))
             return error_set(err, why.status, "%.400s: %.120s=%s: %s", where, keys[i], shown, why.message);
     }
@@ -216,4 +181,12 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
 
 bool config_set(Config *config, const char *where, const char *key, const char *value, Error *err) {
     return config_set_all(config, where, 1, &key, &value, err);
+}
+
+bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
+                         Error *err) {
+    const char *keys[SWEEP_AXES_MAX];
+    sweep_combination(config, i, keys, values);
+    *combination = *config;
+    return config_set_all(combination, "[sweep]", config->sweep_count, keys, values, err);
 }

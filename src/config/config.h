@@ -1,4 +1,4 @@
-/* The settings of a run. One table (config_table.c) describes each key once: section, name, type, range, default, one
+/* The settings of a run. One table (table.c) describes each key once: section, name, type, range, default, one
    line of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
    it. */
 #ifndef SQRTDK_CONFIG_CONFIG_H
@@ -15,7 +15,7 @@
 enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 
 typedef enum { NORM_PRE, NORM_POST } Norm;
-typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } Activation;
+typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
 
@@ -33,7 +33,7 @@ typedef struct {
     } data;
     struct {
         int64_t layers, heads, d_model, d_k, d_ff, context;
-        int norm, activation, init; /* Norm, Activation, Init */
+        int norm, activation, init; /* Norm, ActivationFunction, Init */
         bool bias, tie_embeddings;
         double dropout;
     } model;
@@ -57,7 +57,7 @@ typedef struct {
     size_t sweep_count;
 
     char name[256];    /* the file's name without directory and ".ini" */
-    uint64_t given[2]; /* bit i: key i of the table was given, by the file or by --set */
+    uint64_t given[2]; /* bit i: config_is_given(config, i) */
 } Config;
 
 /* Reads `path`, then applies each override ("section.key=value", as after --set; the last one wins), then fills in the
@@ -75,6 +75,15 @@ bool config_set(Config *config, const char *where, const char *key, const char *
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err);
 
+/* The combinations of the [sweep] section, by number: the last key turns fastest. How many there are; an error
+   (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */
+bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
+/* The config of combination i, and the swept keys' values as they are written, into `values` (config->sweep_count). */
+bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
+                         Error *err);
+/* The swept keys with their values, one a line, each behind `indent`. */
+void combinations_print(const Config *config, const char *indent, FILE *out);
+
 /* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */
 void config_write(const Config *config, FILE *out);
 /* The same as a string that the caller frees; NULL for want of memory. */
@@ -88,6 +97,8 @@ void config_write_markdown(FILE *out);
 /* "section.key" of a table entry, and how many there are. */
 size_t config_key_count(void);
 const char *config_key_name(size_t setting);
+/* Whether a key was given, by the file or by --set; otherwise it has its default. */
+bool config_is_given(const Config *config, size_t setting);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
 void config_value_text(const Config *config, size_t setting, char *out, size_t capacity);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "config/table.h"
 
 void config_write(const Config *config, FILE *out) {
@@ -29,8 +30,8 @@ char *config_text(const Config *config) {
 
 static void range_text(const Setting *setting, char *out, size_t capacity) {
     char low[32], high[32];
-    number_text(setting->low, low, sizeof low);
-    number_text(setting->high, high, sizeof high);
+    text_number(setting->low, low, sizeof low);
+    text_number(setting->high, high, sizeof high);
     if (setting->above_low || setting->below_high)
         snprintf(out, capacity, "%s %s x %s %s", low,
                  setting->above_low ? "<" : "<=", setting->below_high ? "<" : "<=", high);
@@ -40,17 +41,19 @@ static void range_text(const Setting *setting, char *out, size_t capacity) {
 
 /* What may stand behind the "=", short: "1..1000", "pre | post". */
 static void values_text(const Setting *setting, char *out, size_t capacity) {
-    size_t used = 0;
+    char names[64];
     switch (setting->kind) {
     case KIND_TEXT: snprintf(out, capacity, "text"); break;
-    case KIND_COUNT: snprintf(out, capacity, "%lld..%lld", (long long)setting->least, (long long)setting->most); break;
+    case KIND_INTEGER:
+        snprintf(out, capacity, "%lld..%lld", (long long)setting->least, (long long)setting->most);
+        break;
     case KIND_NUMBER: range_text(setting, out, capacity); break;
     case KIND_SWITCH: snprintf(out, capacity, "yes | no"); break;
-    case KIND_SCALE: snprintf(out, capacity, "sqrt_dk | none | dk | 2sqrt_dk | number"); break;
-    case KIND_CHOICE:
-        for (const char *const *name = setting->choices; *name && used < capacity; name++)
-            used += (size_t)snprintf(out + used, capacity - used, "%s%s", used ? " | " : "", *name);
+    case KIND_SCALE:
+        words_text(SCALE_NAMES, " | ", " | ", names, sizeof names);
+        snprintf(out, capacity, "%s | number", names);
         break;
+    case KIND_CHOICE: words_text(setting->choices, " | ", " | ", out, capacity); break;
     }
 }
 
@@ -75,14 +78,6 @@ void config_write_help(FILE *out) {
                  "double quotes keeps its blanks, ; and #; in it \\n \\t \\r \\\" \\\\ are escapes.\n");
 }
 
-/* In a table of Markdown a bar inside a cell takes a backslash, also between backquotes. */
-static void write_cell(const char *text, FILE *out) {
-    for (; *text; text++) {
-        if (*text == '|') fputc('\\', out);
-        fputc(*text, out);
-    }
-}
-
 void config_write_markdown(FILE *out) {
     const char *section = "";
     fprintf(out,
@@ -98,9 +93,9 @@ void config_write_markdown(FILE *out) {
             fprintf(out, "%s## [%s]\n\n| key | values | default | meaning |\n|---|---|---|---|\n", i > 0 ? "\n" : "",
                     section = setting->section);
         fprintf(out, "| `%s` | `", setting->key);
-        write_cell(values, out);
+        text_write_cell(values, out);
         fprintf(out, "` | `%s` | ", default_text(setting));
-        write_cell(setting->help, out);
+        text_write_cell(setting->help, out);
         fprintf(out, " |\n");
     }
     fprintf(out,

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const NAMES[] = {"sqrt_dk", "none", "dk", "2sqrt_dk"};
+#include "base/text.h"
 
-double scale_value(ScaleDivisor divisor, size_t d_k) {
+const char *const SCALE_NAMES[] = {
+    [SCALE_SQRT_DK] = "sqrt_dk", [SCALE_NONE] = "none", [SCALE_DK] = "dk", [SCALE_2SQRT_DK] = "2sqrt_dk", NULL};
+
+double divisor_value(ScaleDivisor divisor, size_t d_k) {
     switch (divisor.mode) {
     case SCALE_SQRT_DK: return sqrt((double)d_k);
     case SCALE_NONE: return 1;
@@ -18,36 +21,32 @@ double scale_value(ScaleDivisor divisor, size_t d_k) {
     return NAN;
 }
 
-double scale_multiplier(ScaleDivisor divisor, size_t d_k) { return 1 / scale_value(divisor, d_k); }
+double scale_multiplier(ScaleDivisor divisor, size_t d_k) { return 1 / divisor_value(divisor, d_k); }
 
 bool scale_parse(const char *text, ScaleDivisor *divisor) {
     for (int mode = SCALE_SQRT_DK; mode < SCALE_NUMBER; mode++) {
-        if (strcmp(text, NAMES[mode]) == 0) {
+        if (strcmp(text, SCALE_NAMES[mode]) == 0) {
             *divisor = (ScaleDivisor){.mode = (ScaleMode)mode};
             return true;
         }
     }
     char *end;
     double number = strtod(text, &end);
-    /* The bounds keep the multiplier, and scores times it, inside a float. */
-    if (end == text || *end || !(number >= 1e-6) || !(number <= 1e6)) return false;
+    if (end == text || *end || !(number >= SCALE_LEAST) || !(number <= SCALE_MOST)) return false;
     *divisor = (ScaleDivisor){.mode = SCALE_NUMBER, .number = number};
     return true;
 }
 
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
     if (divisor.mode == SCALE_NUMBER)
-        for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back equal */
-            snprintf(out, capacity, "%.*g", digits, divisor.number);
-            if (strtod(out, NULL) == divisor.number) break;
-        }
+        text_number(divisor.number, out, capacity);
     else
-        snprintf(out, capacity, "%s", NAMES[divisor.mode]);
+        snprintf(out, capacity, "%s", SCALE_NAMES[divisor.mode]);
 }
 
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
     static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k"};
-    double value = scale_value(divisor, d_k);
+    double value = divisor_value(divisor, d_k);
     if (divisor.mode == SCALE_NUMBER)
         snprintf(out, capacity, "%.4g", value);
     else if (divisor.mode == SCALE_NONE || d_k == 0)

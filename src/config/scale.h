@@ -3,23 +3,28 @@
 #ifndef SQRTDK_CONFIG_SCALE_H
 #define SQRTDK_CONFIG_SCALE_H
 
+#include <stdbool.h>
 #include <stddef.h>
-
-#include "base/error.h"
 
 typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_NUMBER } ScaleMode;
 
 typedef struct {
     ScaleMode mode;
-    double number; /* the divisor when mode is SCALE_NUMBER: finite and > 0 */
+    double number; /* the divisor when mode is SCALE_NUMBER: SCALE_LEAST to SCALE_MOST */
 } ScaleDivisor;
 
+/* The names a config has for the modes but the last, in their order, ended by NULL. */
+extern const char *const SCALE_NAMES[];
+/* The bounds of a divisor that is a number keep the multiplier, and scores times it, inside a float. */
+#define SCALE_LEAST 1e-6
+#define SCALE_MOST 1e6
+
 /* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k) or the number. */
-double scale_value(ScaleDivisor divisor, size_t d_k);
-/* What the scores q.k are multiplied by: 1 / scale_value. */
+double divisor_value(ScaleDivisor divisor, size_t d_k);
+/* What the scores q.k are multiplied by: 1 / divisor_value. */
 double scale_multiplier(ScaleDivisor divisor, size_t d_k);
 
-/* "sqrt_dk", "none", "dk", "2sqrt_dk" or a positive number, as in a config. False when it is none of these. */
+/* One of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);
 /* The same as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);

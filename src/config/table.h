@@ -1,18 +1,27 @@
-/* What the files of the config share: the table of settings, values as text, and where a key was given. Nothing outside
-   src/model/config*.c includes this. A function that takes `why` fills it with the reason alone; its caller puts the
-   file, the line or the --set in front. */
+/* What the files of this folder share; nothing outside it includes this. Each of them calls only those before it:
+
+       scale.c           the divisor
+       ini.c             reads a file, and knows nothing of the others
+       value.c           a value as text, and back
+       table.c           the table of settings; finding one by its name
+       sweep_section.c   [sweep]: the keys and values to combine
+       config.c          from a file and overrides to a checked Config
+       help.c            a Config and the table as text
+
+   A function that takes `why` fills it with the reason alone; its caller puts the file, the line or the --set in
+   front. */
 #ifndef SQRTDK_CONFIG_TABLE_H
 #define SQRTDK_CONFIG_TABLE_H
 
 #include "config/config.h"
 
-typedef enum { KIND_TEXT, KIND_COUNT, KIND_NUMBER, KIND_SWITCH, KIND_CHOICE, KIND_SCALE } Kind;
+typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_SWITCH, KIND_CHOICE, KIND_SCALE } Kind;
 
 typedef struct {
     const char *section, *key, *name; /* name: "section.key" */
     Kind kind;
     size_t offset;              /* of the member in Config */
-    int64_t least, most;        /* KIND_COUNT: the range; KIND_TEXT: of the length in bytes */
+    int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: of the length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
     const char *const *choices; /* KIND_CHOICE: ended by NULL, in the order of the enum */
@@ -21,14 +30,9 @@ typedef struct {
     const char *help;           /* one line, at most 74 columns */
 } Setting;
 
-enum { SETTINGS_MAX = 128 }; /* the bits of Config.given */
-extern const Setting SETTINGS[];
-extern const size_t SETTING_COUNT;
-extern const char *const SECTIONS[]; /* in the order of the table, ended by NULL; "sweep" is the last */
-
 typedef union {
     char text[CONFIG_TEXT_MAX];
-    int64_t count;
+    int64_t integer;
     double number;
     bool on;
     int choice;
@@ -40,15 +44,15 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why);
 bool value_parse(const Setting *setting, const char *written, Value *value, Error *why);
 bool value_equal(const Setting *setting, const Value *a, const Value *b);
 void value_store(Config *config, const Setting *setting, const Value *value);
-/* What a setting takes, as in "takes a whole number from 1 to 1024". */
-void value_accepts(const Setting *setting, char *out, size_t capacity);
-/* The shortest of %.15g, %.16g, %.17g that reads back as the same number. */
-void number_text(double number, char *out, size_t capacity);
+/* The value that a config has, as value_parse reads it. */
+void value_text(const Setting *setting, const Config *config, char *out, size_t capacity);
+/* Words, ended by NULL, with `between` between two of them and `last` in front of the last. */
+void words_text(const char *const *words, const char *between, const char *last, char *out, size_t capacity);
 
-/* Whether `candidate` is near what was `given`, and nearer than the best so far (start with SIZE_MAX). */
-bool is_nearer(const char *given, const char *candidate, size_t *best);
-/* At most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
-void text_clip(const char *text, size_t length, size_t limit, char *out, size_t capacity);
+enum { SETTINGS_MAX = 128 }; /* the bits of Config.given */
+extern const Setting SETTINGS[];
+extern const size_t SETTING_COUNT;
+extern const char *const SECTIONS[]; /* in the order of the table, ended by NULL; "sweep" is the last */
 
 bool section_check(const char *section, Error *why);
 /* The setting of "key" in [section]; in [sweep] of "section.key", or "key" where only one section has it. */
@@ -56,16 +60,11 @@ bool setting_find(const char *section, const char *key, size_t *setting, Error *
 size_t setting_at(size_t offset); /* offsetof(Config, section.key) */
 /* The names with this key in any section: "eval.every or log.every"; false when there is none. */
 bool setting_names(const char *key, const char *between, char *out, size_t capacity);
-
 bool setting_assign(Config *config, size_t setting, const char *written, Error *why);
+
+/* A key of [sweep] with its list of values; one that is there already is replaced. */
 bool sweep_assign(Config *config, size_t setting, const char *written, Error *why);
-
-/* Where each key was given: the line of the file, then the --set that came after. */
-typedef struct {
-    int line[SETTINGS_MAX], sweep_line[SETTINGS_MAX]; /* from 1; 0: not in the file */
-    bool overridden[SETTINGS_MAX];
-} Origins;
-
-bool config_file_read(Config *config, const char *path, Origins *origins, Error *err);
+/* The swept keys and their values in combination i, into arrays of config->sweep_count. */
+void sweep_combination(const Config *config, size_t i, const char **keys, const char **values);
 
 #endif

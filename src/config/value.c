@@ -1,11 +1,11 @@
-/* Values: from text to a number, switch or choice and back, and what a setting accepts in words. Nothing here depends
-   on the locale, since the program never calls setlocale. */
+/* Values: from text to a number, switch or choice and back, and what a setting accepts in words. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "config/table.h"
 
 bool value_unquote(const char *written, char *out, size_t capacity, Error *why) {
@@ -34,96 +34,56 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
     return true;
 }
 
-void number_text(double number, char *out, size_t capacity) {
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, capacity, "%.*g", digits, number);
-        if (strtod(out, NULL) == number) return;
-    }
-}
-
-bool is_nearer(const char *given, const char *candidate, size_t *best) {
-    enum { LONGEST = 63 };
-    size_t n = strlen(given), m = strlen(candidate);
-    if (n == 0 || n > LONGEST || m > LONGEST) return false;
-    /* Edit distance with neighbours swapped (optimal string alignment), without regard to case: three rows. */
-    size_t rows[3][LONGEST + 1];
-    for (size_t i = 0; i <= n; i++) {
-        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
-        for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                now[j] = i + j;
-                continue;
-            }
-            int a = tolower((unsigned char)given[i - 1]), b = tolower((unsigned char)candidate[j - 1]);
-            size_t distance = before[j - 1] + (a != b);
-            if (distance > before[j] + 1) distance = before[j] + 1;
-            if (distance > now[j - 1] + 1) distance = now[j - 1] + 1;
-            if (i > 1 && j > 1 && a == tolower((unsigned char)candidate[j - 2]) &&
-                b == tolower((unsigned char)given[i - 2]) && distance > earlier[j - 2] + 1)
-                distance = earlier[j - 2] + 1;
-            now[j] = distance;
-        }
-    }
-    size_t distance = rows[n % 3][m];
-    bool beginning = n >= 2 && strncmp(given, candidate, n) == 0;
-    bool near = beginning || distance <= (n > m ? n : m) / 3;
-    if (!near || distance >= *best) return false;
-    *best = distance;
-    return true;
-}
-
-void text_clip(const char *text, size_t length, size_t limit, char *out, size_t capacity) {
-    bool cut = length > limit;
-    if (cut) {
-        length = limit;
-        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
-    }
-    snprintf(out, capacity, "%.*s%s", (int)length, text, cut ? "..." : "");
-}
-
 static size_t append(char *out, size_t capacity, size_t used, const char *text) {
     if (used < capacity) snprintf(out + used, capacity - used, "%s", text);
     return used + strlen(text);
 }
 
+void words_text(const char *const *words, const char *between, const char *last, char *out, size_t capacity) {
+    size_t used = 0;
+    *out = 0;
+    for (const char *const *word = words; *word; word++) {
+        if (word > words) used = append(out, capacity, used, word[1] ? between : last);
+        used = append(out, capacity, used, *word);
+    }
+}
+
 static void accepts_number(const Setting *setting, char *out, size_t capacity) {
     char low[32], high[32];
-    number_text(setting->low, low, sizeof low);
-    number_text(setting->high, high, sizeof high);
+    text_number(setting->low, low, sizeof low);
+    text_number(setting->high, high, sizeof high);
     if (setting->above_low)
         snprintf(out, capacity, "a number above %s and at most %s", low, high);
     else
         snprintf(out, capacity, "a number from %s to %s%s", low, setting->below_high ? "below " : "", high);
 }
 
-void value_accepts(const Setting *setting, char *out, size_t capacity) {
-    size_t used = 0;
+/* Macros as they are written: 1e-6, where a number printed would be 1e-06. */
+#define AS_WRITTEN(text) #text
+#define RANGE_TEXT(least, most) "a number from " AS_WRITTEN(least) " to " AS_WRITTEN(most)
+
+/* What a setting takes, as in "takes a whole number from 1 to 1024". */
+static void accepts_text(const Setting *setting, char *out, size_t capacity) {
+    const long long least = setting->least, most = setting->most;
+    char names[64];
     switch (setting->kind) {
-    case KIND_TEXT:
-        snprintf(out, capacity, "a text of %lld to %lld bytes", (long long)setting->least, (long long)setting->most);
-        break;
-    case KIND_COUNT:
-        snprintf(out, capacity, "a whole number from %lld to %lld", (long long)setting->least,
-                 (long long)setting->most);
-        break;
+    case KIND_TEXT: snprintf(out, capacity, "a text of %lld to %lld bytes", least, most); break;
+    case KIND_INTEGER: snprintf(out, capacity, "a whole number from %lld to %lld", least, most); break;
     case KIND_NUMBER: accepts_number(setting, out, capacity); break;
     case KIND_SWITCH: snprintf(out, capacity, "yes or no"); break;
-    case KIND_SCALE: snprintf(out, capacity, "sqrt_dk, none, dk, 2sqrt_dk or a number from 1e-6 to 1e6"); break;
-    case KIND_CHOICE:
-        for (const char *const *name = setting->choices; *name; name++) {
-            if (name > setting->choices) used = append(out, capacity, used, name[1] ? ", " : " or ");
-            used = append(out, capacity, used, *name);
-        }
+    case KIND_SCALE:
+        words_text(SCALE_NAMES, ", ", ", ", names, sizeof names);
+        snprintf(out, capacity, "%s or " RANGE_TEXT(SCALE_LEAST, SCALE_MOST), names);
         break;
+    case KIND_CHOICE: words_text(setting->choices, ", ", " or ", out, capacity); break;
     }
 }
 
 static const char *nearest_word(const Setting *setting, const char *given) {
-    static const char *const SCALES[] = {"sqrt_dk", "none", "dk", "2sqrt_dk", NULL};
-    const char *const *words = setting->kind == KIND_SCALE ? SCALES : setting->choices;
+    const char *const *words = setting->kind == KIND_SCALE ? SCALE_NAMES : setting->choices;
     const char *nearest = NULL;
     for (size_t best = SIZE_MAX; words && *words; words++)
-        if (is_nearer(given, *words, &best)) nearest = *words;
+        if (text_is_nearer(given, *words, &best)) nearest = *words;
     return nearest;
 }
 
@@ -135,12 +95,12 @@ static bool parse_number(const char *text, double *number) {
 
 static bool refuse(const Setting *setting, const char *text, Error *why) {
     char accepted[256], hint[96] = "";
-    value_accepts(setting, accepted, sizeof accepted);
+    accepts_text(setting, accepted, sizeof accepted);
     const char *word = nearest_word(setting, text);
     double number;
     if (word)
         snprintf(hint, sizeof hint, "; did you mean %s?", word);
-    else if (setting->kind == KIND_COUNT && strpbrk(text, "eE.") && parse_number(text, &number) &&
+    else if (setting->kind == KIND_INTEGER && strpbrk(text, "eE.") && parse_number(text, &number) &&
              number == floor(number) && number >= (double)setting->least && number <= (double)setting->most &&
              number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
@@ -148,11 +108,11 @@ static bool refuse(const Setting *setting, const char *text, Error *why) {
 }
 
 /* Digits and nothing else: "1e9", "+1" and "0x10" are refused. */
-static bool parse_count(const Setting *setting, const char *text, int64_t *count) {
+static bool parse_integer(const Setting *setting, const char *text, int64_t *integer) {
     if (!*text || text[strspn(text, "0123456789")]) return false;
     errno = 0;
     long long number = strtoll(text, NULL, 10);
-    *count = number;
+    *integer = number;
     return errno == 0 && number >= setting->least && number <= setting->most;
 }
 
@@ -185,7 +145,7 @@ bool value_parse(const Setting *setting, const char *written, Value *value, Erro
         ok = strlen(text) >= (size_t)setting->least;
         memcpy(value->text, text, sizeof text);
         break;
-    case KIND_COUNT: ok = parse_count(setting, text, &value->count); break;
+    case KIND_INTEGER: ok = parse_integer(setting, text, &value->integer); break;
     case KIND_NUMBER: ok = parse_number(text, &value->number) && in_range(setting, value->number); break;
     case KIND_SWITCH: ok = parse_switch(text, &value->on); break;
     case KIND_CHOICE: ok = parse_choice(setting, text, &value->choice); break;
@@ -197,7 +157,7 @@ bool value_parse(const Setting *setting, const char *written, Value *value, Erro
 bool value_equal(const Setting *setting, const Value *a, const Value *b) {
     switch (setting->kind) {
     case KIND_TEXT: return strcmp(a->text, b->text) == 0;
-    case KIND_COUNT: return a->count == b->count;
+    case KIND_INTEGER: return a->integer == b->integer;
     case KIND_NUMBER: return a->number == b->number;
     case KIND_SWITCH: return a->on == b->on;
     case KIND_CHOICE: return a->choice == b->choice;
@@ -210,7 +170,7 @@ void value_store(Config *config, const Setting *setting, const Value *value) {
     char *member = (char *)config + setting->offset;
     switch (setting->kind) {
     case KIND_TEXT: memcpy(member, value->text, strlen(value->text) + 1); break;
-    case KIND_COUNT: memcpy(member, &value->count, sizeof value->count); break;
+    case KIND_INTEGER: memcpy(member, &value->integer, sizeof value->integer); break;
     case KIND_NUMBER: memcpy(member, &value->number, sizeof value->number); break;
     case KIND_SWITCH: memcpy(member, &value->on, sizeof value->on); break;
     case KIND_CHOICE: memcpy(member, &value->choice, sizeof value->choice); break;
@@ -242,21 +202,14 @@ static void write_text(const char *text, char *out, size_t capacity) {
     append(out, capacity, used, "\"");
 }
 
-void config_value_text(const Config *config, size_t index, char *out, size_t capacity) {
-    const Setting *setting = &SETTINGS[index];
+void value_text(const Setting *setting, const Config *config, char *out, size_t capacity) {
     const void *member = (const char *)config + setting->offset;
-    const ScaleDivisor *scale = member;
     switch (setting->kind) {
     case KIND_TEXT: write_text(member, out, capacity); break;
-    case KIND_COUNT: snprintf(out, capacity, "%lld", (long long)*(const int64_t *)member); break;
-    case KIND_NUMBER: number_text(*(const double *)member, out, capacity); break;
+    case KIND_INTEGER: snprintf(out, capacity, "%lld", (long long)*(const int64_t *)member); break;
+    case KIND_NUMBER: text_number(*(const double *)member, out, capacity); break;
     case KIND_SWITCH: snprintf(out, capacity, "%s", *(const bool *)member ? "yes" : "no"); break;
     case KIND_CHOICE: snprintf(out, capacity, "%s", setting->choices[*(const int *)member]); break;
-    case KIND_SCALE:
-        if (scale->mode == SCALE_NUMBER)
-            number_text(scale->number, out, capacity);
-        else
-            scale_text(*scale, out, capacity);
-        break;
+    case KIND_SCALE: scale_text(*(const ScaleDivisor *)member, out, capacity); break;
     }
 }

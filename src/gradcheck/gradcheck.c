@@ -6,18 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "base/range.h"
 #include "base/rng.h"
 #include "gradcheck/difference.h"
 #include "gradcheck/perturbed_loss.h"
-#include "base/interrupt.h"
+#include "model/initialization.h"
 
 static const double WIDEST_STEP = 64;
 
 typedef struct {
     const GradientCheck *check;
     GradientTable *table;
-    MovedLoss loss;
+    PerturbedLoss loss;
 } Engine;
 
 /* A whole tensor, or the input of a layer over all micro-batches. */
@@ -33,7 +34,7 @@ typedef struct {
 typedef struct {
     const char *suffix;
     Range rows, columns;
-    bool vanishes;
+    bool expected_zero;
 } Part;
 
 /* Entry i of a part, in the whole. */
@@ -54,11 +55,11 @@ static double find_largest(const Field *f, const Part *p, size_t *at) {
     return largest;
 }
 
-static const char *verdict(const GradientRow *row, double bar) {
+static const char *verdict(const GradientRow *row, double tolerance) {
     if (!isfinite(row->whole)) return "NAN";
-    if (row->vanishes && row->largest > GRADCHECK_ZERO * row->whole) return "NOT 0";
-    if (!row->vanishes && row->largest == 0) return "ZERO";
-    return fabs(row->error) <= bar ? NULL : "OVER";
+    if (row->expected_zero && row->largest > GRADCHECK_ZERO * row->whole) return "NOT 0";
+    if (!row->expected_zero && row->largest == 0) return "ZERO";
+    return fabs(row->error) <= tolerance ? NULL : "OVER";
 }
 
 /* False when a signal came. */
@@ -70,14 +71,14 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
     size_t largest = 0, somewhere = 0;
     GradientRow *row = &e->table->rows[e->table->count++];
     *row = (GradientRow){.is_input = !f->parameters,
-                         .vanishes = p->vanishes,
+                         .expected_zero = p->expected_zero,
                          .count = count,
                          .checked = count < most ? count : most,
                          .largest = find_largest(f, p, &largest),
                          .whole = find_largest(f, &all, &somewhere),
                          .dimensions = f->dimensions};
     snprintf(row->name, sizeof row->name, "%s%s", f->name, p->suffix);
-    const double scale = p->vanishes ? row->whole : row->largest;
+    const double scale = p->expected_zero ? row->whole : row->largest;
     /* Of the loss, generously. A step so wide that it hides nothing, and no wider: for gradients a billionth of the
        others' size, as q and k have in the first block of a post-norm model, that is far from zero. */
     const double rounding = 4 * DBL_EPSILON * e->loss.loss;
@@ -89,7 +90,7 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
         size_t end = count * (share + 1) / row->checked;
         e->loss.entry = entry_of(f, p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin));
         e->loss.parameter = f->parameters ? f->parameters + e->loss.entry : NULL;
-        double slope = difference_extrapolated(moved_loss_change, &e->loss, rounding, scale, &step);
+        double slope = difference_extrapolated(perturbed_loss_change, &e->loss, rounding, scale, &step);
         double error = (double)f->gradient[e->loss.entry] - slope;
         if (n == 0 || !(fabs(error) <= fabs(row->error))) {
             row->error = error;
@@ -97,50 +98,51 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
         }
         if (interrupt_signal()) return false;
     }
-    const double bar = GRADCHECK_BAR * scale, rounded_bar = fmin(rounding / step, GRADCHECK_BAR * row->whole);
-    row->failure = verdict(row, fmax(bar, rounded_bar));
-    row->rounded = !row->failure && fabs(row->error) > bar;
+    const double tolerance = GRADCHECK_TOLERANCE * scale;
+    row->failure = verdict(row, fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * row->whole)));
+    row->rounded = !row->failure && fabs(row->error) > tolerance;
     if (row->failure) e->table->failed++;
     return true;
 }
 
-/* One row, or three where columns are those of q, k and v, or two where the batch is shorter than the context. */
+/* One row for each column block, or two where the batch is shorter than the context. `t` NULL: an activation. */
 static bool check_field(Engine *e, const Field *f, const Tensor *t) {
-    const ModelShape *s = &e->check->model->shape;
-    const size_t HD = s->H * s->D, T = e->check->batches->T;
-    const bool split = t ? t->role == ATTN_W || t->role == ATTN_B : e->loss.station->place == PLACE_QKV;
+    const Model *m = e->check->model;
+    const size_t T = e->check->batches->T;
     const Range rows = {0, f->rows}, columns = {0, f->width};
-    if (split) {
-        static const char *const suffixes[] = {" q", " k", " v"};
-        for (size_t n = 0; n < 3; n++) {
-            /* b_K adds the same number to all scores of a row; of a single score softmax makes 1, whatever it is. */
-            bool zero = s->V == 1 || (T == 1 && n < 2) || (t && t->role == ATTN_B && n == 1);
-            if (!check_part(e, f, &(Part){suffixes[n], rows, {n * HD, (n + 1) * HD}, zero})) return false;
+    const bool one_logit = m->shape.V == 1; /* whatever it is, the loss is 0 */
+    const Tensor *parts = t ? t : e->loss.activation->name == AT_QKV ? tensor_find(&m->tensors, ATTN_W, 0) : NULL;
+    if (parts && parts->block_count > 1) {
+        for (size_t n = 0; n < parts->block_count; n++) {
+            const ColumnBlock *block = &parts->blocks[n];
+            char suffix[8];
+            const bool zero = one_logit || attention_gradient_vanishes(block->name, t && t->dimensions == 1, T);
+            snprintf(suffix, sizeof suffix, " %s", block->name);
+            if (!check_part(e, f, &(Part){suffix, rows, {block->begin, block->end}, zero})) return false;
         }
         return true;
     }
-    if (t && t->role == WPE && T < s->T)
-        return check_part(e, f, &(Part){"", {0, T}, columns, s->V == 1}) &&
-               check_part(e, f, &(Part){" beyond T", {T, s->T}, columns, true});
-    return check_part(e, f, &(Part){"", rows, columns, s->V == 1});
+    if (t && t->role == WPE && T < m->shape.T)
+        return check_part(e, f, &(Part){"", {0, T}, columns, one_logit}) &&
+               check_part(e, f, &(Part){" beyond T", {T, m->shape.T}, columns, true});
+    return check_part(e, f, &(Part){"", rows, columns, one_logit});
 }
 
 static void show(const Engine *e, size_t done) {
     if (e->check->progress)
         progress_count(e->check->progress, omp_get_wtime(), "tensors and inputs", done,
-                       e->check->model->tensors.count + e->loss.station_count);
+                       e->check->model->tensors.count + e->loss.activation_count);
 }
 
 static bool check_tensors(Engine *e) {
     const Model *m = e->check->model;
     for (size_t i = 0; i < m->tensors.count; i++) {
         const Tensor *t = &m->tensors.items[i];
-        const size_t width = t->dimensions == 2 ? t->size[1] : t->size[0];
         const Field field = {.name = t->name,
                              .parameters = m->parameters + t->offset,
                              .gradient = m->gradients + t->offset,
-                             .rows = t->count / width,
-                             .width = width,
+                             .rows = t->count / t->width,
+                             .width = t->width,
                              .dimensions = t->dimensions};
         if (!check_field(e, &field, t)) return false;
         show(e, i + 1);
@@ -149,38 +151,38 @@ static bool check_tensors(Engine *e) {
 }
 
 /* By the layer it goes into. */
-static void name_input(const ModelShape *s, const Station *at, char *out, size_t capacity) {
+static void name_input(const ModelShape *s, const Activation *a, char *out, size_t capacity) {
     const char *name = "";
-    switch (at->place) {
-    case PLACE_X: name = at->layer == s->L ? "" : s->pre_norm ? "ln_1 input" : "attn.c_attn input"; break;
-    case PLACE_LN_1: name = s->pre_norm ? "attn.c_attn input" : "mlp.c_fc input"; break;
-    case PLACE_QKV: name = "attn input"; break;
-    case PLACE_ATT: name = "attn.c_proj input"; break;
-    case PLACE_RES_1: name = s->pre_norm ? "ln_2 input" : "ln_1 input"; break;
-    case PLACE_LN_2: name = "mlp.c_fc input"; break;
-    case PLACE_FC: name = s->relu ? "mlp.relu input" : "mlp.gelu input"; break;
-    case PLACE_ACT: name = "mlp.c_proj input"; break;
-    case PLACE_RES_2: name = "ln_2 input"; break;
-    case PLACE_LN_F: snprintf(out, capacity, "lm_head input"); return;
-    case PLACE_LOGITS: snprintf(out, capacity, "loss input"); return;
+    switch (a->name) {
+    case AT_X: name = a->layer == s->L ? "" : s->pre_norm ? "ln_1 input" : "attn.c_attn input"; break;
+    case AT_LN_1: name = s->pre_norm ? "attn.c_attn input" : "mlp.c_fc input"; break;
+    case AT_QKV: name = "attn input"; break;
+    case AT_ATT: name = "attn.c_proj input"; break;
+    case AT_RES_1: name = s->pre_norm ? "ln_2 input" : "ln_1 input"; break;
+    case AT_LN_2: name = "mlp.c_fc input"; break;
+    case AT_FC: name = s->relu ? "mlp.relu input" : "mlp.gelu input"; break;
+    case AT_ACT: name = "mlp.c_proj input"; break;
+    case AT_RES_2: name = "ln_2 input"; break;
+    case AT_LN_F: snprintf(out, capacity, "lm_head input"); return;
+    case AT_LOGITS: snprintf(out, capacity, "loss input"); return;
     }
     if (*name)
-        snprintf(out, capacity, "h.%zu.%s", at->layer, name);
+        snprintf(out, capacity, "h.%zu.%s", a->layer, name);
     else
         snprintf(out, capacity, "%s", s->pre_norm ? "ln_f input" : "lm_head input");
 }
 
 static bool check_inputs(Engine *e) {
     const Model *m = e->check->model;
-    for (size_t i = 0; i < e->loss.station_count; i++) {
+    for (size_t i = 0; i < e->loss.activation_count; i++) {
         char name[32];
-        const Station *station = &e->loss.stations[i];
-        name_input(&m->shape, station, name, sizeof name);
-        moved_loss_station(&e->loss, station);
+        const Activation *activation = &e->loss.activations[i];
+        name_input(&m->shape, activation, name, sizeof name);
+        perturbed_loss_choose(&e->loss, activation);
         const Field field = {.name = name,
                              .gradient = e->loss.gradient,
                              .rows = e->check->count * e->loss.rows,
-                             .width = station->width,
+                             .width = activation->width,
                              .dimensions = 2};
         if (!check_field(e, &field, NULL)) return false;
         show(e, m->tensors.count + i + 1);
@@ -191,14 +193,15 @@ static bool check_inputs(Engine *e) {
 bool gradcheck_model(const GradientCheck *check, GradientTable *table, Error *err) {
     *table = (GradientTable){0};
     Engine e = {.check = check, .table = table};
-    bool ok = moved_loss_make(&e.loss, check->model, check->batches, check->count, check->seed, check->micro_step, err);
+    bool ok =
+        perturbed_loss_make(&e.loss, check->model, check->batches, check->count, check->seed, check->micro_step, err);
     if (ok) {
-        table->rows = calloc(3 * (check->model->tensors.count + e.loss.station_count), sizeof *table->rows);
+        table->rows = calloc(3 * (check->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
         ok = table->rows || error_set(err, STATUS_FAILED, "no memory for the table of gradients");
     }
     if (ok && !(check_tensors(&e) && check_inputs(&e))) table->signal = interrupt_signal();
     if (check->progress) progress_clear(check->progress);
-    moved_loss_free(&e.loss);
+    perturbed_loss_free(&e.loss);
     return ok;
 }
 
@@ -208,18 +211,19 @@ void gradcheck_free(GradientTable *table) {
 }
 
 double gradcheck_relative(const GradientRow *row) {
-    const double scale = row->vanishes || row->rounded ? row->whole : row->largest;
+    const double scale = row->expected_zero || row->rounded ? row->whole : row->largest;
     return row->error == 0 ? 0 : fabs(row->error) / scale;
 }
 
-const GradientRow *gradcheck_telling(const GradientTable *table) {
+const GradientRow *gradcheck_worst(const GradientTable *table) {
     const GradientRow *worst = NULL;
     double most = -1;
     for (size_t i = table->count; i-- > 0;) {
         const GradientRow *row = &table->rows[i];
         if (row->failure && row->is_input) return row;
         double relative = gradcheck_relative(row);
-        if (row->failure && !(relative > GRADCHECK_BAR)) relative = INFINITY; /* zero where it must not be, or NaN */
+        if (row->failure && !(relative > GRADCHECK_TOLERANCE))
+            relative = INFINITY; /* zero where it must not be, or NaN */
         if (relative > most) worst = row, most = relative;
     }
     return worst;

@@ -4,22 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_at(const TapView *v, const Station *s) { return s && v->place == s->place && v->layer == s->layer; }
+static bool is_of(const HookView *v, const Activation *a) {
+    return a && v->activation->name == a->name && v->activation->layer == a->layer;
+}
+static size_t numbers_of(const HookView *v) { return v->rows * v->activation->width; }
 
-static unsigned char *active_units(const MovedLoss *l, const TapView *v) {
-    return l->active + ((l->micro * l->model->shape.L + v->layer) * l->rows + v->first) * v->width;
+static unsigned char *active_units(const PerturbedLoss *l, const HookView *v) {
+    const Activation *a = v->activation;
+    return l->active + ((l->micro * l->model->shape.L + a->layer) * l->rows + v->first) * a->width;
 }
 
-/* The first pass: which places there are, and which units of a ReLU are active. */
-static void survey(void *context, const TapView *v) {
-    MovedLoss *l = context;
+/* The first pass: which activations there are, and which units of a ReLU are active. */
+static void survey(void *context, const HookView *v) {
+    PerturbedLoss *l = context;
     if (v->backward) return;
     if (l->micro == 0 && v->first == 0 && v->rows > 0) /* true in one thread */
-        l->stations[l->station_count++] = (Station){v->place, v->layer, v->width};
-    if (!l->active || v->place != PLACE_FC) return;
+        l->activations[l->activation_count++] = *v->activation;
+    if (!l->active || v->activation->name != AT_FC) return;
     unsigned char *active = active_units(l, v);
     bool on_kink = false;
-    for (size_t i = 0; i < v->rows * v->width; i++) {
+    for (size_t i = 0; i < numbers_of(v); i++) {
         active[i] = v->values[i] > 0;
         on_kink = on_kink || v->values[i] == 0;
     }
@@ -29,40 +33,41 @@ static void survey(void *context, const TapView *v) {
     }
 }
 
-/* Keeps the gradient at one place. */
-static void keep(void *context, const TapView *v) {
-    MovedLoss *l = context;
-    if (v->backward && is_at(v, l->station))
-        memcpy(l->gradient + (l->micro * l->rows + v->first) * v->width, v->values, v->rows * v->width * sizeof(real));
+/* Keeps the gradient of the chosen activation. */
+static void keep(void *context, const HookView *v) {
+    PerturbedLoss *l = context;
+    if (v->backward && is_of(v, l->activation))
+        memcpy(l->gradient + (l->micro * l->rows + v->first) * v->activation->width, v->values,
+               numbers_of(v) * sizeof(real));
 }
 
-/* Holds the units of a ReLU where they were, and moves one entry. */
-static void move(void *context, const TapView *v) {
-    MovedLoss *l = context;
-    if (l->active && v->place == PLACE_ACT) {
+/* Holds the units of a ReLU on their sides, and perturbs one entry. */
+static void perturb(void *context, const HookView *v) {
+    PerturbedLoss *l = context;
+    const size_t width = v->activation->width, first = (l->micro * l->rows + v->first) * width;
+    if (l->active && v->activation->name == AT_ACT) {
         const unsigned char *active = active_units(l, v);
-        const real *fc = l->model->blocks[v->layer].fc + v->first * v->width;
-        for (size_t i = 0; i < v->rows * v->width; i++) v->values[i] = active[i] ? fc[i] : 0;
+        const real *fc = l->model->blocks[v->activation->layer].fc.values + v->slice_row * width;
+        for (size_t i = 0; i < numbers_of(v); i++) v->values[i] = active[i] ? fc[i] : 0;
     }
-    if (l->parameter || !is_at(v, l->station)) return;
-    size_t first = (l->micro * l->rows + v->first) * v->width;
-    if (l->entry >= first && l->entry < first + v->rows * v->width) v->values[l->entry - first] += (real)l->delta;
+    if (l->parameter || !is_of(v, l->activation)) return;
+    if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
 /* Every gradient, as a training step computes it. */
-static void backward(MovedLoss *l, void (*look)(void *context, const TapView *view)) {
-    l->tap.look = look;
+static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
+    l->hook.function = function;
     for (l->micro = 0; l->micro < l->count; l->micro++) {
         model_forward_backward(l->model, &l->batches[l->micro], l->seed, l->micro_step + l->micro, 1 / (double)l->count,
                                l->micro == 0);
         for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
     }
-    l->tap.look = move;
+    l->hook.function = perturb;
 }
 
 /* Of micro-batches begin .. end - 1. Summed position by position, so that the rounding of a sum of thousands of losses
    does not cover what one entry does to them. */
-static double change(MovedLoss *l, size_t begin, size_t end) {
+static double change(PerturbedLoss *l, size_t begin, size_t end) {
     double sum = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
         model_training_forward(l->model, &l->batches[l->micro], l->seed, l->micro_step + l->micro);
@@ -71,8 +76,8 @@ static double change(MovedLoss *l, size_t begin, size_t end) {
     return sum / ((double)l->rows * (double)l->count);
 }
 
-double moved_loss_change(void *moved, double delta) {
-    MovedLoss *l = moved;
+double perturbed_loss_change(void *loss, double delta) {
+    PerturbedLoss *l = loss;
     if (l->parameter) {
         const real kept = *l->parameter;
         *l->parameter = kept + (real)delta;
@@ -80,44 +85,44 @@ double moved_loss_change(void *moved, double delta) {
         *l->parameter = kept;
         return difference;
     }
-    size_t micro = l->entry / (l->rows * l->station->width); /* the other micro-batches do not see it */
+    size_t micro = l->entry / (l->rows * l->activation->width); /* the other micro-batches do not see it */
     l->delta = delta;
     return change(l, micro, micro + 1);
 }
 
-void moved_loss_station(MovedLoss *l, const Station *station) {
-    l->station = station;
-    for (size_t i = 0; i < l->count * l->rows * station->width; i++) l->gradient[i] = (real)NAN;
+void perturbed_loss_choose(PerturbedLoss *l, const Activation *activation) {
+    l->activation = activation;
+    for (size_t i = 0; i < l->count * l->rows * activation->width; i++) l->gradient[i] = (real)NAN;
     backward(l, keep);
 }
 
-static bool allocate(MovedLoss *l, Error *err) {
+static bool allocate(PerturbedLoss *l, Error *err) {
     const ModelShape *s = &l->model->shape;
-    size_t widest = 3 * s->H * s->D;
+    size_t widest = attention_width_in(&s->attention);
     if (s->C > widest) widest = s->C;
     if (s->F > widest) widest = s->F;
     if (s->V > widest) widest = s->V;
     l->losses = calloc(l->count * l->rows, sizeof *l->losses);
     l->gradient = calloc(l->count * l->rows, widest * sizeof *l->gradient);
-    l->stations = calloc((PLACE_LOGITS + 1) * (s->L + 1), sizeof *l->stations);
+    l->activations = calloc((AT_LOGITS + 1) * (s->L + 1), sizeof *l->activations);
     if (s->relu) l->active = calloc(l->count * s->L * l->rows, s->F);
-    if (l->losses && l->gradient && l->stations && (!s->relu || l->active)) return true;
+    if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
     return error_set(err, STATUS_FAILED, "no memory for the check of gradients");
 }
 
-bool moved_loss_make(MovedLoss *l, Model *model, const Batch *batches, size_t count, uint64_t seed, uint64_t micro_step,
-                     Error *err) {
-    *l = (MovedLoss){.model = model,
-                     .batches = batches,
-                     .count = count,
-                     .seed = seed,
-                     .micro_step = micro_step,
-                     .rows = batches->B * batches->T,
-                     .tap = {.context = l}};
+bool perturbed_loss_make(PerturbedLoss *l, Model *model, const Batch *batches, size_t count, uint64_t seed,
+                         uint64_t micro_step, Error *err) {
+    *l = (PerturbedLoss){.model = model,
+                         .batches = batches,
+                         .count = count,
+                         .seed = seed,
+                         .micro_step = micro_step,
+                         .rows = batches->B * batches->T,
+                         .hook = {.context = l}};
     if (!allocate(l, err)) return false;
-    model->tap = &l->tap;
+    model->hook = &l->hook;
     for (size_t i = 0; i < model->tensors.flat; i++)
-        model->gradients[i] = (real)NAN; /* a fresh pass must not read them */
+        model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
     backward(l, survey);
     for (size_t i = 0; i < count * l->rows; i++) l->loss += l->losses[i];
     l->loss /= (double)(count * l->rows);
@@ -126,10 +131,10 @@ bool moved_loss_make(MovedLoss *l, Model *model, const Batch *batches, size_t co
     return error_set(err, STATUS_FAILED, "the forward pass alone has another loss than forward and backward together");
 }
 
-void moved_loss_free(MovedLoss *l) {
-    l->model->tap = NULL;
+void perturbed_loss_free(PerturbedLoss *l) {
+    l->model->hook = NULL;
     free(l->losses);
     free(l->gradient);
-    free(l->stations);
+    free(l->activations);
     free(l->active);
 }

@@ -1,57 +1,52 @@
-/* A model's loss as a function of any one number in it: an entry of a parameter tensor, or of the input of a layer. An
-   entry of a tensor is moved where it lies; an entry of an input by the model's tap, as soon as the forward pass has
+/* A model's loss as a function of any one number in it: an entry of a parameter tensor, or of an activation. An entry
+   of a tensor is changed where it lies; one of an activation by the model's hook, as soon as the forward pass has
    computed it.
 
    ReLU has kinks, and a difference across one is not a derivative. Each unit is therefore kept on the side it is on
-   where nothing is moved: act = fc or 0 by a mask. This is no approximation: it is the smooth function whose gradient
-   the backward pass computes, with the same value, for models of any size. */
+   where nothing is perturbed: act = fc or 0 by a mask. This is no approximation: it is the smooth function whose
+   gradient the backward pass computes, with the same value, for models of any size. */
 #ifndef SQRTDK_GRADCHECK_PERTURBED_LOSS_H
 #define SQRTDK_GRADCHECK_PERTURBED_LOSS_H
 
 #include "model/transformer.h"
-
-/* A place the tap shows. They are found by looking, so that whatever the model shows is checked. */
-typedef struct {
-    Place place;
-    size_t layer, width;
-} Station;
 
 typedef struct {
     Model *model;
     const Batch *batches; /* (count) */
     size_t count;
     uint64_t seed, micro_step;
-    size_t rows;       /* B * T, of each micro-batch */
-    double loss;       /* where nothing is moved */
-    Station *stations; /* (station_count), in the order of the forward pass */
-    size_t station_count;
-    real *gradient; /* (count, rows, width) of `station` */
+    size_t rows;             /* B * T, of each micro-batch */
+    double loss;             /* where nothing is perturbed */
+    Activation *activations; /* (activation_count), in the order of the forward pass: all that the hook is shown, so
+                                that whatever the model computes is checked */
+    size_t activation_count;
+    real *gradient; /* (count, rows, width) of `activation` */
 
-    /* What is moved: */
-    real *parameter;        /* this one, or where it is NULL */
-    const Station *station; /* at this place */
-    size_t entry;           /* this one of (count, rows, width) */
+    /* What is perturbed: */
+    real *parameter;              /* this one, or where it is NULL */
+    const Activation *activation; /* of this activation */
+    size_t entry;                 /* this entry of (count, rows, width) */
 
     /* For the passes. */
-    Tap tap;
-    size_t micro;          /* number of the one in progress */
-    double delta;          /* by how much `entry` is moved */
-    double *losses;        /* (count, rows) where nothing is moved */
+    Hook hook;
+    size_t micro;          /* number of the micro-batch in progress */
+    double delta;          /* by how much `entry` is perturbed */
+    double *losses;        /* (count, rows) where nothing is perturbed */
     unsigned char *active; /* (count, L, rows, F): units of a ReLU above their kink; NULL without ReLU */
     bool on_kink;
-} MovedLoss;
+} PerturbedLoss;
 
 /* The mean of the mean losses of `count` micro-batches, with the gradients of all parameters in model->gradients. The
-   model's tap is taken until moved_loss_free, which is to be called also after a failure. Fails without memory, and
-   where the loss is not smooth (a unit of a ReLU exactly on its kink). */
-bool moved_loss_make(MovedLoss *moved, Model *model, const Batch *batches, size_t count, uint64_t seed,
-                     uint64_t micro_step, Error *err);
-void moved_loss_free(MovedLoss *moved);
+   model's hook is taken until perturbed_loss_free, which is to be called also after a failure. Fails without memory,
+   and where the loss is not smooth (a unit of a ReLU exactly on its kink). */
+bool perturbed_loss_make(PerturbedLoss *loss, Model *model, const Batch *batches, size_t count, uint64_t seed,
+                         uint64_t micro_step, Error *err);
+void perturbed_loss_free(PerturbedLoss *loss);
 
-/* Makes `station` the place, and puts the gradient there into moved->gradient; NaN where the model shows none. */
-void moved_loss_station(MovedLoss *moved, const Station *station);
+/* Chooses an activation to perturb, and puts its gradient into loss->gradient; NaN where the model shows none. */
+void perturbed_loss_choose(PerturbedLoss *loss, const Activation *activation);
 
-/* loss(what is moved + delta) - loss, for difference_extrapolated. */
-double moved_loss_change(void *moved, double delta);
+/* loss(perturbed by delta) - loss, for difference_extrapolated. */
+double perturbed_loss_change(void *loss, double delta);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "config/combinations.h"
 #include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
 #include "train/announce.h"
@@ -67,11 +66,12 @@ static bool subject_check(const Config *c, Subject *s, Progress *progress, Gradi
 static void print_subject(const Config *c, const Subject *s, FILE *out) {
     const ModelShape *m = &s->model.shape;
     char divisor[64], parameters[32];
-    scale_title(c->attention.scale_divisor, m->D, divisor, sizeof divisor);
+    scale_title(c->attention.scale_divisor, m->attention.D, divisor, sizeof divisor);
     format_count(s->model.tensors.parameters, parameters, sizeof parameters);
     fprintf(out, "%s: analytic gradients against differences of the loss\n", c->name);
     fprintf(out, "  %zu layer%s, d_model %zu, %zu head%s of d_k %zu, d_ff %zu: %s parameters\n", m->L,
-            m->L == 1 ? "" : "s", m->C, m->H, m->H == 1 ? "" : "s", m->D, m->F, parameters);
+            m->L == 1 ? "" : "s", m->C, m->attention.H, m->attention.H == 1 ? "" : "s", m->attention.D, m->F,
+            parameters);
     fprintf(out, "  scores divided by %s; %s-norm, %s, %s, %s embeddings\n", divisor, m->pre_norm ? "pre" : "post",
             m->relu ? "relu" : "gelu", m->bias ? "biases" : "no biases", m->tied ? "tied" : "untied");
     fprintf(out, "  %zu micro-batch%s of %zu sequence%s of %zu, dropout %g, seed %lld\n\n", s->count,
@@ -92,7 +92,7 @@ static void print_row(const GradientRow *row, FILE *out) {
     else
         snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
     fprintf(out, "%-25s %11s %7.1e ", row->name, checked, row->largest);
-    if (row->vanishes && !row->failure)
+    if (row->expected_zero && !row->failure)
         fprintf(out, "zero, as it must be\n");
     else
         fprintf(out, "%+8.1e %7.1e %10s%s%s\n", row->error, gradcheck_relative(row), where,
@@ -105,13 +105,13 @@ static void print_row(const GradientRow *row, FILE *out) {
 /* What a table comes to. */
 typedef struct {
     size_t gradients, tensors, inputs, rows, failed, rounded;
-    GradientRow telling;
+    GradientRow worst;
 } Summary;
 
 static Summary summarise(const GradientTable *table, const Model *model) {
-    const GradientRow *telling = gradcheck_telling(table);
+    const GradientRow *worst = gradcheck_worst(table);
     Summary sum = {.tensors = model->tensors.count, .rows = table->count, .failed = table->failed};
-    if (telling) sum.telling = *telling;
+    if (worst) sum.worst = *worst;
     for (size_t i = 0; i < table->count; i++) {
         sum.gradients += table->rows[i].checked;
         sum.inputs += table->rows[i].is_input;
@@ -128,14 +128,14 @@ static bool print_agreement(const Summary *sum, FILE *out) {
                 sum->rounded, sum->rounded == 1 ? "" : "s");
     fprintf(out, "\n%zu gradients of %zu tensors and %zu layer inputs agree; the largest error is\n", sum->gradients,
             sum->tensors, sum->inputs);
-    fprintf(out, "%.1e of the tensor's largest gradient (bar %.0e)\n", gradcheck_relative(&sum->telling),
-            GRADCHECK_BAR);
+    fprintf(out, "%.1e of the tensor's largest gradient (tolerance %.0e)\n", gradcheck_relative(&sum->worst),
+            GRADCHECK_TOLERANCE);
     return true;
 }
 
 /* Where and how it is wrong; `label` in front: which combination. */
 static bool fail_on(const Summary *sum, const char *label, Error *err) {
-    const GradientRow *w = &sum->telling;
+    const GradientRow *w = &sum->worst;
     char what[96];
     if (strcmp(w->failure, "ZERO") == 0)
         snprintf(what, sizeof what, "is zero and must not be");
@@ -146,8 +146,8 @@ static bool fail_on(const Summary *sum, const char *label, Error *err) {
     else
         snprintf(what, sizeof what, "is off by %.2e of its largest", gradcheck_relative(w));
     return error_set(err, STATUS_FAILED, "gradients disagree: %s%sthe gradient of %s %s%s; %zu of %zu rows fail", label,
-                     *label ? ": " : "", w->name, what, w->is_input ? ", the first on the way back" : "", sum->failed,
-                     sum->rows);
+                     *label ? ": " : "", w->name, what, w->is_input ? ", the first in the backward pass" : "",
+                     sum->failed, sum->rows);
 }
 
 static bool check_one(const Config *config, size_t threads, Progress *progress, FILE *out, int *signal, Error *err) {
@@ -212,21 +212,21 @@ static bool conclude(const Combination *all, size_t count, FILE *out, Error *err
     for (size_t i = 0; i < count; i++) {
         const Combination *c = &all[i];
         if (!c->ok) return error_set(err, c->err.status, "%s: %s", c->label, c->err.message);
-        fprintf(out, "%-*s %8.1e  %s%s%s\n", LABEL - 1, c->label, gradcheck_relative(&c->sum.telling),
-                c->sum.telling.name, c->sum.failed ? " " : "", c->sum.failed ? c->sum.telling.failure : "");
+        fprintf(out, "%-*s %8.1e  %s%s%s\n", LABEL - 1, c->label, gradcheck_relative(&c->sum.worst), c->sum.worst.name,
+                c->sum.failed ? " " : "", c->sum.failed ? c->sum.worst.failure : "");
         failed += c->sum.failed > 0;
         sum.gradients += c->sum.gradients;
         sum.tensors += c->sum.tensors;
         sum.inputs += c->sum.inputs;
         sum.rounded += c->sum.rounded;
         bool fails = c->sum.failed > 0, worst_fails = worst->sum.failed > 0;
-        bool further = gradcheck_relative(&c->sum.telling) > gradcheck_relative(&worst->sum.telling);
+        bool further = gradcheck_relative(&c->sum.worst) > gradcheck_relative(&worst->sum.worst);
         if (fails != worst_fails ? fails : further) worst = c;
     }
     fprintf(out, "\nthe worst combination: %s\n", worst->label);
     print_head(out);
-    print_row(&worst->sum.telling, out);
-    sum.telling = worst->sum.telling;
+    print_row(&worst->sum.worst, out);
+    sum.worst = worst->sum.worst;
     return failed ? fail_on(&worst->sum, worst->label, err) : print_agreement(&sum, out);
 }
 

@@ -3,30 +3,40 @@
 #include <math.h>
 #include <omp.h>
 
-#include "ops/attention.h"
+#include "base/statistics.h"
 #include "ops/layernorm.h"
-#include "ops/softmax.h"
 
-/* Sums over the visible entries and rows of one head. */
+static real *own_scratch(const Model *m) {
+    return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(m->shape.T);
+}
+
+/* Sums over the visible entries and rows of one head. Squares are of differences to the mean of what came before (Chan,
+   Golub, LeVeque 1979): a sum of squares less the square of the sum would lose the digits that count. */
 typedef struct {
-    double entries, sum, squares, maximum;
+    double entries, mean, squares, maximum;
     double rows, entropy, max_weight, saturated;
 } Tally;
 
-/* Adds one row of scores. With e_j = exp(s_j - max) and p_j = e_j / sum, H = ln(sum) - sum_j p_j (s_j - max). */
+static void tally_scores(Tally *tally, const real *scores, size_t visible, double maximum) {
+    double sum = 0, squares = 0;
+    for (size_t j = 0; j < visible; j++) sum += (double)scores[j];
+    const double n = (double)visible, all = tally->entries + n, mean = sum / n;
+    for (size_t j = 0; j < visible; j++) squares += ((double)scores[j] - mean) * ((double)scores[j] - mean);
+    const double apart = mean - tally->mean;
+    tally->squares += squares + apart * apart * tally->entries * n / all;
+    tally->mean += apart * n / all;
+    tally->entries = all;
+    if (maximum > tally->maximum) tally->maximum = maximum;
+}
+
+/* Adds one row. With e_j = exp(s_j - max) and p_j = e_j / sum, H = ln(sum) - sum_j p_j (s_j - max). */
 static void tally_row(Tally *tally, const real *scores, size_t visible) {
-    real maximum = row_maximum(scores, visible);
-    for (size_t j = 0; j < visible; j++) {
-        double s = (double)scores[j];
-        tally->sum += s;
-        tally->squares += s * s;
-    }
-    tally->entries += (double)visible;
-    if ((double)maximum > tally->maximum) tally->maximum = (double)maximum;
+    double maximum = -INFINITY, sum = 0, mean_log = 0;
+    for (size_t j = 0; j < visible; j++) maximum = (double)scores[j] > maximum ? (double)scores[j] : maximum;
+    tally_scores(tally, scores, visible, maximum);
     if (visible < 2) return;
-    double sum = 0, mean_log = 0;
     for (size_t j = 0; j < visible; j++) {
-        double shifted = (double)scores[j] - (double)maximum, e = exp(shifted);
+        double shifted = (double)scores[j] - maximum, e = exp(shifted);
         sum += e;
         mean_log += e * shifted;
     }
@@ -36,86 +46,128 @@ static void tally_row(Tally *tally, const real *scores, size_t visible) {
     tally->saturated += 1 / sum > SATURATED;
 }
 
-static AttentionShape head_shape(const ModelShape *s, size_t T) {
-    return (AttentionShape){.T = T, .D = s->D, .stride = 3 * s->H * s->D, .multiplier = s->multiplier};
-}
-
-/* Of the D columns of c_attn's weight (C, 3HD) from `column` on. */
-static double weight_norm(const Model *m, size_t layer, size_t column) {
-    const ModelShape *s = &m->shape;
-    const real *w = tensor_at(&m->tensors, m->parameters, ATTN_W, layer) + column;
+/* Of a head's part of a column block of c_attn's weight. */
+static double weight_norm(const Model *m, size_t layer, size_t head, const char *block) {
+    const Tensor *t = tensor_find(&m->tensors, ATTN_W, layer);
+    const ColumnBlock *b = tensor_block(t, block);
+    const size_t width = (b->end - b->begin) / m->shape.attention.H;
+    const real *w = m->parameters + t->offset + b->begin + head * width;
     double squares = 0;
-    for (size_t c = 0; c < s->C; c++, w += 3 * s->H * s->D)
-        for (size_t d = 0; d < s->D; d++) squares += (double)w[d] * (double)w[d];
+    for (size_t row = 0; row < t->size[0]; row++, w += t->width)
+        for (size_t c = 0; c < width; c++) squares += (double)w[c] * (double)w[c];
     return sqrt(squares);
 }
 
-static HeadStatistics head_statistics(Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
-    const ModelShape *s = &m->shape;
-    AttentionShape shape = head_shape(s, T);
+static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
+    const AttentionLayer a = model_attention(m, layer, T);
     Tally tally = {.maximum = -INFINITY};
-    for (size_t b = 0; b < B; b++) {
-        const real *q = m->blocks[layer].qkv + b * T * shape.stride + head * s->D;
+    for (size_t b = 0; b < B; b++)
         for (size_t first = 0; first < T; first += ATTENTION_BLOCK) {
             size_t count = T - first < ATTENTION_BLOCK ? T - first : ATTENTION_BLOCK;
-            attention_scores(panel, q, q + s->H * s->D, &shape, first, count);
+            attention_scores(&a, b * m->shape.attention.H + head, first, count, SCORES_MAPPED, panel);
             for (size_t r = 0; r < count; r++) tally_row(&tally, panel + r * (first + count), first + r + 1);
         }
-    }
-    double mean = tally.sum / tally.entries, variance = tally.squares / tally.entries - mean * mean;
     /* 0 / 0 would have a sign. */
-    return (HeadStatistics){.score_std = sqrt(variance < 0 ? 0 : variance),
+    return (HeadStatistics){.score_std = sqrt(tally.squares / tally.entries),
                             .score_max = tally.maximum,
                             .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
                             .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN,
                             .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN,
-                            .w_q_norm = weight_norm(m, layer, head * s->D),
-                            .w_k_norm = weight_norm(m, layer, (s->H + head) * s->D)};
+                            .w_q_norm = weight_norm(m, layer, head, "q"),
+                            .w_k_norm = weight_norm(m, layer, head, "k")};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
-    const long pairs = (long)(m->shape.L * m->shape.H), H = (long)m->shape.H;
+    const long H = (long)m->shape.attention.H, heads = (long)m->shape.L * H;
 #pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
-    for (long pair = 0; pair < pairs; pair++) {
-        real *panel = m->scratch + (size_t)omp_get_thread_num() * attention_scratch(m->shape.T);
-        statistics[pair] = head_statistics(m, (size_t)(pair / H), (size_t)(pair % H), B, T, panel);
+    for (long i = 0; i < heads; i++)
+        statistics[i] = head_statistics(m, (size_t)(i / H), (size_t)(i % H), B, T, own_scratch(m));
+}
+
+void probe_snapshot(Model *m, size_t T, float *raw_scores, float *weights) {
+    const size_t H = m->shape.attention.H;
+    real *row = m->scratch;
+    for (size_t i = 0; i < m->shape.L * H * T; i++) { /* a query's row of one head of one layer */
+        const AttentionLayer a = model_attention(m, i / (H * T), T);
+        const size_t head = i / T % H, query = i % T;
+        attention_scores(&a, head, query, 1, SCORES_RAW, row);
+        for (size_t j = 0; j < T; j++) raw_scores[i * T + j] = j <= query ? (float)row[j] : 0;
+        attention_scores(&a, head, query, 1, SCORES_MAPPED, row);
+        attention_weights(row, row, query + 1);
+        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= query ? (float)row[j] : 0;
     }
 }
 
 void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights) {
-    const ModelShape *s = &m->shape;
-    AttentionShape shape = head_shape(s, T);
-    const real *q = m->blocks[layer].qkv + head * s->D;
+    const AttentionLayer a = model_attention(m, layer, T);
     real *row = m->scratch;
     for (size_t i = 0; i < T; i++) {
-        attention_scores(row, q, q + s->H * s->D, &shape, i, 1);
-        real sum = row_exponentials(row, row, i + 1, row_maximum(row, i + 1));
-        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= i ? (float)(row[j] / sum) : 0;
+        attention_scores(&a, head, i, 1, SCORES_MAPPED, row);
+        attention_weights(row, row, i + 1);
+        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= i ? (float)row[j] : 0;
     }
 }
 
-static void raw_scores(Model *m, size_t layer, size_t head, size_t T, float *scores) {
-    const ModelShape *s = &m->shape;
-    AttentionShape shape = head_shape(s, T);
-    const real *q = m->blocks[layer].qkv + head * s->D;
-    shape.multiplier = 1;
-    for (size_t i = 0; i < T; i++) {
-        attention_scores(m->scratch, q, q + s->H * s->D, &shape, i, 1);
-        for (size_t j = 0; j < T; j++) scores[i * T + j] = j <= i ? (float)m->scratch[j] : 0;
+typedef struct {
+    Model *model;
+    const Batch *batch;
+    double *query, *scores; /* (L, H, B T): lengths */
+} GradientProbe;
+
+/* A thread's rows, as soon as their gradients are there: the next block overwrites them. */
+static void measure_gradients(void *context, const HookView *view) {
+    const GradientProbe *p = context;
+    const Activation *qkv = view->activation;
+    if (!view->backward || qkv->name != AT_QKV) return;
+    const size_t T = p->batch->T, H = p->model->shape.attention.H, end = view->first + view->rows;
+    const AttentionLayer a = model_attention(p->model, qkv->layer, T);
+    const real *dout = p->model->blocks[qkv->layer].att.gradient;
+    for (size_t row = view->first, count; row < end; row += count) {
+        const size_t first = row % T;
+        count = T - first < end - row ? T - first : end - row;
+        if (count > ATTENTION_BLOCK) count = ATTENTION_BLOCK;
+        for (size_t head = 0; head < H; head++) {
+            const size_t at = (qkv->layer * H + head) * p->batch->B * T + row;
+            attention_gradient_lengths(&a, row / T * H + head, qkv->gradient, dout, first, count, p->query + at,
+                                       p->scores + at, own_scratch(p->model));
+        }
     }
 }
 
-void probe_snapshot(Model *m, size_t T, float *scores, float *weights) {
-    for (size_t i = 0; i < m->shape.L * m->shape.H; i++) {
-        raw_scores(m, i / m->shape.H, i % m->shape.H, T, scores + i * T * T);
-        probe_weights(m, i / m->shape.H, i % m->shape.H, T, weights + i * T * T);
+/* Of the lengths (B, T), which are sorted; the first row of a sequence sees one key and does not count. */
+static LengthStatistics statistics_of(double *lengths, size_t B, size_t T) {
+    size_t n = 0;
+    double sum = 0, squares = 0;
+    for (size_t row = 0; row < B * T; row++) {
+        if (row % T == 0) continue;
+        double x = lengths[row];
+        lengths[n++] = x;
+        sum += x;
+        squares += x * x;
     }
+    if (n == 0 || !isfinite(sum)) return (LengthStatistics){NAN, NAN, NAN, NAN, NAN};
+    sort_numbers(lengths, n);
+    return (LengthStatistics){sum / (double)n, sqrt(squares / (double)n), quantile(lengths, n, .5),
+                              quantile(lengths, n, .1), quantile(lengths, n, .99)};
+}
+
+void probe_gradients(Model *m, const Batch *batch, double *scratch, GradientStatistics *statistics) {
+    const size_t rows = batch->B * batch->T, heads = m->shape.L * m->shape.attention.H;
+    GradientProbe probe = {m, batch, scratch, scratch + heads * rows};
+    const Hook hook = {measure_gradients, &probe}, *before = m->hook;
+    m->hook = &hook;
+    model_gradients(m, batch);
+    m->hook = before;
+#pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
+    for (size_t i = 0; i < heads; i++)
+        statistics[i] = (GradientStatistics){.query = statistics_of(probe.query + i * rows, batch->B, batch->T),
+                                             .scores = statistics_of(probe.scores + i * rows, batch->B, batch->T)};
 }
 
 double probe_predicted_std(const ModelShape *s, Init init) {
-    double weight, bias, variance = 2 * EMBEDDING_STD * EMBEDDING_STD;
-    double mean_square = s->pre_norm ? variance / (variance + LAYERNORM_EPSILON) : variance;
-    tensors_query_variance(s, init, &weight, &bias);
-    double each = mean_square * (double)s->C * weight + bias;
-    return (double)s->multiplier * sqrt((double)s->D * (each * each - bias * bias));
+    const double embeddings = 2 * EMBEDDING_STD * EMBEDDING_STD;
+    const double mean_square = s->pre_norm ? embeddings / (embeddings + LAYERNORM_EPSILON) : embeddings;
+    const double bias = initial_variance(s, ATTN_B, "q", init);
+    const double variance = mean_square * (double)s->C * initial_variance(s, ATTN_W, "q", init) + bias;
+    return attention_predicted_std(&s->attention, variance, bias);
 }

@@ -1,14 +1,16 @@
-/* What the attention of a model does, in numbers and as matrices. Both are computed again from the queries and keys
-   that the last forward pass left behind; training never stores scores or weights. */
+/* What the attention of a model does, in numbers and as matrices, computed again from what a pass left behind: training
+   never stores scores or weights. Scores are the scaled logits, before softmax, except where they are said to be raw;
+   "visible" are the entries with key <= query. */
 #ifndef SQRTDK_MODEL_PROBE_H
 #define SQRTDK_MODEL_PROBE_H
 
+#include "model/initialization.h"
 #include "model/transformer.h"
 
 #define SATURATED 0.99
 
-/* One head over a batch. "Visible" are the entries with key <= query; scores are those after the multiplier, before
-   softmax. Rows counted for entropy and max_weight are those with at least two visible keys. */
+/* One head over a batch. Rows counted for entropy, max_weight and saturated are those with at least two visible keys.
+ */
 typedef struct {
     double score_std;  /* standard deviation of the visible scores */
     double score_max;  /* the largest of them */
@@ -21,18 +23,37 @@ typedef struct {
 /* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */
 void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
-/* The weights (T, T) of one head, entry (query, key), zero where masked, after model_forward on a batch of one
+/* Raw scores and weights (L, H, T, T), entry (query, key), zero where masked, after model_forward on a batch of one
    sequence of T. */
+void probe_snapshot(Model *model, size_t T, float *raw_scores, float *weights);
+
 void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
 
-/* Both for all heads of all layers, (L,H,T,T), after model_forward on a batch of one sequence of T: the raw scores, q .
-   k before the multiplier, and the weights; zero where masked. */
-void probe_snapshot(Model *model, size_t T, float *scores, float *weights);
+/* Of a set of lengths; quantiles are interpolated between the two nearest (as NumPy does). */
+typedef struct {
+    double mean, rms, median, p10, p99;
+} LengthStatistics;
 
-/* The standard deviation of the first block's scores that theory predicts at initialisation: a score is a sum of d_k
-   products of independent numbers of variance m C var(w) + var(b) each, m the mean square of the attention's input: the
-   variance v of two summed embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one.
-   The term b_Q . b_K is the same for all scores of a head and spreads nothing. See docs/model.md. */
+/* How much gradient reaches the queries and the rows of scores of one head over a batch, its rows with at least two
+   visible keys; NaN when T is 1, or where a length is not finite. Lengths are Euclidean, of derivatives of the sum of
+   the batch's losses, without dropout. */
+typedef struct {
+    LengthStatistics query;  /* |dL/dq_i| */
+    LengthStatistics scores; /* |dL/ds_i|, s_i a row's scores */
+} GradientStatistics;
+
+/* Numbers of scratch that probe_gradients needs. */
+static inline size_t probe_gradients_scratch(const ModelShape *shape, size_t B) {
+    return size_mul(size_mul(2, size_mul(shape->L, shape->attention.H)), size_mul(B, shape->T));
+}
+
+/* Every head, (L, H). The batch has targets and is one slice (model_slice); the model was made with gradients, which
+   are overwritten. Leaves activations as model_forward does, but for `fc`. */
+void probe_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
+
+/* The standard deviation of the first block's scores that theory predicts at initialization: a query's and a key's
+   entries have variance m C var(w) + var(b), m the mean square of the attention's input: the variance v of two summed
+   embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one. See docs/model.md. */
 double probe_predicted_std(const ModelShape *shape, Init init);
 
 #endif

@@ -3,99 +3,105 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
 
-ModelShape model_shape(const Config *config, size_t vocabulary) {
-    size_t D = (size_t)config->model.d_k;
-    return (ModelShape){
-        .T = (size_t)config->model.context,
-        .C = (size_t)config->model.d_model,
-        .H = (size_t)config->model.heads,
-        .D = D,
-        .F = (size_t)config->model.d_ff,
-        .V = vocabulary,
-        .L = (size_t)config->model.layers,
-        .pre_norm = config->model.norm == NORM_PRE,
-        .bias = config->model.bias,
-        .tied = config->model.tie_embeddings,
-        .relu = config->model.activation == ACTIVATION_RELU,
-        .dropout = config->model.dropout,
-        .multiplier = (real)scale_multiplier(config->attention.scale_divisor, D),
-    };
-}
+/* A size by its letter, as the model's shape has it. */
+typedef enum { ONE, V, T, C, HD, F } Letter;
+typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED } Condition;
+enum { QKV = 3 };
 
-/* How a role is named, and whether a layer has one each. */
+/* A vector has no rows: its columns are its entries, and fan_in is that of the layer it belongs to. A tensor of several
+   column blocks has `columns` in each. */
 static const struct {
     const char *name;
-    bool in_layer;
-} ROLES[ROLE_COUNT] = {
-    [WTE] = {"wte.weight", false},
-    [WPE] = {"wpe.weight", false},
-    [LN_1_W] = {"ln_1.weight", true},
-    [LN_1_B] = {"ln_1.bias", true},
-    [ATTN_W] = {"attn.c_attn.weight", true},
-    [ATTN_B] = {"attn.c_attn.bias", true},
-    [ATTN_PROJ_W] = {"attn.c_proj.weight", true},
-    [ATTN_PROJ_B] = {"attn.c_proj.bias", true},
-    [LN_2_W] = {"ln_2.weight", true},
-    [LN_2_B] = {"ln_2.bias", true},
-    [FC_W] = {"mlp.c_fc.weight", true},
-    [FC_B] = {"mlp.c_fc.bias", true},
-    [MLP_PROJ_W] = {"mlp.c_proj.weight", true},
-    [MLP_PROJ_B] = {"mlp.c_proj.bias", true},
-    [LN_F_W] = {"ln_f.weight", false},
-    [LN_F_B] = {"ln_f.bias", false},
-    [LM_HEAD] = {"lm_head.weight", false},
+    bool in_layer; /* one in each layer, named h.N.name */
+    Letter rows, columns, fan_in;
+    Condition exists;
+    Start start;
+    size_t blocks; /* 0: 1 */
+} ROWS[ROLE_COUNT] = {
+    [WTE] = {"wte.weight", false, V, C, V, ALWAYS, START_EMBEDDING, 0},
+    [WPE] = {"wpe.weight", false, T, C, T, ALWAYS, START_EMBEDDING, 0},
+    [LN_1_W] = {"ln_1.weight", true, ONE, C, C, ALWAYS, START_ONES, 0},
+    [LN_1_B] = {"ln_1.bias", true, ONE, C, C, WITH_BIAS, START_ZEROS, 0},
+    [ATTN_W] = {"attn.c_attn.weight", true, C, HD, C, ALWAYS, START_MATRIX, QKV},
+    [ATTN_B] = {"attn.c_attn.bias", true, ONE, HD, C, WITH_BIAS, START_BIAS, QKV},
+    [ATTN_PROJ_W] = {"attn.c_proj.weight", true, HD, C, HD, ALWAYS, START_RESIDUAL, 0},
+    [ATTN_PROJ_B] = {"attn.c_proj.bias", true, ONE, C, HD, WITH_BIAS, START_BIAS, 0},
+    [LN_2_W] = {"ln_2.weight", true, ONE, C, C, ALWAYS, START_ONES, 0},
+    [LN_2_B] = {"ln_2.bias", true, ONE, C, C, WITH_BIAS, START_ZEROS, 0},
+    [FC_W] = {"mlp.c_fc.weight", true, C, F, C, ALWAYS, START_MATRIX, 0},
+    [FC_B] = {"mlp.c_fc.bias", true, ONE, F, C, WITH_BIAS, START_BIAS, 0},
+    [MLP_PROJ_W] = {"mlp.c_proj.weight", true, F, C, F, ALWAYS, START_RESIDUAL, 0},
+    [MLP_PROJ_B] = {"mlp.c_proj.bias", true, ONE, C, F, WITH_BIAS, START_BIAS, 0},
+    [LN_F_W] = {"ln_f.weight", false, ONE, C, C, PRE_NORM, START_ONES, 0},
+    [LN_F_B] = {"ln_f.bias", false, ONE, C, C, PRE_NORM_WITH_BIAS, START_ZEROS, 0},
+    [LM_HEAD] = {"lm_head.weight", false, V, C, V, UNTIED, START_EMBEDDING, 0},
 };
+static const char *const BLOCK_NAMES[QKV] = {"q", "k", "v"};
 
-/* Rows and columns of a role's tensor; columns 0 for a vector, rows 0 when the model has none. */
-static void role_size(const ModelShape *s, Role role, size_t size[2]) {
-    size_t HD = size_mul(s->H, s->D), QKV = size_mul(3, HD), rows = 0, columns = 0;
-    bool is_bias = false;
-    switch (role) {
-    case WTE: rows = s->V, columns = s->C; break;
-    case WPE: rows = s->T, columns = s->C; break;
-    case LN_1_B:
-    case LN_2_B: is_bias = true; /* fallthrough */
-    case LN_1_W:
-    case LN_2_W: rows = s->C; break;
-    case ATTN_W: rows = s->C, columns = QKV; break;
-    case ATTN_B: rows = QKV, is_bias = true; break;
-    case ATTN_PROJ_W: rows = HD, columns = s->C; break;
-    case FC_W: rows = s->C, columns = s->F; break;
-    case FC_B: rows = s->F, is_bias = true; break;
-    case MLP_PROJ_W: rows = s->F, columns = s->C; break;
-    case ATTN_PROJ_B:
-    case MLP_PROJ_B: rows = s->C, is_bias = true; break;
-    case LN_F_B: is_bias = true; /* fallthrough */
-    case LN_F_W: rows = s->pre_norm ? s->C : 0; break;
-    case LM_HEAD: rows = s->tied ? 0 : s->V, columns = s->C; break;
-    case ROLE_COUNT: break;
+/* Random streams are 17 layer + role and part of every result: a role that comes later takes streams from 2^31 on. */
+enum { STREAMS_PER_LAYER = 17 };
+_Static_assert((int)ROLE_COUNT == (int)STREAMS_PER_LAYER, "a new role has no stream of the first 17: see above");
+
+static size_t size_of(const ModelShape *s, Letter letter) {
+    switch (letter) {
+    case V: return s->V;
+    case T: return s->T;
+    case C: return s->C;
+    case HD: return size_mul(s->attention.H, s->attention.D);
+    case F: return s->F;
+    case ONE: break;
     }
-    if (is_bias && !s->bias) rows = 0;
-    size[0] = rows;
-    size[1] = columns;
+    return 1;
+}
+
+static bool exists(const ModelShape *s, Condition condition) {
+    switch (condition) {
+    case WITH_BIAS: return s->bias;
+    case PRE_NORM: return s->pre_norm;
+    case PRE_NORM_WITH_BIAS: return s->pre_norm && s->bias;
+    case UNTIED: return !s->tied;
+    case ALWAYS: break;
+    }
+    return true;
+}
+
+bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer) {
+    if (!exists(shape, ROWS[role].exists)) return false;
+    const bool vector = ROWS[role].rows == ONE;
+    const size_t rows = size_of(shape, ROWS[role].rows), blocks = ROWS[role].blocks ? ROWS[role].blocks : 1;
+    const size_t columns = size_of(shape, ROWS[role].columns), width = size_mul(blocks, columns);
+    *t = (Tensor){.role = role,
+                  .layer = layer,
+                  .stream = (uint32_t)(layer * STREAMS_PER_LAYER + role),
+                  .dimensions = vector ? 1 : 2,
+                  .size = {vector ? width : rows, vector ? 1 : width},
+                  .width = width,
+                  .count = size_mul(rows, width),
+                  .block_count = blocks};
+    for (size_t i = 0; i < blocks; i++)
+        t->blocks[i] = (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
+                                     .begin = i * columns,
+                                     .end = (i + 1) * columns,
+                                     .fan_in = size_of(shape, ROWS[role].fan_in),
+                                     .fan_out = columns,
+                                     .start = ROWS[role].start,
+                                     .decays = !vector};
+    if (ROWS[role].in_layer)
+        snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
+    else
+        snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);
+    return true;
 }
 
 static void add(TensorTable *table, const ModelShape *shape, Role role, size_t layer) {
     enum { CACHE_LINE = 16 };
-    size_t size[2];
-    role_size(shape, role, size);
-    if (size[0] == 0) return;
     Tensor *t = &table->items[table->count];
-    *t = (Tensor){.role = role,
-                  .layer = layer,
-                  .dimensions = size[1] ? 2 : 1,
-                  .size = {size[0], size[1] ? size[1] : 1},
-                  .offset = table->flat,
-                  .decays = size[1] != 0};
-    if (ROLES[role].in_layer)
-        snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROLES[role].name);
-    else
-        snprintf(t->name, sizeof t->name, "%s", ROLES[role].name);
-    t->count = size_mul(t->size[0], t->size[1]);
+    if (!tensor_describe(t, shape, role, layer)) return;
+    t->offset = table->flat;
     table->index[layer * ROLE_COUNT + role] = table->count++;
     table->parameters = size_add(table->parameters, t->count);
     size_t end = size_add(size_add(table->flat, t->count), CACHE_LINE - 1);
@@ -104,10 +110,10 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
 
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     size_t places = size_mul(shape->L, ROLE_COUNT);
-    if (size_mul(places, sizeof(Tensor)) == SIZE_MAX)
-        return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
-    *table =
-        (TensorTable){.items = calloc(places, sizeof *table->items), .index = calloc(places, sizeof *table->index)};
+    *table = (TensorTable){0};
+    if (size_mul(places, sizeof(Tensor)) != SIZE_MAX)
+        *table =
+            (TensorTable){.items = calloc(places, sizeof *table->items), .index = calloc(places, sizeof *table->index)};
     if (!table->items || !table->index) {
         tensors_free(table);
         return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
@@ -128,71 +134,10 @@ void tensors_free(TensorTable *table) {
     *table = (TensorTable){0};
 }
 
-typedef enum { CONSTANT, NORMAL, UNIFORM } Kind;
-typedef struct {
-    Kind kind;
-    double value; /* the constant, the standard deviation, or the bound */
-} Rule;
-
-static Rule matrix_rule(const ModelShape *s, const Tensor *t, Init init) {
-    double fan_in = (double)t->size[0], fan_out = (double)t->size[1];
-    if (t->role == ATTN_W) fan_out = (double)(s->H * s->D); /* W_Q, W_K, W_V, each by itself */
-    bool residual = t->role == ATTN_PROJ_W || t->role == MLP_PROJ_W;
-    switch (init) {
-    case INIT_UNIT: return (Rule){NORMAL, 1 / sqrt(fan_in)};
-    case INIT_XAVIER: return (Rule){UNIFORM, sqrt(6 / (fan_in + fan_out))};
-    case INIT_TORCH: return (Rule){UNIFORM, 1 / sqrt(fan_in)};
-    case INIT_GPT2: return (Rule){NORMAL, residual ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
-    }
-    return (Rule){CONSTANT, NAN};
-}
-
-static Rule rule_of(const ModelShape *s, const Tensor *t, Init init) {
-    switch (t->role) {
-    case WTE:
-    case WPE:
-    case LM_HEAD: return (Rule){NORMAL, EMBEDDING_STD};
-    case LN_1_W:
-    case LN_2_W:
-    case LN_F_W: return (Rule){CONSTANT, 1};
-    case LN_1_B:
-    case LN_2_B:
-    case LN_F_B: return (Rule){CONSTANT, 0};
-    case ATTN_B:
-    case ATTN_PROJ_B:
-    case FC_B:
-    case MLP_PROJ_B: {
-        double fan_in = (double)(t->role == ATTN_PROJ_B ? s->H * s->D : t->role == MLP_PROJ_B ? s->F : s->C);
-        return init == INIT_TORCH ? (Rule){UNIFORM, 1 / sqrt(fan_in)} : (Rule){CONSTANT, 0};
-    }
-    default: return matrix_rule(s, t, init);
-    }
-}
-
-/* Four numbers at a time, as they are drawn. */
-static void draw(const Rule *rule, const Rng *rng, size_t block, real *out, size_t n) {
-    double four[4];
-    if (rule->kind == NORMAL)
-        rng_normals(rng, block, four);
-    else
-        for (size_t j = 0; j < 4; j++) four[j] = rule->kind == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * block + j) - 1;
-    for (size_t j = 0; j < n; j++) out[j] = (real)(rule->value * four[j]);
-}
-
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
-                        real *flat) {
-    for (size_t i = 0; i < table->count; i++) {
-        const Tensor *t = &table->items[i];
-        const Rule rule = rule_of(shape, t, init);
-        const Rng rng = rng_make(seed, RNG_INIT, (uint32_t)(t->layer * ROLE_COUNT + t->role));
-#pragma omp parallel for num_threads((int)threads) schedule(static)
-        for (size_t j = 0; j < t->count; j += 4)
-            draw(&rule, &rng, j / 4, flat + t->offset + j, t->count - j < 4 ? t->count - j : 4);
-    }
-}
-
-static double rule_variance(Rule rule) {
-    return rule.kind == NORMAL ? rule.value * rule.value : rule.kind == UNIFORM ? rule.value * rule.value / 3 : 0;
+const ColumnBlock *tensor_block(const Tensor *tensor, const char *name) {
+    size_t i = 0;
+    while (i + 1 < tensor->block_count && strcmp(tensor->blocks[i].name, name) != 0) i++;
+    return &tensor->blocks[i];
 }
 
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat) {
@@ -200,16 +145,4 @@ const char *tensors_find_not_finite(const TensorTable *table, const real *flat) 
         for (size_t j = 0; j < table->items[i].count; j++)
             if (!isfinite((double)flat[table->items[i].offset + j])) return table->items[i].name;
     return NULL;
-}
-
-void tensors_query_variance(const ModelShape *s, Init init, double *weight, double *bias) {
-    const Tensor w = {.role = ATTN_W, .size = {s->C, 3 * s->H * s->D}}, b = {.role = ATTN_B, .size = {w.size[1], 1}};
-    *weight = rule_variance(rule_of(s, &w, init));
-    *bias = s->bias ? rule_variance(rule_of(s, &b, init)) : 0;
-}
-
-double flops_per_step(const ModelShape *s, double tokens) {
-    double C = (double)s->C, F = (double)s->F, V = (double)s->V, L = (double)s->L, T = (double)s->T;
-    double HD = (double)s->H * (double)s->D;
-    return tokens * (6 * (L * (4 * C * HD + 2 * C * F) + C * V) + 12 * L * HD * T);
 }

@@ -1,5 +1,5 @@
-/* The one table of parameters: each tensor described once, with name and orientation as in GPT-2 (y = x W + b,
-   W (in, out)). Allocation, initialisation, optimizer, checkpoint and parameter count all walk it. */
+/* The one table of parameters: each tensor is one row (tensors.c), with name and orientation as in GPT-2 (y = x W + b,
+   W (in, out)). Allocation, initialization, optimizer, checkpoint, gradient check and parameter count all walk it. */
 #ifndef SQRTDK_MODEL_TENSORS_H
 #define SQRTDK_MODEL_TENSORS_H
 
@@ -9,21 +9,9 @@
 
 #include "base/error.h"
 #include "base/real.h"
-#include "config/config.h"
+#include "model/shape.h"
 
-/* Sizes of a model. Letters as everywhere: C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers, T context. */
-typedef struct {
-    size_t T, C, H, D, F, V, L;
-    bool pre_norm, bias, tied, relu;
-    double dropout;
-    real multiplier; /* of the scores */
-} ModelShape;
-
-ModelShape model_shape(const Config *config, size_t vocabulary);
-
-/* Standard deviation of the embeddings' initial entries, whatever `init` is. */
-#define EMBEDDING_STD 0.02
-
+/* What a tensor is for. The bias of a linear layer or LayerNorm stands right behind its weight. */
 typedef enum {
     WTE,
     WPE,
@@ -45,13 +33,38 @@ typedef enum {
     ROLE_COUNT,
 } Role;
 
+/* How entries are drawn at the start; what each comes to is in initialization.c. */
+typedef enum {
+    START_ZEROS,
+    START_ONES,
+    START_EMBEDDING, /* N(0, .02^2) whatever model.init is */
+    START_MATRIX,    /* as model.init says, by fan_in and fan_out */
+    START_RESIDUAL,  /* the same; gpt2 makes it smaller, as it writes into the residual stream */
+    START_BIAS,      /* as model.init says, by fan_in */
+} Start;
+
+/* Columns of a tensor that belong together: q, k and v inside c_attn, and everything in all others. Each is drawn and
+   updated as if it were a tensor by itself. */
+typedef struct {
+    const char *name; /* "q"; "" where it is the whole tensor */
+    size_t begin, end;
+    size_t fan_in, fan_out;
+    Start start;
+    bool decays; /* weight decay: every tensor of two dimensions */
+} ColumnBlock;
+
+enum { COLUMN_BLOCKS_MAX = 3 };
+
 typedef struct {
     char name[32];
     Role role;
     size_t layer;
+    uint32_t stream;            /* of the random numbers that its entries are drawn by */
     size_t dimensions, size[2]; /* 1 or 2; size[1] is 1 for vectors */
     size_t count, offset;       /* numbers, and where they start in a flat array */
-    bool decays;                /* weight decay: every tensor of two dimensions */
+    size_t width;               /* columns: size[1], or size[0] of a vector */
+    size_t block_count;
+    ColumnBlock blocks[COLUMN_BLOCKS_MAX];
 } Tensor;
 
 typedef struct {
@@ -66,25 +79,23 @@ typedef struct {
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
 void tensors_free(TensorTable *table);
 
-/* Where a tensor starts in `flat`; NULL when the model has none (bias = no, tied). Layer 0 for what is no layer's. */
-static inline real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
+/* One row of a model's table, without its offset; false when the model has no such tensor. */
+bool tensor_describe(Tensor *tensor, const ModelShape *shape, Role role, size_t layer);
+
+/* NULL when the model has no such tensor (bias = no, tied embeddings). Layer 0 for what belongs to no layer. */
+static inline const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
     size_t item = table->index[layer * ROLE_COUNT + role];
-    return item == SIZE_MAX ? NULL : flat + table->items[item].offset;
+    return item == SIZE_MAX ? NULL : &table->items[item];
 }
+/* Where it starts in `flat`, or NULL. */
+static inline real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
+    const Tensor *tensor = tensor_find(table, role, layer);
+    return tensor ? flat + tensor->offset : NULL;
+}
+/* The column block of that name; the tensor has it. */
+const ColumnBlock *tensor_block(const Tensor *tensor, const char *name);
 
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
-
-/* Draws every parameter (rules in docs/model.md). What is drawn depends on seed, tensor and index alone. */
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
-                        real *flat);
-
-/* Variance of an entry of W_Q and W_K, and of b_Q and b_K, right after initialisation. */
-void tensors_query_variance(const ModelShape *shape, Init init, double *weight, double *bias);
-
-/* Floating-point operations of one training step over `tokens` tokens. A token costs 6 for each weight of the linear
-   layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix
-   B); the causal half that is skipped is counted, as is usual. */
-double flops_per_step(const ModelShape *shape, double tokens);
 
 #endif

@@ -11,8 +11,8 @@
 #define SQRTDK_MODEL_TRANSFORMER_H
 
 #include "base/memory.h"
-#include "model/stopwatch.h"
-#include "model/tap.h"
+#include "model/activation.h"
+#include "model/profile.h"
 #include "model/tensors.h"
 
 /* Sequences of a batch of B that are computed at a time: as many as have SLICE_ROWS positions, but one at least. */
@@ -22,28 +22,35 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
     return B > 0 && B < sequences ? B : sequences;
 }
 
-/* What a block keeps for the way back. B is the slice's, here and below. Pre-norm: ln_1 = LN(x), res_1 = x +
-   attention(ln_1), ln_2 = LN(res_1), res_2 = res_1 + mlp(ln_2) is the output. Post-norm: res_1 = x + attention(x), ln_1
-   = LN(res_1), res_2 = ln_1 + mlp(ln_1), ln_2 = LN(res_2) is the output. */
+/* A LayerNorm's output and what it keeps for the backward pass. B is the slice's, here and below. */
 typedef struct {
-    real *ln_1, *ln_2, *res_1, *res_2;       /* (B,T,C) */
-    real *mean_1, *rstd_1, *mean_2, *rstd_2; /* (B,T) */
-    real *qkv;                               /* (B,T,3HD): q, k, v, each head by head */
-    real *row_max, *row_sum;                 /* (B,H,T) */
-    real *att;                               /* (B,T,HD) */
-    real *fc, *act;                          /* (B,T,F): before and after the activation; if a backward pass
-                                                follows, then fc becomes the activation's derivative there */
-} BlockActivations;
+    Activation y;
+    real *mean, *rstd; /* (B,T) */
+    Role gain;         /* of its tensors: gain, and right behind it bias */
+    size_t layer;
+} LayerNorm;
 
-/* Gradients on their way through one block; shared by all blocks. */
+/* One of the two halves of a block, around f = attention or feed-forward:
+   pre-norm:   y = x + f(LN(x)),     post-norm:   y = LN(x + f(x)). */
 typedef struct {
-    real *x[2];           /* (B,T,C): of a block's output and input, in turns */
-    real *ln_1, *ln_2;    /* (B,T,C) */
-    real *res_1, *res_2;  /* (B,T,C) */
-    real *proj, *mlp;     /* (B,T,C): behind the dropout of a residual branch; NULL without dropout */
-    real *att, *qkv, *fc; /* (B,T,HD), (B,T,3HD), (B,T,F) */
-} Gradients;
+    LayerNorm ln;
+    Activation sum;                 /* x + f */
+    const Activation *x, *y;        /* its input and its output */
+    const Activation *f_in, *ln_in; /* what f reads, LN(x) or x; what the LayerNorm reads, x or the sum */
+    real *masked;                   /* (B,T,C): gradient of f's output behind its dropout; NULL without dropout */
+    uint32_t dropout_site;          /* see worker.h */
+} Sublayer;
 
+typedef struct {
+    Sublayer attention, mlp;
+    Activation qkv;          /* (B,T,3HD) */
+    real *row_max, *row_sum; /* (B,H,T) */
+    Activation att;          /* (B,T,HD) */
+    Activation fc, act;      /* (B,T,F), of one gradient array; if a backward pass follows, then fc's values become the
+                                activation function's derivative there */
+} Block;
+
+/* Its activations point to each other: a model stays where it was made and is never copied. */
 typedef struct {
     ModelShape shape;
     TensorTable tensors;
@@ -51,16 +58,16 @@ typedef struct {
     real *parameters, *gradients; /* flat, as the table says */
     Arena parameter_arena, activation_arena;
 
-    real *x;                      /* (B,T,C): embeddings, input of block 0 */
-    BlockActivations *blocks;     /* (L) */
-    real *ln_f, *mean_f, *rstd_f; /* (B,T,C), (B,T), (B,T); pre-norm only */
-    real *logits;                 /* (B,T,V) */
-    real *losses;                 /* (max_batch,T) */
-    real *sums;                   /* (B,T) */
-    Gradients d;                  /* NULL pointers in a model made without gradients */
-    real *scratch;                /* (threads, attention_scratch(T)) */
-    const Tap *tap;               /* NULL, or the caller's: shown every activation of every pass */
-    Stopwatch *stopwatches;       /* NULL, or the caller's, one for each thread */
+    Activation x;            /* (B,T,C): embeddings, input of block 0 */
+    Block *blocks;           /* (L) */
+    LayerNorm ln_f;          /* pre-norm only */
+    const Activation *final; /* what the output embedding reads */
+    real *logits;            /* (B,T,V); their gradient, too */
+    real *losses;            /* (max_batch,T) */
+    real *sums;              /* (B,T) */
+    real *scratch;           /* (threads, attention_scratch(T)) */
+    const Hook *hook;        /* NULL, or the caller's: shown every activation of every pass */
+    Profile *profiles;       /* NULL, or the caller's, one for each thread */
 } Model;
 
 /* Bytes of the arenas a model of these sizes takes. */
@@ -94,8 +101,12 @@ double model_gradients(Model *model, const Batch *batch);
 double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
-   weight * (mean loss of the batch), or starts them at zero first when `fresh`. Returns the sum of the losses. */
+   weight * (mean loss of the batch), or starts them at zero first with `zero_gradients`. Returns the sum of the
+   losses. */
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double weight,
-                              bool fresh);
+                              bool zero_gradients);
+
+/* A layer's attention over sequences of T as the last pass left it, without dropout: for probes. */
+AttentionLayer model_attention(const Model *model, size_t layer, size_t T);
 
 #endif

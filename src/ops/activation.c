@@ -11,11 +11,11 @@ static inline __attribute__((always_inline)) real logistic_2u(real x) {
     return 1 / (1 + exp_real(-two_u));
 }
 
-HOT static void gelu(real *restrict y, const real *restrict x, size_t n) {
+MULTIVERSIONED static void gelu(real *restrict y, const real *restrict x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] * logistic_2u(x[i]);
 }
 
-HOT static void gelu_and_derivative(real *restrict y, real *derivative, const real *x, size_t n) {
+MULTIVERSIONED static void gelu_and_derivative(real *restrict y, real *derivative, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         real s = logistic_2u(x[i]), slope = TWO_SQRT_2_OVER_PI * (1 + 3 * CUBIC * x[i] * x[i]);
         y[i] = x[i] * s;
@@ -30,12 +30,12 @@ void gelu_forward(real *y, real *derivative, const real *x, size_t n) {
         gelu(y, x, n);
 }
 
-HOT void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
+MULTIVERSIONED void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i];
     if (derivative)
         for (size_t i = 0; i < n; i++) derivative[i] = x[i] <= 0 ? 0 : (real)1;
 }
 
-HOT void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
+MULTIVERSIONED void activation_backward(real *dx, const real *dy, const real *derivative, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = dy[i] * derivative[i];
 }

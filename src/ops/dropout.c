@@ -15,7 +15,7 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
 }
 
 /* Column 16 k + b of a piece is word k of block b: the words then lie as the vector unit leaves them. */
-HOT static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+MULTIVERSIONED static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
     const Dropout d = *dropout;
     for (uint32_t b = 0; b < BLOCKS; b++) {
         uint32_t c[4] = {piece * BLOCKS + b + ((uint32_t)row << 20), (uint32_t)(row >> 12), d.rng.stream,
@@ -33,14 +33,15 @@ void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n) {
     }
 }
 
-HOT static void multiply_add(real *y, const real *x, const real *restrict mask, const real *residual, size_t n) {
+MULTIVERSIONED static void multiply_add(real *y, const real *x, const real *restrict mask, const real *residual,
+                                        size_t n) {
     if (residual)
         for (size_t i = 0; i < n; i++) y[i] = residual[i] + x[i] * mask[i];
     else
         for (size_t i = 0; i < n; i++) y[i] = x[i] * mask[i];
 }
 
-HOT static void add(real *y, const real *x, const real *residual, size_t n) {
+MULTIVERSIONED static void add(real *y, const real *x, const real *residual, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = residual[i] + x[i];
 }
 

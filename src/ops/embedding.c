@@ -2,16 +2,16 @@
 
 #include "ops/matmul.h"
 
-HOT void embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T, size_t C,
-                           Range rows) {
+MULTIVERSIONED void embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T,
+                                      size_t C, Range rows) {
     for (size_t r = rows.begin; r < rows.end; r++) {
         const real *token = wte + (size_t)tokens[r] * C, *position = wpe + r % T * C;
         for (size_t c = 0; c < C; c++) x[r * C + c] = token[c] + position[c];
     }
 }
 
-HOT void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows, size_t T,
-                            size_t C, Range columns) {
+MULTIVERSIONED void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t rows,
+                                       size_t T, size_t C, Range columns) {
     for (size_t r = 0; r < rows; r++) {
         real *token = dwte + (size_t)tokens[r] * C, *position = dwpe + r % T * C;
         for (size_t c = columns.begin; c < columns.end; c++) token[c] += dx[r * C + c];

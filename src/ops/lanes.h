@@ -1,5 +1,5 @@
-/* Loops over one row, to be compiled into HOT functions. Sums and maxima run over a fixed number of lanes, so that they
-   vectorise and their order does not depend on the width of the machine's vectors. */
+/* Loops over one row, to be compiled into MULTIVERSIONED functions. Sums and maxima run over a fixed number of lanes,
+   so that they vectorise and their order does not depend on the width of the machine's vectors. */
 #ifndef SQRTDK_OPS_LANES_H
 #define SQRTDK_OPS_LANES_H
 

@@ -25,8 +25,8 @@ static inline __attribute__((always_inline)) real sum_of_squares(const real *x, 
     return lanes_sum(&lanes) + rest;
 }
 
-HOT void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta,
-                           size_t rows, size_t C) {
+MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma,
+                                      const real *beta, size_t rows, size_t C) {
     for (size_t r = 0; r < rows; r++) {
         const real *x_r = x + r * C, m = sum(x_r, C) / (real)C;
         const real s = 1 / (real)sqrt((double)(sum_of_squares(x_r, m, C) / (real)C + (real)LAYERNORM_EPSILON));
@@ -66,8 +66,9 @@ static inline __attribute__((always_inline)) void backward_row(real *dx, const r
         for (c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
 }
 
-HOT void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
-                                  const real *mean, const real *rstd, size_t rows, size_t C) {
+MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x,
+                                             const real *gamma, const real *mean, const real *rstd, size_t rows,
+                                             size_t C) {
     for (size_t r = 0; r < rows; r++)
         backward_row(dx + r * C, residual ? residual + r * C : NULL, dy + r * C, x + r * C, gamma, mean[r], rstd[r], C);
 }
@@ -90,8 +91,9 @@ static inline __attribute__((always_inline)) void backward_columns(real *dgamma,
     for (size_t c = 0; dbeta && c < width; c++) dbeta[first + c] = beta[c];
 }
 
-HOT void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x, const real *mean,
-                                   const real *rstd, size_t rows, size_t C, Range columns) {
+MULTIVERSIONED void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x,
+                                              const real *mean, const real *rstd, size_t rows, size_t C,
+                                              Range columns) {
     size_t c = columns.begin;
     for (; c + PIECE <= columns.end; c += PIECE) backward_columns(dgamma, dbeta, dy, x, mean, rstd, rows, C, c, PIECE);
     if (c < columns.end) backward_columns(dgamma, dbeta, dy, x, mean, rstd, rows, C, c, columns.end - c);

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) void add_columns(real *sums, const 
     for (size_t c = 0; c < width; c++) sums[c] = sum[c];
 }
 
-HOT void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns) {
+MULTIVERSIONED void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns) {
     size_t c = columns.begin;
     for (; c + PIECE <= columns.end; c += PIECE) add_columns(db + c, dy + c, rows, out, PIECE);
     if (c < columns.end) add_columns(db + c, dy + c, rows, out, columns.end - c);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "config/combinations.h"
 
 const char *const SUMMARY_COLUMNS[] = {"arm",
                                        "result",

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "sweep/parts.h"
 #include "show/chart.h"
+#include "sweep/parts.h"
 
 enum { PALE_MAX = 6 }; /* as many lines have their batches behind them, which would hide more */
 

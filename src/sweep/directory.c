@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/range.h"
 #include "base/results_directory.h"
 #include "base/version.h"
-#include "config/combinations.h"
 #include "sweep/parts.h"
 #include "train/description.h"
 #include "train/trainer.h"
@@ -19,7 +19,7 @@ bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {
    would follow no more. */
 static bool follows(const Arms *arms, size_t key) {
     char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
-    if (arms->config->given[key / 64] >> key % 64 & 1) return false;
+    if (config_is_given(arms->config, key)) return false;
     for (size_t a = 0; a < arms->config->sweep_count; a++)
         if (arms->config->sweep[a].setting == key) return false;
     config_value_text(&arms->arms[0].config, key, first, sizeof first);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "sweep/parts.h"
 #include "show/chart.h"
+#include "sweep/parts.h"
 
 /* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
 enum { NUMBERS = 3, DIVISORS = 5 };
@@ -16,7 +16,7 @@ static double place(const Sweep *s, size_t axis, size_t group) {
     const Config *c = &s->arms.arms[s->arms.groups[group].arm[0]].config;
     char text[CONFIG_VALUE_MAX], *end;
     if (arms_axis_is(s->arms.config, axis, SCALE_KEY))
-        return scale_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
+        return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
     config_value_text(c, s->arms.config->sweep[axis].setting, text, sizeof text);
     double number = strtod(text, &end);
     return end == text || *end ? NAN : number;

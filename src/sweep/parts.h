@@ -5,10 +5,10 @@
 #define SQRTDK_SWEEP_PARTS_H
 
 #include "base/json.h"
+#include "base/statistics.h"
 #include "sweep/arm_results.h"
 #include "sweep/arms.h"
 #include "sweep/child.h"
-#include "base/statistics.h"
 #include "sweep/sweep.h"
 
 typedef struct {

@@ -12,7 +12,7 @@ typedef struct {
     const char *out;          /* --out; NULL: log.out, or the next free name behind it */
     bool force;               /* replace what is there */
     const char *command_line; /* for run.json */
-    const char *program;      /* the path of the program that trains an arm: /proc/self/exe */
+    const char *program;      /* the path of the program that trains an arm (program_again) */
     Progress *progress;
 } SweepOptions;
 

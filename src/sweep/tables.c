@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
-#include "base/utf8.h"
-#include "config/combinations.h"
 #include "base/csv.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "sweep/parts.h"
 
 /* In double quotes where it has to be. */
@@ -146,14 +146,6 @@ static void write_groups(const Sweep *s, FILE *out) {
     }
 }
 
-/* A bar would end the cell. */
-static void write_cell(const char *text, FILE *out) {
-    for (; *text; text++) {
-        if (*text == '|') fputc('\\', out);
-        fputc(*text, out);
-    }
-}
-
 static void write_runs(const Sweep *s, FILE *out) {
     fputs("\n| run | result | train loss | validation loss | lowest, at step |\n|---|---|---|---|---|\n", out);
     for (size_t i = 0; i < s->arms.count; i++) {
@@ -162,7 +154,7 @@ static void write_runs(const Sweep *s, FILE *out) {
         const ArmResults *r = &run->results;
         fprintf(out, "| %s | ", arm->name);
         if (run->state == ARM_FAILED) fputs("failed: ", out);
-        write_cell(*run->message ? run->message : ARM_STATE_NAMES[run->state], out);
+        text_write_cell(*run->message ? run->message : ARM_STATE_NAMES[run->state], out);
         if (arm->same_as != i) fprintf(out, ", the same as %s", s->arms.arms[arm->same_as].name);
         if (isfinite(r->best_val_loss))
             fprintf(out, " | %.4f | %.4f | %.4f, %zu |\n", curve_last(&r->curves[CURVE_TRAIN_LOSS]),

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "sweep/parts.h"
 #include "base/interrupt.h"
+#include "sweep/parts.h"
 
 /* Seconds to wait for a process that is still in an arm's directory: what a killed sweep left behind is saving. */
 static const double PATIENCE = 30;

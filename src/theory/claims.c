@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "theory/claims_try.h"
 #include "base/csv.h"
 #include "base/interrupt.h"
+#include "base/utf8.h"
+#include "theory/claims_try.h"
 
 enum { COLUMNS = 80, INDENT = 4, LABEL = 10 };
 

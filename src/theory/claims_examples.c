@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "theory/claims_try.h"
 #include "model/tensors.h"
+#include "theory/claims_try.h"
 
 /* Whether `actual` is what was stated with so many decimals, give or take a unit of the last. */
 static bool agrees(double actual, double stated, int decimals) { return fabs(actual - stated) <= pow(10, -decimals); }
@@ -107,8 +107,8 @@ bool try_small_row(const Trial *trial, Outcome *o, Error *err) {
 }
 
 /* Weights of one attention layer, from the model's own table of tensors. */
-static bool attention_weights(size_t C, size_t H, size_t D, size_t *count, Error *err) {
-    const ModelShape shape = {.T = 8, .C = C, .H = H, .D = D, .F = C, .V = 8, .L = 1, .pre_norm = true};
+static bool count_weights(size_t C, size_t H, size_t D, size_t *count, Error *err) {
+    const ModelShape shape = {.T = 8, .C = C, .attention = {.H = H, .D = D}, .F = C, .V = 8, .L = 1, .pre_norm = true};
     TensorTable table;
     *count = 0;
     if (!tensors_make(&table, &shape, err)) return false;
@@ -125,12 +125,12 @@ bool try_parameters(const Trial *trial, Outcome *o, Error *err) {
     (void)trial;
     for (size_t H = 1; H <= 16; H *= 2) {
         size_t count;
-        if (!attention_weights(C, H, C / H, &count, err)) return false;
+        if (!count_weights(C, H, C / H, &count, err)) return false;
         if (H == 1) first = count;
         formula = formula && count == 3 * H * C * (C / H) + C * C;
         constant = constant && count == first;
     }
-    if (!attention_weights(C, 8, 16, &narrow, err)) return false;
+    if (!count_weights(C, 8, 16, &narrow, err)) return false;
     elsewhere = narrow == stated_narrow;
     outcome_measured(
         o,

@@ -2,8 +2,8 @@
 #ifndef SQRTDK_THEORY_PICTURE_H
 #define SQRTDK_THEORY_PICTURE_H
 
-#include "theory/theory.h"
 #include "theory/exact.h"
+#include "theory/theory.h"
 
 enum { THEORY_DIVISORS = 4 };
 

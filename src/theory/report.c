@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/results_directory.h"
 #include "theory/exact.h"
 #include "theory/picture.h"
-#include "base/results_directory.h"
 
 static const ScaleDivisor DIVISORS[THEORY_DIVISORS] = {
     {.mode = SCALE_NONE}, {.mode = SCALE_SQRT_DK}, {.mode = SCALE_DK}, {.mode = SCALE_2SQRT_DK}};
@@ -181,7 +181,7 @@ static bool measure_all(const TheoryOptions *o, TheoryPoint *points, bool with_e
         for (size_t j = 0; j < THEORY_DIVISORS; j++) {
             TheoryPoint *p = &points[i * THEORY_DIVISORS + j];
             *p = (TheoryPoint){.d_k = o->d_k[i], .divisor = DIVISORS[j], .measured = figures[j]};
-            if (with_exact) p->exact = theory_exact(p->d_k, o->keys, scale_value(p->divisor, p->d_k), o->threads);
+            if (with_exact) p->exact = theory_exact(p->d_k, o->keys, divisor_value(p->divisor, p->d_k), o->threads);
         }
     }
     return true;

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "theory/theory.h"
 #include "show/progress.h"
+#include "theory/theory.h"
 
 enum { THEORY_LIST_MAX = 64 };
 

@@ -5,9 +5,9 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "base/interrupt.h"
 
 enum { CHUNK = 16 }; /* samples a thread takes at a time */
 

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/statistics.h"
 #include "config/scale.h"
 

@@ -61,8 +61,9 @@ static void announce_corpus(FILE *out, const Config *config, const Corpus *corpu
 
 static void announce_scores(FILE *out, const ModelShape *s, const Config *config, double measured) {
     char divisor[64];
-    scale_title(config->attention.scale_divisor, s->D, divisor, sizeof divisor);
-    fprintf(out, "  scores    q.k divided by %s, that is multiplied by %.6g\n", divisor, (double)s->multiplier);
+    scale_title(config->attention.scale_divisor, s->attention.D, divisor, sizeof divisor);
+    fprintf(out, "  scores    q.k divided by %s, that is multiplied by %.6g\n", divisor,
+            (double)s->attention.multiplier);
     fprintf(out, "            standard deviation at the start: %.3g predicted",
             probe_predicted_std(s, (Init)config->model.init));
     if (!isnan(measured)) fprintf(out, ", %.3g measured", measured);
@@ -104,12 +105,13 @@ bool announcement(const Config *config, const Corpus *corpus, const Model *model
     format_count(model->tensors.parameters, parameters, sizeof parameters);
     announce_corpus(out, config, corpus);
     fprintf(out, "  model     %zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:\n            %s parameters\n",
-            s->L, s->L == 1 ? "" : "s", s->H, s->H == 1 ? "" : "s", s->C, s->D, s->T, parameters);
+            s->L, s->L == 1 ? "" : "s", s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T,
+            parameters);
     announce_scores(out, s, config, measured_std);
     fprintf(out, "  training  %lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
             (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
             (long long)config->train.batch * (long long)config->train.accumulate, s->T,
-            flops_per_step(s, (double)tokens_per_step(config)) / 1e9,
+            model_flops(s, (double)tokens_per_step(config)) / 1e9,
             config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
     announce_memory(out, model, optimizer);
     announce_machine(out, model->threads);

@@ -25,8 +25,8 @@ static bool path_of(const Checkpoint *c, int file, const char *suffix, char path
 /* The moments under the names that torch.optim gives them. */
 static TensorSet optimizer_set(const Checkpoint *c) {
     const Optimizer *o = c->optimizer;
-    if (o->kind == OPTIMIZER_SGD) return (TensorSet){&c->model->tensors, 1, .group = {{"momentum_buffer.", o->first}}};
-    return (TensorSet){&c->model->tensors, 2, .group = {{"exp_avg.", o->first}, {"exp_avg_sq.", o->second}}};
+    if (o->kind == OPTIMIZER_SGD) return (TensorSet){&c->model->tensors, 1, .group = {{"momentum_buffer.", o->m}}};
+    return (TensorSet){&c->model->tensors, 2, .group = {{"exp_avg.", o->m}, {"exp_avg_sq.", o->v}}};
 }
 
 /* Whether a key decides what is trained. The text may move and logs may change; that train.steps may is the point. */

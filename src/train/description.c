@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "base/results_directory.h"
 #include "base/version.h"
 #include "ops/matmul.h"
@@ -23,8 +24,8 @@ Json *description_make(const Run *run, const Model *model, const char *command_l
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_integer((int64_t)s->V));
     js_set(d, "scale_divisor", js_text(divisor));
-    js_set(d, "divisor", js_number(scale_value(scale, s->D)));
-    js_set(d, "multiplier", js_number((double)s->multiplier));
+    js_set(d, "divisor", js_number(divisor_value(scale, s->attention.D)));
+    js_set(d, "multiplier", js_number((double)s->attention.multiplier));
     js_set(d, "result", js_text("running"));
     return d;
 }

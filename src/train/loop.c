@@ -44,10 +44,10 @@ static bool save_best(const Trainer *t, Error *err) {
 }
 
 static void log_heads(const Trainer *t) {
-    for (size_t i = 0; i < t->model.shape.L * t->model.shape.H; i++) {
+    const size_t H = t->model.shape.attention.H;
+    for (size_t i = 0; i < t->model.shape.L * H; i++) {
         const HeadStatistics *s = &t->heads[i];
-        const Spread *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const size_t H = t->model.shape.H;
+        const LengthStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
         const double row[ATTENTION_COLUMNS] = {
             (double)t->step, (double)(i / H), (double)(i % H), s->score_std, s->score_max, s->entropy, s->max_weight,
             s->saturated,    q->mean,         q->rms,          q->median,    q->p10,       q->p99,     scores->mean,

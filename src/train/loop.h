@@ -2,7 +2,6 @@
 #ifndef SQRTDK_TRAIN_LOOP_H
 #define SQRTDK_TRAIN_LOOP_H
 
-#include "model/gradient_probe.h"
 #include "model/probe.h"
 #include "show/progress.h"
 #include "train/checkpoint.h"
@@ -26,7 +25,7 @@ typedef struct {
     /* What attention is measured on: a fixed validation batch and a fixed text. */
     int32_t *probe_tokens, *probe_targets; /* (probe_batch, T) */
     size_t probe_batch;
-    double *probe_scratch;         /* gradient_probe_room */
+    double *probe_scratch;         /* probe_gradients_scratch */
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
     int32_t text[SNAPSHOT_TEXT_MAX];

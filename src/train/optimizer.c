@@ -10,8 +10,8 @@ enum { CHUNK = 4096 }; /* numbers to a partial sum of the norm */
 static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 
 static void lay_out(Optimizer *o, size_t flat) {
-    o->first = arena_take(&o->arena, flat, sizeof(real));
-    o->second = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, flat, sizeof(real)) : NULL;
+    o->m = arena_take(&o->arena, flat, sizeof(real));
+    o->v = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, flat, sizeof(real)) : NULL;
     o->partial_sums = arena_take(&o->arena, chunks(flat), sizeof(double));
 }
 
@@ -47,7 +47,7 @@ double learning_rate(const Config *config, size_t step) {
     return min_lr + 0.5 * (1 + cos(M_PI * (t - warmup) / (steps - warmup))) * (lr - min_lr);
 }
 
-HOT static double sum_of_squares(const real *x, size_t n) {
+MULTIVERSIONED static double sum_of_squares(const real *x, size_t n) {
     enum { LANES = 8 };
     double lane[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -72,30 +72,30 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 
 /* What every number of one update shares. */
 typedef struct {
-    real clip, lr, decay;            /* decay: 1 - lr * weight_decay, 1 where nothing decays */
-    real beta1, beta2, rest1, rest2; /* rest: 1 - beta, which a float beta near 1 would not give */
-    real eps, correct1, correct2;    /* correct: 1 / (1 - beta^t), the second under a root */
-    real momentum;
+    real clip, lr, decay; /* decay: 1 - lr * weight_decay, 1 where nothing decays */
+    real beta1, beta2, momentum, eps;
+    real one_minus_beta1, one_minus_beta2;   /* which a float beta near 1 would not give */
+    real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */
 } Update;
 
-HOT static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v, const real *restrict g,
-                      size_t n) {
+MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v,
+                                 const real *restrict g, size_t n) {
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
         real gradient = g[i] * k.clip;
-        m[i] = k.beta1 * m[i] + k.rest1 * gradient;
-        v[i] = k.beta2 * v[i] + k.rest2 * gradient * gradient;
+        m[i] = k.beta1 * m[i] + k.one_minus_beta1 * gradient;
+        v[i] = k.beta2 * v[i] + k.one_minus_beta2 * gradient * gradient;
 #ifdef REAL_DOUBLE
-        real root = sqrt(v[i]) * k.correct2;
+        real root = sqrt(v[i]) * k.bias_correction2;
 #else
-        real root = sqrtf(v[i]) * k.correct2;
+        real root = sqrtf(v[i]) * k.bias_correction2;
 #endif
-        p[i] = p[i] * k.decay - k.lr * (m[i] * k.correct1) / (root + k.eps);
+        p[i] = p[i] * k.decay - k.lr * (m[i] * k.bias_correction1) / (root + k.eps);
     }
 }
 
 /* Velocity b = momentum b + g, p = p - lr b; the decay is decoupled here as well. */
-HOT static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
+MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
         b[i] = k.momentum * b[i] + g[i] * k.clip;
@@ -103,19 +103,31 @@ HOT static void sgd(const Update *u, real *restrict p, real *restrict b, const r
     }
 }
 
-/* The numbers of `range` of the flat arrays, tensor by tensor. */
+/* `count` numbers of the flat arrays from `begin` on, all of one column block. */
+static void update_numbers(const Optimizer *o, const Update *u, real *parameters, const real *gradients, size_t begin,
+                           size_t count) {
+    if (o->kind == OPTIMIZER_ADAMW)
+        adamw(u, parameters + begin, o->m + begin, o->v + begin, gradients + begin, count);
+    else
+        sgd(u, parameters + begin, o->m + begin, gradients + begin, count);
+}
+
+/* The numbers of `range` of the flat arrays: tensor by tensor, and where one has several column blocks, row by row and
+   block by block. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
     for (size_t i = 0; i < tensors->count; i++) {
         const Tensor *t = &tensors->items[i];
-        size_t begin = t->offset > range.begin ? t->offset : range.begin;
-        size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
-        if (begin >= end) continue;
-        u.decay = t->decays ? (real)(1 - lr * o->weight_decay) : 1;
-        if (o->kind == OPTIMIZER_ADAMW)
-            adamw(&u, parameters + begin, o->first + begin, o->second + begin, gradients + begin, end - begin);
-        else
-            sgd(&u, parameters + begin, o->first + begin, gradients + begin, end - begin);
+        const size_t begin = t->offset > range.begin ? t->offset : range.begin;
+        const size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
+        for (size_t at = begin, next; at < end; at = next) {
+            const size_t column = (at - t->offset) % t->width;
+            const ColumnBlock *b = t->blocks;
+            while (column >= b->end) b++;
+            next = t->block_count == 1 || at + b->end - column > end ? end : at + b->end - column;
+            u.decay = b->decays ? (real)(1 - lr * o->weight_decay) : 1;
+            update_numbers(o, &u, parameters, gradients, at, next - at);
+        }
     }
 }
 
@@ -127,11 +139,11 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         .lr = (real)lr,
         .beta1 = (real)o->beta1,
         .beta2 = (real)o->beta2,
-        .rest1 = (real)(1 - o->beta1),
-        .rest2 = (real)(1 - o->beta2),
+        .one_minus_beta1 = (real)(1 - o->beta1),
+        .one_minus_beta2 = (real)(1 - o->beta2),
         .eps = (real)o->eps,
-        .correct1 = (real)(1 / (1 - pow(o->beta1, t))),
-        .correct2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
+        .bias_correction1 = (real)(1 / (1 - pow(o->beta1, t))),
+        .bias_correction2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
         .momentum = (real)o->momentum,
     };
 #pragma omp parallel num_threads((int)o->threads)

@@ -11,7 +11,7 @@ typedef struct {
     OptimizerKind kind;
     double beta1, beta2, eps, momentum, weight_decay, grad_clip;
     size_t threads, flat;
-    real *first, *second; /* flat: moments (AdamW); velocity and NULL (SGD) */
+    real *m, *v;          /* flat: first and second moment (AdamW); velocity and NULL (SGD) */
     double *partial_sums; /* of the norm */
     Arena arena;
 } Optimizer;

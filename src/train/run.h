@@ -8,8 +8,7 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 
-/* THREADS_MAX: more than any machine this was tried on; OpenMP takes as many. */
-enum { RUN_DIRECTORY = 2048, THREADS_MAX = 1024 };
+enum { RUN_DIRECTORY = 2048 };
 
 typedef struct {
     char directory[RUN_DIRECTORY]; /* "" until it is made or opened */

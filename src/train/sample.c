@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "base/interrupt.h"
+#include "base/rng.h"
 
 bool sampler_make(Sampler *sampler, const ModelShape *shape, Error *err) {
     *sampler = (Sampler){.window = calloc(shape->T, sizeof *sampler->window),

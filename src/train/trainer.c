@@ -22,12 +22,12 @@ static void *make_array(size_t count, size_t size) {
 
 static bool make_batches(Trainer *t, Error *err) {
     const ModelShape *s = &t->model.shape;
-    const size_t B = batch_size(t), probed = model_slice(s, B), heads = size_mul(s->L, s->H);
+    const size_t B = batch_size(t), probed = model_slice(s, B), heads = size_mul(s->L, s->attention.H);
     t->tokens = make_array(size_mul(B, s->T), sizeof *t->tokens);
     t->targets = make_array(size_mul(B, s->T), sizeof *t->targets);
     t->probe_tokens = make_array(size_mul(probed, s->T), sizeof *t->probe_tokens);
     t->probe_targets = make_array(size_mul(probed, s->T), sizeof *t->probe_targets);
-    t->probe_scratch = make_array(gradient_probe_room(s, probed), sizeof *t->probe_scratch);
+    t->probe_scratch = make_array(probe_gradients_scratch(s, probed), sizeof *t->probe_scratch);
     t->heads = make_array(heads, sizeof *t->heads);
     t->gradients = make_array(heads, sizeof *t->gradients);
     if (!t->tokens || !t->targets || !t->probe_tokens || !t->probe_targets || !t->probe_scratch || !t->heads ||
@@ -52,7 +52,7 @@ static bool make(Trainer *t, const TrainOptions *options, size_t *bytes, Error *
            optimizer_make(&t->optimizer, c, t->model.tensors.flat, options->threads, err) &&
            sampler_make(&t->sampler, &shape, err) && make_batches(t, err) &&
            picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_is_cut, err) &&
-           snapshot_make(&t->snapshot, shape.L, shape.H, text, length, err);
+           snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
 /* The same for a new run, which needs a place as well. */
@@ -105,8 +105,8 @@ static double measure_scores(Trainer *t) {
     corpus_training_batch(&t->run.corpus, (uint64_t)t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
     model_forward(&t->model, &(Batch){t->tokens, NULL, B, s->T});
     probe_statistics(&t->model, B, s->T, t->heads);
-    for (size_t h = 0; h < s->H; h++) sum += t->heads[h].score_std;
-    return sum / (double)s->H;
+    for (size_t h = 0; h < s->attention.H; h++) sum += t->heads[h].score_std;
+    return sum / (double)s->attention.H;
 }
 
 static bool announce(Trainer *t, Error *err) {

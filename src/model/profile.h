@@ -1,6 +1,6 @@
-/* Where the time of a pass goes, for the benchmark: each thread adds up what it spends on each kind of work. */
-#ifndef SQRTDK_MODEL_STOPWATCH_H
-#define SQRTDK_MODEL_STOPWATCH_H
+/* Where the time of a pass goes, for the benchmark: each thread adds up what it spends on each operation. */
+#ifndef SQRTDK_MODEL_PROFILE_H
+#define SQRTDK_MODEL_PROFILE_H
 
 #include <stddef.h>
 
@@ -27,12 +27,12 @@ typedef enum {
     OP_EMBEDDING_BACK,
     OP_WAIT, /* at barriers */
     OP_COUNT,
-} Work;
+} PassOperation;
 
 typedef struct {
-    double last; /* when the work before this ended */
+    double last; /* when the operation before this one ended */
     double seconds[OP_COUNT];
-    char line[64]; /* so that no two threads' share a cache line */
-} Stopwatch;
+    char padding[64]; /* so that no two threads share a cache line */
+} Profile;
 
 #endif

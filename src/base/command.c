@@ -1,0 +1,188 @@
+#include "base/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/range.h"
+
+enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* what getopt_long answers for the first option: above any character */
+
+static size_t append(Option *all, size_t count, const Option *options) {
+    for (; options && options->name; options++) all[count++] = *options;
+    return count;
+}
+
+/* The verb's own options and those that others have as well, whose variables are in *command; how many. */
+static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
+    const Option set[] = {
+        {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
+         0},
+        {0},
+    };
+    const Option runs[] = {
+        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out, 0,
+         0},
+        {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
+         &command->dry_run, 0, 0},
+        {"force", NULL, "with --out: replace a run that is there", OPTION_SWITCH, &command->force, 0, 0},
+        {0},
+    };
+    const Option shared[] = {
+        {"threads", "N", "threads (default: one for each processor)", OPTION_INTEGER, &command->threads, 1,
+         THREADS_MAX},
+        {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0},
+        {"help", NULL, "this text", OPTION_SWITCH, &command->help, 0, 0},
+        {0},
+    };
+    size_t count = 0;
+    if (verb->takes_set) count = append(all, count, set);
+    if (verb->makes_runs) count = append(all, count, runs);
+    count = append(all, count, verb->options);
+    return append(all, count, shared);
+}
+
+static bool take_integer(const Option *o, const char *text, Error *err) {
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || errno != 0 || number < o->least || number > o->most)
+        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %.0Lf to %.0Lf, not \"%.100s\"", o->name,
+                         o->least, o->most, text);
+    *(long long *)o->variable = number;
+    return true;
+}
+
+static bool take_number(const Option *o, const char *text, Error *err) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || !(number >= o->least) || !(number <= o->most))
+        return error_set(err, STATUS_USAGE, "--%s takes a number from %Lg to %Lg, not \"%.100s\"", o->name, o->least,
+                         o->most, text);
+    *(double *)o->variable = number;
+    return true;
+}
+
+static bool take_item(const Option *o, const char *text, Error *err) {
+    OptionList *list = o->variable;
+    if (list->count == OPTION_LIST_MAX)
+        return error_set(err, STATUS_USAGE, "more than %d --%s", OPTION_LIST_MAX, o->name);
+    list->items[list->count++] = text;
+    return true;
+}
+
+static bool take_value(const Option *o, const char *text, Error *err) {
+    switch (o->kind) {
+    case OPTION_SWITCH: *(bool *)o->variable = true; return true;
+    case OPTION_DIRECTORY:
+        if (!*text) return error_set(err, STATUS_USAGE, "--%s takes a directory", o->name);
+        *(const char **)o->variable = text;
+        return true;
+    case OPTION_TEXT: *(const char **)o->variable = text; return true;
+    case OPTION_LIST: return take_item(o, text, err);
+    case OPTION_INTEGER: return take_integer(o, text, err);
+    case OPTION_NUMBER: return take_number(o, text, err);
+    }
+    return false;
+}
+
+static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
+    char usage[80];
+    verb_usage(verb, usage, sizeof usage);
+    if (!verb->target || command->target)
+        return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", word, usage);
+    command->target = word;
+    return true;
+}
+
+static const char *verb_name(const Verb *verb, char out[32]) {
+    snprintf(out, 32, "./train%s%s", verb->name ? " " : "", verb->name ? verb->name : "");
+    return out;
+}
+
+/* What getopt_long could not take: an option that is not there, or not with a value, or not without. */
+static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
+    const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
+    char name[32];
+    if (!o)
+        return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s --help lists them", word,
+                         verb_name(verb, name));
+    if (!o->value) return error_set(err, STATUS_USAGE, "--%s takes no value", o->name);
+    return error_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+}
+
+/* getopt_long would also take an option that follows one without its value for that value. */
+static bool take_option(const Option *o, const char *last_word, Error *err) {
+    if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
+        return error_set(err, STATUS_USAGE,
+                         "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if it is meant",
+                         o->name, optarg, o->name, optarg);
+    return take_value(o, optarg, err);
+}
+
+bool command_check_force(bool force, const char *out, Error *err) {
+    return !force || out ||
+           error_set(err, STATUS_USAGE,
+                     "--force replaces the directory that --out names: add --out DIR, or leave --force out");
+}
+
+bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err) {
+    Option options[OPTIONS_MAX];
+    struct option names[OPTIONS_MAX + 1] = {0};
+    const size_t count = list_options(verb, command, options);
+    for (size_t i = 0; i < count; i++)
+        names[i] = (struct option){options[i].name, options[i].value ? required_argument : no_argument, NULL,
+                                   FIRST_CODE + (int)i};
+    opterr = 0;
+    optind = 0; /* it begins anew, at argv[1] */
+    for (;;) {
+        const char *word = argv[optind ? optind : 1];
+        int code = getopt_long(argc, argv, "-:", names, NULL); /* "-": in order, with 1 for what is no option */
+        if (code == -1) break;
+        bool taken = code == 1           ? take_target(verb, command, optarg, err)
+                     : code < FIRST_CODE ? refuse(verb, options, word, err)
+                                         : take_option(&options[code - FIRST_CODE], argv[optind - 1], err);
+        if (!taken) return false;
+    }
+    for (; optind < argc; optind++) /* behind "--" */
+        if (!take_target(verb, command, argv[optind], err)) return false;
+    if (command->help) return true;
+    if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
+    char usage[80];
+    verb_usage(verb, usage, sizeof usage);
+    return error_set(err, STATUS_USAGE,
+                     "nothing to do: usage: %s, for example ./train configs/dk64_scaled.ini (--help tells more)",
+                     usage);
+}
+
+size_t command_threads(const Command *command) {
+    return command->threads ? (size_t)command->threads : command->processors;
+}
+
+void verb_usage(const Verb *verb, char *out, size_t capacity) {
+    char name[32];
+    snprintf(out, capacity, "%s%s%s [options]", verb_name(verb, name), verb->target ? " " : "",
+             verb->target ? verb->target : "");
+}
+
+void verb_print_options(const Verb *verb, FILE *out) {
+    Command unused;
+    Option options[OPTIONS_MAX];
+    const size_t count = list_options(verb, &unused, options);
+    for (const Option *o = options; o < options + count; o++) {
+        char left[40];
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        if (strlen(left) <= 18)
+            fprintf(out, "  %-18s %s\n", left, o->help);
+        else
+            fprintf(out, "  %s\n  %-18s %s\n", left, "", o->help);
+    }
+}
+
+void verb_print_help(const Verb *verb, FILE *out) {
+    char usage[80];
+    verb_usage(verb, usage, sizeof usage);
+    fprintf(out, "usage: %s\n%s\n\n", usage, verb->what);
+    verb_print_options(verb, out);
+}

@@ -1,0 +1,75 @@
+/* The command line, by tables: a verb and each of its options is described once, and help and parsing come from that.
+ */
+#ifndef SQRTDK_BASE_COMMAND_H
+#define SQRTDK_BASE_COMMAND_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* What an option's variable is. */
+typedef enum {
+    OPTION_SWITCH,    /* bool; takes no value */
+    OPTION_TEXT,      /* const char *, into argv */
+    OPTION_DIRECTORY, /* the same, not empty */
+    OPTION_LIST,      /* OptionList; may be repeated */
+    OPTION_INTEGER,   /* long long, from `least` to `most` */
+    OPTION_NUMBER,    /* double, likewise */
+} OptionKind;
+
+enum { OPTION_LIST_MAX = 256 };
+typedef struct {
+    const char *items[OPTION_LIST_MAX];
+    size_t count;
+} OptionList;
+
+typedef struct {
+    const char *name, *value, *help; /* "out", "DIR" (NULL for a switch), "where results go" */
+    OptionKind kind;
+    void *variable;          /* set when the option is given, else left alone */
+    long double least, most; /* which hold every long long */
+} Option;
+
+/* What was typed, as far as all verbs share it. */
+typedef struct {
+    const char *target;   /* the config or directory; NULL: the verb takes none */
+    OptionList overrides; /* --set */
+    long long threads;    /* --threads; 0: not given */
+    bool quiet, help;
+    const char *out;     /* --out; NULL: not given */
+    bool dry_run, force; /* --force: only with --out */
+    size_t processors;   /* that OpenMP has */
+    char **argv;         /* all of it, in its order, ended by NULL */
+    const char *line;    /* the same as one string, for run.json */
+} Command;
+
+typedef struct {
+    const char *name;      /* NULL: training, which has no verb */
+    const char *target;    /* "CONFIG.ini", "RUN_DIR"; NULL: none */
+    const char *what;      /* it does, in lines of at most 80 columns */
+    const Option *options; /* its own, at most 12, ended by one without a name; NULL: none */
+    bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
+    bool makes_runs;       /* --out, --dry-run and --force */
+    /* Does it. *signal: the one that cut it short, else left alone. */
+    bool (*run)(const Command *command, int *signal, Error *err);
+} Verb;
+
+/* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
+   ended by NULL and begins with a word that is passed over: the verb or the program's name. Options stand anywhere, as
+   --name=value or --name value; a name may be cut where no other begins like that; after "--" come no more. Errors are
+   of status STATUS_USAGE and say what to do. With --help a target is not asked for. */
+bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
+
+/* Threads to work with: those of --threads, or one for each processor. */
+size_t command_threads(const Command *command);
+
+/* An error of status STATUS_USAGE for --force without --out, which would replace nothing. */
+bool command_check_force(bool force, const char *out, Error *err);
+
+/* "./train sweep CONFIG.ini [options]"; what it does and its options; the options alone, in one line or two each. */
+void verb_usage(const Verb *verb, char *out, size_t capacity);
+void verb_print_help(const Verb *verb, FILE *out);
+void verb_print_options(const Verb *verb, FILE *out);
+
+#endif

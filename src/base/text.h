@@ -1,0 +1,26 @@
+/* Small things done to text: trimming, cutting, spelling, numbers, cells of Markdown. Nothing here depends on the
+   locale, since the program never calls setlocale. */
+#ifndef SQRTDK_BASE_TEXT_H
+#define SQRTDK_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Cuts the white space off the end of a text, in place, and returns where it begins without that at the front. */
+char *text_trim(char *text);
+
+/* At most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
+void text_clip(const char *text, size_t limit, char *out, size_t capacity);
+
+/* The shortest of %.15g, %.16g, %.17g that reads back as the same number. */
+void text_number(double number, char *out, size_t capacity);
+
+/* For "did you mean": whether `candidate` is near what was `given`, and nearer than the best so far, which starts as
+   SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
+bool text_is_nearer(const char *given, const char *candidate, size_t *best);
+
+/* A cell of a Markdown table: a bar takes a backslash, also between backquotes. */
+void text_write_cell(const char *text, FILE *out);
+
+#endif

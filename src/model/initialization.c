@@ -1,0 +1,76 @@
+#include "model/initialization.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+
+typedef enum { CONSTANT, NORMAL, UNIFORM } Distribution;
+typedef struct {
+    Distribution distribution; /* the same for all column blocks of a tensor */
+    double value;              /* the constant, the standard deviation, or the bound */
+} Rule;
+
+static Rule matrix_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
+    const double fan_in = (double)b->fan_in, fan_out = (double)b->fan_out;
+    switch (init) {
+    case INIT_UNIT: return (Rule){NORMAL, 1 / sqrt(fan_in)};
+    case INIT_XAVIER: return (Rule){UNIFORM, sqrt(6 / (fan_in + fan_out))};
+    case INIT_TORCH: return (Rule){UNIFORM, 1 / sqrt(fan_in)};
+    case INIT_GPT2: return (Rule){NORMAL, b->start == START_RESIDUAL ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
+    }
+    return (Rule){CONSTANT, NAN};
+}
+
+static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
+    switch (b->start) {
+    case START_ZEROS: return (Rule){CONSTANT, 0};
+    case START_ONES: return (Rule){CONSTANT, 1};
+    case START_EMBEDDING: return (Rule){NORMAL, EMBEDDING_STD};
+    case START_BIAS: return init == INIT_TORCH ? (Rule){UNIFORM, 1 / sqrt((double)b->fan_in)} : (Rule){CONSTANT, 0};
+    case START_MATRIX:
+    case START_RESIDUAL: break;
+    }
+    return matrix_rule(s, b, init);
+}
+
+/* Entries 4 quad .. 4 quad + n - 1 of a tensor, as random numbers come: four at a time. */
+static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng *rng, size_t quad, real *out,
+                 size_t n) {
+    double four[4];
+    if (rules[0].distribution == NORMAL)
+        rng_normals(rng, quad, four);
+    else
+        for (size_t j = 0; j < 4; j++)
+            four[j] = rules[0].distribution == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * quad + j) - 1;
+    for (size_t j = 0; j < n; j++) {
+        const size_t column = (4 * quad + j) % t->width;
+        size_t block = 0;
+        while (column >= t->blocks[block].end) block++;
+        out[j] = (real)(rules[block].value * four[j]);
+    }
+}
+
+void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+                        real *flat) {
+    for (size_t i = 0; i < table->count; i++) {
+        const Tensor *t = &table->items[i];
+        const Rng rng = rng_make(seed, RNG_INIT, t->stream);
+        Rule rules[COLUMN_BLOCKS_MAX];
+        for (size_t block = 0; block < t->block_count; block++) rules[block] = rule_of(shape, &t->blocks[block], init);
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+        for (size_t j = 0; j < t->count; j += 4)
+            draw(t, rules, &rng, j / 4, flat + t->offset + j, t->count - j < 4 ? t->count - j : 4);
+    }
+}
+
+double initial_variance(const ModelShape *shape, Role role, const char *block, Init init) {
+    Tensor tensor;
+    if (!tensor_describe(&tensor, shape, role, 0)) return 0;
+    const Rule rule = rule_of(shape, tensor_block(&tensor, block), init);
+    switch (rule.distribution) {
+    case NORMAL: return rule.value * rule.value;
+    case UNIFORM: return rule.value * rule.value / 3;
+    case CONSTANT: break;
+    }
+    return 0;
+}

@@ -1,0 +1,18 @@
+/* The initial parameters: unit, xavier (Glorot and Bengio 2010), torch (nn.Linear's default) and gpt2 (Radford et al.
+   2019); the rules are in docs/model.md. */
+#ifndef SQRTDK_MODEL_INITIALIZATION_H
+#define SQRTDK_MODEL_INITIALIZATION_H
+
+#include "model/tensors.h"
+
+/* Standard deviation of the embeddings' initial entries, whatever `init` is. */
+#define EMBEDDING_STD 0.02
+
+/* Draws every parameter. What is drawn depends on seed, tensor and index alone. */
+void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+                        real *flat);
+
+/* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */
+double initial_variance(const ModelShape *shape, Role role, const char *block, Init init);
+
+#endif

@@ -1,0 +1,69 @@
+#include "sweep/command.h"
+
+#include "base/interrupt.h"
+#include "base/program.h"
+#include "sweep/sweep.h"
+#include "train/command.h"
+
+static SweepOptions options_for(const Command *command, const char *program, Progress *progress) {
+    return (SweepOptions){.threads = command_threads(command),
+                          .out = command->out,
+                          .force = command->force,
+                          .command_line = command->line,
+                          .program = program,
+                          .progress = progress};
+}
+
+static bool run_sweep(const Command *command, int *signal, Error *err) {
+    static Config config; /* large */
+    char program[4096];
+    Progress progress = progress_make(stderr, command->quiet);
+    const SweepOptions options = options_for(command, program, &progress);
+    interrupt_survive_closed_pipes();
+    return program_again(program, sizeof program, err) &&
+           config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
+           (command->dry_run ? sweep_dry_run(&config, &options, stdout, err)
+                             : sweep_run(&config, &options, stdout, signal, err));
+}
+
+static bool resume_sweep(const Command *command, int *signal, Error *err) {
+    char program[4096];
+    bool finished;
+    Progress progress = progress_make(stderr, command->quiet);
+    const SweepOptions options = options_for(command, program, &progress);
+    if (command->overrides.count)
+        return error_set(err, STATUS_USAGE, "%s is a sweep, which goes on with the config it has: --set %s changes it",
+                         command->target, command->overrides.items[0]);
+    if (!program_again(program, sizeof program, err) ||
+        !sweep_resume(command->target, &options, stdout, signal, &finished, err))
+        return false;
+    if (finished)
+        printf("%s has finished; its tables and pictures were made again: %s/summary.md\n", command->target,
+               command->target);
+    return true;
+}
+
+static bool resume(const Command *command, int *signal, Error *err) {
+    interrupt_survive_closed_pipes();
+    return sweep_is(command->target) ? resume_sweep(command, signal, err) : resume_run(command, signal, err);
+}
+
+const Verb sweep_verb = {
+    .name = "sweep",
+    .target = "CONFIG.ini",
+    .what = "Trains every combination of a config's [sweep] section, side by side on the\n"
+            "processors, and draws them together. Started again after it was stopped, it\n"
+            "goes on. --threads is for all runs together; each gets its share.",
+    .takes_set = true,
+    .makes_runs = true,
+    .run = run_sweep,
+};
+
+const Verb resume_verb = {
+    .name = "resume",
+    .target = "RUN_DIR",
+    .what = "Goes on where a run or a sweep stopped, to the same bits as if it had not. Only\n"
+            "a run's train.steps can be set; threads are the run's own unless given.",
+    .takes_set = true,
+    .run = resume,
+};

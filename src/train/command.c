@@ -1,0 +1,193 @@
+#include "train/command.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/interrupt.h"
+#include "base/results_directory.h"
+#include "train/logs.h"
+#include "train/sample.h"
+#include "train/trainer.h"
+
+/* --- ./train CONFIG.ini, and resume */
+
+static void print_file(const char *directory, const char *name, const char *what) {
+    printf("  %-16s %s/%s\n", what, directory, name);
+}
+
+static double number_of(const Json *description, const char *key) {
+    double number = NAN;
+    js_as_number(js_get(description, key), &number);
+    return number;
+}
+
+/* The heatmaps of the first and the last step whose attention was measured. */
+static bool print_heatmaps(const char *directory, Error *err) {
+    LogTable attention;
+    bool ok = logs_read(directory, LOG_ATTENTION, &attention, err);
+    for (int last = 0; ok && last < 2 && attention.rows; last++) {
+        char name[64];
+        const double step = attention.column[ATTENTION_STEP][last ? attention.rows - 1 : 0];
+        snprintf(name, sizeof name, "attention/step%06.0f_layer0.png", step);
+        print_file(directory, name, last ? "attention last" : "attention first");
+    }
+    log_table_free(&attention);
+    return ok;
+}
+
+/* What a run came to, as its run.json and logs say. */
+static bool print_results(const TrainOutcome *outcome, Error *err) {
+    const char *directory = outcome->directory;
+    Json *d;
+    char duration[32];
+    bool ok = run_description_load(&d, directory, err);
+    if (ok) {
+        const double steps = number_of(d, "steps"), train = number_of(d, "train_loss"), val = number_of(d, "val_loss");
+        progress_duration(number_of(d, "seconds"), duration, sizeof duration);
+        printf("%s after %.0f step%s and %s", outcome->signal ? "stopped" : "done", steps, steps == 1 ? "" : "s",
+               duration);
+        if (isfinite(train)) printf(": train loss %.4f", train);
+        if (isfinite(val)) printf(", validation loss %.4f", val);
+        putchar('\n');
+        if (isfinite(val))
+            printf("the best validation loss was %.4f, at step %.0f\n", number_of(d, "best_val_loss"),
+                   number_of(d, "best_step"));
+        printf("look at\n");
+        print_file(directory, "loss.png", "loss curves");
+        ok = print_heatmaps(directory, err);
+        print_file(directory, "samples.txt", "text it wrote");
+        print_file(directory, "metrics.csv", "losses");
+        print_file(directory, "attention.csv", "attention");
+    }
+    js_free(d);
+    return ok;
+}
+
+static bool run_training(const Command *command, int *signal, Error *err) {
+    static Config config; /* large */
+    TrainOutcome outcome;
+    Progress progress = progress_make(stderr, command->quiet);
+    const TrainOptions options = {.threads = command_threads(command),
+                                  .out = command->out,
+                                  .force = command->force,
+                                  .command_line = command->line,
+                                  .progress = &progress};
+    interrupt_survive_closed_pipes();
+    if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err)) return false;
+    if (config.sweep_count)
+        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", command->target,
+                         command->target);
+    if (command->dry_run) return train_dry_run(&config, &options, stdout, err);
+    bool ok = train_run(&config, &options, &outcome, err) && print_results(&outcome, err);
+    *signal = outcome.signal;
+    return ok;
+}
+
+bool resume_run(const Command *command, int *signal, Error *err) {
+    TrainOutcome outcome;
+    Progress progress = progress_make(stderr, command->quiet);
+    const TrainOptions options = {
+        .threads = (size_t)command->threads, .command_line = command->line, .progress = &progress};
+    bool ok =
+        train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err);
+    if (ok && outcome.had_finished)
+        printf("%s has made all of its steps; its pictures were drawn again; to train it further: ./train resume %s "
+               "--set train.steps=N\n",
+               command->target, command->target);
+    else if (ok)
+        ok = print_results(&outcome, err);
+    *signal = outcome.signal;
+    return ok;
+}
+
+const Verb train_verb = {
+    .target = "CONFIG.ini",
+    .what = "Trains a model and draws what it learned.",
+    .takes_set = true,
+    .makes_runs = true,
+    .run = run_training,
+};
+
+/* --- eval */
+
+static bool run_evaluation(const Command *command, int *signal, Error *err) {
+    static Run run;
+    Model model = {0};
+    double loss;
+    size_t characters;
+    bool complete;
+    interrupt_survive_closed_pipes();
+    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+              run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
+              run_evaluate(&run, &model, &loss, &characters, &complete, err);
+    if (ok && complete) printf("validation loss %.4f nats a character, over %zu characters\n", loss, characters);
+    *signal = ok && !complete ? interrupt_signal() : 0;
+    model_free(&model);
+    run_close(&run);
+    return ok;
+}
+
+const Verb eval_verb = {
+    .name = "eval",
+    .target = "RUN_DIR",
+    .what = "Prints the loss of a trained model over the whole validation split.",
+    .run = run_evaluation,
+};
+
+/* --- sample */
+
+enum { PROMPT_MAX = 65536 };
+static const char *prompt = "";
+static long long tokens = 500, top_k, seed = -1; /* top_k 0, seed -1: not given */
+static double temperature = 1;
+
+static const Option SAMPLE_OPTIONS[] = {
+    {"prompt", "TEXT", "what the text begins with (default: a line end)", OPTION_TEXT, &prompt, 0, 0},
+    {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1e9},
+    {"temperature", "X", "above 1 wilder, below 1 tamer, 0 the likeliest (default 1)", OPTION_NUMBER, &temperature, 0,
+     1e6},
+    {"top-k", "K", "draw from the K likeliest characters (default: from all)", OPTION_INTEGER, &top_k, 1, 1e9},
+    {"seed", "S", "of the drawing (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {0},
+};
+
+static bool write_sample(const Run *run, Model *model, Sampler *sampler, int *signal, Error *err) {
+    static int32_t ids[PROMPT_MAX];
+    size_t count = 1;
+    const SampleOptions options = {.tokens = (size_t)tokens,
+                                   .temperature = temperature,
+                                   .top_k = (size_t)top_k,
+                                   .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
+    ids[0] = sample_start(&run->vocabulary);
+    if (*prompt &&
+        !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
+        return false;
+    fputs(prompt, stdout);
+    bool all = sample_text(model, &run->vocabulary, sampler, ids, count, &options, stdout);
+    fputc('\n', stdout);
+    *signal = all ? 0 : interrupt_signal();
+    return true; /* a stdout that failed is noticed at the end of main */
+}
+
+static bool run_sampling(const Command *command, int *signal, Error *err) {
+    static Run run;
+    Model model = {0};
+    Sampler sampler = {0};
+    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+              run_load_model(&run, &model, 1, command_threads(command), err) &&
+              sampler_make(&sampler, &model.shape, err) && write_sample(&run, &model, &sampler, signal, err);
+    sampler_free(&sampler);
+    model_free(&model);
+    run_close(&run);
+    return ok;
+}
+
+const Verb sample_verb = {
+    .name = "sample",
+    .target = "RUN_DIR",
+    .what = "Writes text with a trained model.",
+    .options = SAMPLE_OPTIONS,
+    .run = run_sampling,
+};

@@ -1,0 +1,182 @@
+/* The command line: every kind of option, its bounds, where words may stand, and what is said of a wrong one. The
+   program's own verbs are in test_cli.sh. */
+#include "support.h"
+
+#include <unistd.h>
+
+#include "base/command.h"
+#include "base/program.h"
+#include "base/range.h"
+
+static struct {
+    bool on;
+    const char *text, *directory;
+    OptionList list;
+    long long whole, seed;
+    double number;
+} given;
+static const Option OPTIONS[] = {
+    {"on", NULL, "a switch", OPTION_SWITCH, &given.on, 0, 0},
+    {"name", "TEXT", "anything", OPTION_TEXT, &given.text, 0, 0},
+    {"directory", "DIR", "not empty", OPTION_DIRECTORY, &given.directory, 0, 0},
+    {"each", "ITEM", "again and again", OPTION_LIST, &given.list, 0, 0},
+    {"whole", "N", "within bounds", OPTION_INTEGER, &given.whole, 2, 64},
+    {"seed", "S", "as large as it gets", OPTION_INTEGER, &given.seed, 0, INT64_MAX},
+    {"number", "A-VERY-LONG-NAME", "with a point", OPTION_NUMBER, &given.number, 0, 1e6},
+    {0},
+};
+static const Verb VERB = {.name = "verb", .target = "CONFIG.ini", .what = "Does it.", .options = OPTIONS};
+static const Verb BARE = {.name = "bare", .what = "Takes no target."};
+static const Verb PLAIN = {.target = "CONFIG.ini", .what = "Trains.", .takes_set = true, .makes_runs = true};
+
+static Command command;
+static Error err;
+
+/* Up to five words behind the verb. */
+#define PARSE(verb, ...) parse(verb, (const char *[6]){__VA_ARGS__})
+static bool parse(const Verb *verb, const char *const *given_words) {
+    const char *words[8] = {"verb"}, *before[8];
+    int count = 1;
+    while (given_words[count - 1]) words[count] = given_words[count - 1], count++;
+    memcpy(before, words, sizeof words);
+    command = (Command){0};
+    bool taken = command_parse(verb, count, (char **)words, &command, &err);
+    assert_memory_equal(before, words, sizeof words); /* they stay in their order */
+    return taken;
+}
+static void assert_refused(const Verb *verb, const char *first, const char *second, const char *message) {
+    static char before[sizeof given];
+    memcpy(before, &given, sizeof given);
+    assert_that(!PARSE(verb, first, second), "accepted: %s", first);
+    assert_int_equal(err.status, STATUS_USAGE);
+    assert_string_equal(err.message, message);
+    assert_memory_equal(before, &given, sizeof given);
+}
+
+static void every_kind(void **state) {
+    (void)state;
+    memset(&given, 0, sizeof given);
+    assert_true(PARSE(&VERB, "a.ini", "--on") && given.on);
+    assert_true(PARSE(&VERB, "a.ini", "--name", "") && *given.text == 0 && given.directory == NULL);
+    assert_true(PARSE(&VERB, "a.ini", "--directory=a=b"));
+    assert_string_equal(given.directory, "a=b");
+    assert_true(PARSE(&VERB, "a.ini", "--name", "-x") && PARSE(&VERB, "a.ini", "--name=--on"));
+    assert_string_equal(given.text, "--on");
+    assert_true(PARSE(&VERB, "a.ini", "--whole", "2") && given.whole == 2);
+    assert_true(PARSE(&VERB, "a.ini", "--whole=64") && given.whole == 64);
+    assert_true(PARSE(&VERB, "a.ini", "--seed", "9223372036854775807") && given.seed == INT64_MAX);
+    assert_true(PARSE(&VERB, "a.ini", "--number", "2.5e3") && given.number == 2500);
+    assert_true(PARSE(&VERB, "a.ini", "--number=0") && given.number == 0);
+    for (size_t i = 0; i < OPTION_LIST_MAX; i++) assert_true(PARSE(&VERB, "a.ini", "--each", i ? "more" : "first"));
+    assert_int_equal(given.list.count, OPTION_LIST_MAX);
+    assert_string_equal(given.list.items[0], "first");
+    assert_refused(&VERB, "--each", "one", "more than 256 --each");
+}
+
+static void what_verbs_share(void **state) {
+    (void)state;
+    assert_true(PARSE(&PLAIN, "--set", "a=1", "a.ini", "--set=b=2", "--quiet"));
+    assert_true(command.overrides.count == 2 && command.quiet && !command.help && !command.dry_run);
+    assert_string_equal(command.target, "a.ini");
+    assert_string_equal(command.overrides.items[1], "b=2");
+    command.processors = 6;
+    assert_true(command.threads == 0 && command_threads(&command) == 6);
+    assert_true(PARSE(&PLAIN, "a.ini", "--threads", "3", "--dry-run") && command.dry_run);
+    assert_int_equal(command_threads(&command), 3);
+    assert_true(PARSE(&PLAIN, "a.ini", "--force", "--out", "there") && command.force);
+    assert_string_equal(command.out, "there");
+    assert_true(PARSE(&PLAIN, "--help") && command.help && command.target == NULL);
+    assert_true(PARSE(&BARE, "--threads=1") && command.target == NULL);
+    assert_refused(&PLAIN, "a.ini", "--force",
+                   "--force replaces the directory that --out names: add --out DIR, or leave --force out");
+    assert_refused(&VERB, "--set", "a=1", "there is no option --set here: ./train verb --help lists them");
+    assert_refused(&VERB, "--out", "a", "there is no option --out here: ./train verb --help lists them");
+    char message[100];
+    snprintf(message, sizeof message, "--threads takes a whole number from 1 to %d, not \"0\"", THREADS_MAX);
+    assert_refused(&BARE, "--threads", "0", message);
+}
+
+static void where_words_stand(void **state) {
+    (void)state;
+    assert_true(PARSE(&VERB, "--whole", "3", "a.ini", "--on") && PARSE(&VERB, "-"));
+    assert_string_equal(command.target, "-");
+    assert_true(PARSE(&VERB, "--wh", "4", "--", "--on") && given.whole == 4); /* cut short; and after it no options */
+    assert_string_equal(command.target, "--on");
+    assert_refused(&VERB, "a.ini", "b.ini",
+                   "one argument too many: \"b.ini\"; usage: ./train verb CONFIG.ini [options]");
+    assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
+    assert_refused(&PLAIN, "--quiet", NULL,
+                   "nothing to do: usage: ./train CONFIG.ini [options], for example ./train configs/dk64_scaled.ini "
+                   "(--help tells more)");
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    assert_refused(&VERB, "--onn", NULL, "there is no option --onn here: ./train verb --help lists them");
+    assert_refused(&VERB, "--n", "1", "there is no option --n here: ./train verb --help lists them"); /* of two */
+    assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
+    assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");
+    assert_refused(&PLAIN, "-:", NULL, "there is no option -: here: ./train --help lists them");
+    assert_refused(&VERB, "--on=1", NULL, "--on takes no value");
+    assert_refused(&VERB, "--directory", NULL, "--directory needs a value: --directory DIR");
+    assert_refused(&VERB, "--directory=", NULL, "--directory takes a directory");
+    assert_refused(&VERB, "--directory", "", "--directory takes a directory");
+    assert_refused(&VERB, "--name", "--on",
+                   "--name needs a value, and --on looks like an option: write --name=--on if it is meant");
+    static const char *const whole[] = {"1", "65", "", "x", "3x", "2.5", "99999999999999999999"};
+    static const char *const number[] = {"-1", "1000001", "", "x", "3x", "nan", "inf"};
+    char message[200];
+    for (size_t i = 0; i < COUNT_OF(whole); i++) {
+        snprintf(message, sizeof message, "--whole takes a whole number from 2 to 64, not \"%s\"", whole[i]);
+        assert_refused(&VERB, "--whole", whole[i], message);
+        snprintf(message, sizeof message, "--number takes a number from 0 to 1e+06, not \"%s\"", number[i]);
+        assert_refused(&VERB, "--number", number[i], message);
+    }
+    assert_refused(&VERB, "--seed", "9223372036854775808",
+                   "--seed takes a whole number from 0 to 9223372036854775807, not \"9223372036854775808\"");
+}
+
+static void help(void **state) {
+    (void)state;
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    const Verb verb = {.name = "verb", .what = "Does it.", .options = OPTIONS + 5, .takes_set = true};
+    verb_print_help(&verb, stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(text, "usage: ./train verb [options]\nDoes it.\n\n"
+                              "  --set SECTION.KEY=VALUE\n"
+                              "                     set a key of the config; may be repeated\n"
+                              "  --seed S           as large as it gets\n"
+                              "  --number A-VERY-LONG-NAME\n"
+                              "                     with a point\n"
+                              "  --threads N        threads (default: one for each processor)\n"
+                              "  --quiet            no messages and no progress line\n"
+                              "  --help             this text\n");
+    free(text);
+}
+
+static void the_program(void **state) {
+    (void)state;
+    char path[4096], again[4096], small[4];
+    assert_true(program_path(path, sizeof path, &err) && program_again(again, sizeof again, &err));
+    assert_true(*path == '/' && access(path, X_OK) == 0 && access(again, X_OK) == 0);
+    assert_string_equal(strrchr(path, '/'), "/test_command");
+    assert_false(program_path(small, sizeof small, &err));
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_string_equal(err.message, "cannot find out where this program is: File name too long");
+    assert_false(program_again(small, sizeof small, &err));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind),
+        cmocka_unit_test(what_verbs_share),
+        cmocka_unit_test(where_words_stand),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(help),
+        cmocka_unit_test(the_program),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
