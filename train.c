@@ -9,7 +9,7 @@
 
 #include "base/interrupt.h"
 #include "base/range.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "bench/command.h"
 #include "config/config.h"
 #include "gradcheck/command.h"

@@ -135,10 +135,10 @@ typedef struct {
     real *x;
     uint64_t branch;
     bool started, crossed;
-} MovedNumber;
+} PerturbedNumber;
 
-static inline double moved_number_loss(void *context, double delta) {
-    MovedNumber *m = context;
+static inline double perturbed_number_loss(void *context, double delta) {
+    PerturbedNumber *m = context;
     const real kept = *m->x;
     uint64_t branch = 0;
     *m->x = kept + (real)delta;
@@ -153,8 +153,8 @@ static inline double moved_number_loss(void *context, double delta) {
 static inline double difference(LossFunction loss, void *context, real *x, double h) {
     for (;; h /= 4) {
         assert_that(h > 1e-6, "a kink is too near");
-        MovedNumber m = {.loss = loss, .context = context, .x = x};
-        double step = h, slope = difference_extrapolated(moved_number_loss, &m, INFINITY, 0, &step);
+        PerturbedNumber m = {.loss = loss, .context = context, .x = x};
+        double step = h, slope = difference_extrapolated(perturbed_number_loss, &m, INFINITY, 0, &step);
         if (!m.crossed) return slope;
     }
 }

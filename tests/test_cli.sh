@@ -219,9 +219,42 @@ check_files runs/tiny-2/run.json
 check "the first run, after a second of that name" "" \
     "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" -)"
 check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.new*' -o -name '*~')"
-echo old >ours/old.txt
+
+# --- --force: what it replaces is whole until the new one has something that lasts, and nothing else goes with it
+echo mine >ours/notes.txt
+refuses 2 'ours/notes.txt is nothing that this program writes' "$train" tiny.ini --out ours --force
+rm ours/notes.txt
+listing >"$said/whole"
+for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
+    # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
+    fails 1 'cannot write.*File too large; ours is again what it was before' \
+        sh -c 'trap "" XFSZ; ulimit -f 1; "$@"' sh "$train" $words --quiet --out ours --force
+done
+fails 3 'diverged at step .*; ours is again what it was before' "$train" tiny.ini --quiet --out ours/ --force \
+    --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
+check "what --force was to replace, when it failed" "" "$(listing | diff "$said/whole" -)"
+"$train" tiny.ini --out ours --force --quiet --set train.steps=100000 --set log.checkpoint_every=100000 >/dev/null 2>&1 &
+running=$!
+for _ in $(seq 100); do
+    [ -e ours/metrics.csv ] && [ -e ours.old ] && break
+    sleep 0.05
+done
+kill -KILL "$running"
+wait "$running" 2>/dev/null
+running=
+refuses 2 'ours.old is there, set aside by a --force that was killed: move it back to ours, or remove it' \
+    "$train" tiny.ini --out ours --force
+ends 0 "$train" resume ours --set train.steps=20
+check_match "stderr of: $name" 'note +ours.old is there' "$(cat "$said/err")"
+rm -r ours && mv ours.old ours
+check "what was set aside and moved back" "" "$(listing | diff "$said/whole" -)"
 ends 0 "$train" tiny.ini --out=ours --force --threads 2
-check "a file of the run that --force replaced" gone "$([ -e ours/old.txt ] && echo there || echo gone)"
+check "what --force has replaced" gone "$([ -e ours.old ] && echo there || echo gone)"
+ends 0 "$train" sweep sweep.ini --out ours --force --quiet
+check_files ours/summary.csv
+ends 0 "$train" theory --d-k 1 --samples 2 --out ours --force
+ends 0 "$train" tiny.ini --out ours --force --quiet
+check "what --force has replaced" gone "$([ -e ours.old ] && echo there || echo gone)"
 
 # --- the resolved config
 listing >"$said/before"

@@ -49,7 +49,7 @@ static double losses_from(size_t at, size_t length) {
     for (size_t t = 0; t < length; t++) tokens[t] = (int32_t)(at + t);
     model_forward(&model, &(Batch){.tokens = tokens, .B = 1, .T = length});
     for (size_t t = 0; t < length; t++) {
-        const real *z = model.logits + t * COUNT;
+        const real *z = model.logits.values + t * COUNT;
         double total = 0;
         for (size_t v = 0; v < COUNT; v++) total += exp((double)z[v]);
         sum += log(total) - (double)z[at + t + 1];

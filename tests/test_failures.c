@@ -5,6 +5,7 @@
    program when it gets no memory, and so does stb_truetype: nothing is drawn while memory is refused here. */
 #include "training.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "ops/matmul.h"
+#include "train/checkpoint.h"
 #include "train/run.h"
 
 #if defined(__has_feature)
@@ -105,8 +107,29 @@ STAND_IN(int, FILES, -1, rename, (const char *from, const char *to), (from, to))
 STAND_IN(int, FILES, -1, ftruncate, (int file, off_t size), (file, size))
 STAND_IN(int, FILES, -1, fseeko, (FILE * file, off_t at, int from), (file, at, from))
 STAND_IN(int, FILES, -1, mkdir, (const char *path, mode_t mode), (path, mode))
-STAND_IN(int, FILES, -1, nftw, (const char *path, __nftw_func_t visit, int files, int flags),
-         (path, visit, files, flags))
+STAND_IN(int, FILES, -1, symlink, (const char *target, const char *path), (target, path))
+STAND_IN(ssize_t, FILES, -1, readlink, (const char *restrict path, char *restrict out, size_t size), (path, out, size))
+STAND_IN(int, FILES, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info))
+STAND_IN(int, FILES, -1, unlink, (const char *path), (path))
+STAND_IN(DIR *, FILES, NULL, opendir, (const char *path), (path))
+STAND_IN(struct dirent *, FILES, NULL, readdir, (DIR * stream), (stream))
+/* Something that cannot be looked at counts as there: config.ini or run.json is then opened, and read all the same. Of
+   a run that was set aside there is a note, no more. */
+int lstat(const char *restrict path, struct stat *restrict info) {
+    static int (*granted)(const char *restrict, struct stat *restrict);
+    bool refused = REFUSED(FILES);
+    if (refused) plan.harmless = strstr(path, "/config.ini") || strstr(path, "/run.json") || strstr(path, ".old");
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "lstat");
+    return refused ? -1 : granted(path, info);
+}
+/* The slot of the checkpoint before, and the run that was replaced, are in nobody's way. */
+int nftw(const char *path, __nftw_func_t visit, int files, int flags) {
+    static int (*granted)(const char *, __nftw_func_t, int, int);
+    bool refused = REFUSED(FILES);
+    if (refused) plan.harmless = strstr(path, "/checkpoint/") || strstr(path, ".old");
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "nftw");
+    return refused ? -1 : granted(path, visit, files, flags);
+}
 size_t fread(void *to, size_t size, size_t count, FILE *file) {
     static size_t (*granted)(void *, size_t, size_t, FILE *);
     bool refused = count > 0 && REFUSED(FILES);
@@ -163,11 +186,13 @@ static void clear_away(void) {
     Error err;
     if (path_exists(in("fresh"))) assert_true(directory_remove(in("fresh"), &err));
 }
-static void refuse_each(Operation *operation, Kind kind, const char *library, const char *what, long least) {
+/* The request number `first`, and every `stride`-th after it. */
+static void refuse_some(Operation *operation, Kind kind, const char *library, const char *what, long least, long first,
+                        long stride) {
     Error err = {0};
     clear_away();
     assert_that(operation(&err), "%s: %s", what, err.message); /* what libraries take once they keep */
-    for (long granted = 0, status = 0; status != DONE; granted++) {
+    for (long granted = first, status = 0; status != DONE; granted += stride) {
         int ended = 0;
         clear_away();
         fflush(NULL);
@@ -181,6 +206,10 @@ static void refuse_each(Operation *operation, Kind kind, const char *library, co
         assert_that(status == SAID || status == DONE, "%s: no error, request %ld refused", what, granted);
         if (status == DONE) assert_that(granted >= least, "%s: makes %ld requests only", what, granted);
     }
+}
+
+static void refuse_each(Operation *operation, Kind kind, const char *library, const char *what, long least) {
+    refuse_some(operation, kind, library, what, least, 0, 1);
 }
 
 static TrainOptions options_for(const char *out) {
@@ -273,35 +302,75 @@ static bool shell(const char *command) {
     return system(whole) == 0;
 }
 
-/* Whatever is refused to a resume that finds a checkpoint half in its place, the next one can still make it good. */
-static bool make_good(Error *err) {
+/* Whatever is refused to a resume, or to the saves in it, the next one goes on from the last checkpoint: it never
+   starts again, and comes to the same parameters. */
+static bool resume_torn(Error *err) {
     const Kind kind = plan.kind;
     const TrainOptions options = options_for(NULL);
     const char *const override = "train.steps=3";
     plan.kind = NOTHING;
-    if (!shell("rm -rf trial && cp -r torn trial")) abort();
+    if (!shell("rm -rf trial && cp -a torn trial")) abort();
     plan.kind = kind;
     bool done = train_resume(in("trial"), &override, 1, &options, &outcome, err);
+    plan.kind = NOTHING;
     if (!done) {
         Error second;
         if (!train_resume(in("trial"), &override, 1, &options, &outcome, &second)) abort();
     }
+    if (shell("grep -q '\"step\": 0' trial/run.json")) abort(); /* an entry of `resumed` */
+    if (!shell("cmp -s whole/checkpoint/model.safetensors trial/checkpoint/model.safetensors")) abort();
     return done;
 }
 
-/* Killed between the renames of step 2's checkpoint: the model is new, the other two still wait under new names. */
+/* The states in which a kill leaves a checkpoint (train/checkpoint.h), each with every file call of a resume refused.
+ */
 static void torn_checkpoint(void **state) {
     (void)state;
-    Error err = {0};
-    const TrainOptions options = options_for(NULL);
-    const char *const override = "train.steps=2";
+    static const char *const states[] = {
+        "true",                                                               /* a alone */
+        "mkdir b && head -c 99 a/model.safetensors >b/model.safetensors.new", /* killed while b was filled */
+        "cp -a a b && ln -s b current.new",                                   /* killed before b took its place */
+        "cp -a a b && ln -sfn b current",                                     /* killed before a was removed */
+        "cp -a a b && ln -sfn b current && rm a/state.json a/optimizer.safetensors", /* killed while it was */
+    };
+    CONFIGURE("train.steps=3", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
+    train("whole", 1);
+    CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1",
+              "log.checkpoint_every=1");
+    train("first", 1);
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        char command[256];
+        snprintf(command, sizeof command, "rm -rf torn && cp -a first torn && cd torn/checkpoint && %s", states[i]);
+        assert_true(shell(command));
+        refuse_some(resume_torn, FILES, NULL, states[i], 100, (long)i, 7);
+    }
+}
+
+/* The run that --force is to replace is what it was, or the new one has a checkpoint. */
+static bool replace(Error *err) {
+    const Kind kind = plan.kind;
+    TrainOptions options = options_for(in("trial"));
+    options.force = true;
+    plan.kind = NOTHING;
+    if (!shell("rm -rf trial trial.old && cp -a first trial")) abort();
+    plan.kind = kind;
+    bool done = train_run(&config, &options, &outcome, err), exists;
+    plan.kind = NOTHING;
+    Error second;
+    const bool there = shell("diff -r first trial >/dev/null 2>&1"),
+               waits = shell("diff -r first trial.old >/dev/null 2>&1");
+    if (!there && !waits && !(checkpoint_exists(in("trial"), &exists, &second) && exists)) abort();
+    if (done && there) abort();
+    if (done && waits) plan.harmless = true; /* it could not be removed, and there was a note of that */
+    return done;
+}
+static void forced(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=2", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1",
+              "log.checkpoint_every=1");
+    train("first", 1);
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
-    train("torn", 1);
-    assert_true(shell("cp -r torn/checkpoint old"));
-    assert_true(train_resume(in("torn"), &override, 1, &options, &outcome, &err));
-    assert_true(shell("cd torn/checkpoint && for f in optimizer.safetensors state.json; do"
-                      " mv $f $f.new && cp ../../old/$f . || exit 1; done"));
-    refuse_each(make_good, FILES, NULL, "making good", 50);
+    refuse_each(replace, FILES, NULL, "replacing", 150);
 }
 
 static void descriptions(void **state) {
@@ -314,10 +383,8 @@ int main(void) {
     nowhere = fopen("/dev/null", "w");
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(training),
-        TRAINING_TEST(finished_run),
-        TRAINING_TEST(torn_checkpoint),
-        TRAINING_TEST(descriptions),
+        TRAINING_TEST(training), TRAINING_TEST(finished_run), TRAINING_TEST(torn_checkpoint),
+        TRAINING_TEST(forced),   TRAINING_TEST(descriptions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

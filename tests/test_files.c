@@ -224,11 +224,36 @@ static void directories(void **state) {
     assert_int_equal(entries(), 2);
 }
 
+/* Absent is what the system says is absent, and nothing else. */
+static void there_or_not(void **state) {
+    (void)state;
+    Error err = {0};
+    bool exists = true;
+    char *lengthy = calloc(1, 2000);
+    assert_non_null(lengthy);
+    put("file", "x");
+    assert_int_equal(symlink("/nowhere/at/all", in("dangling")), 0);
+    assert_int_equal(symlink("loop", in("loop")), 0);
+    assert_true(path_find(in("file"), &exists, &err) && exists && path_exists(in("file")));
+    assert_true(path_find(in("dangling"), &exists, &err) && exists && path_exists(in("dangling")));
+    assert_true(path_find(in("missing"), &exists, &err) && !exists && !path_exists(in("missing")));
+    assert_true(path_find(in("file/below"), &exists, &err) && !exists && !path_exists(in("file/below")));
+    assert_true(path_find(in("no/such/place"), &exists, &err) && !exists);
+    assert_false(path_find(in("loop/below"), &exists, &err)); /* ELOOP */
+    assert_int_equal(err.status, STATUS_FAILED);
+    assert_non_null(strstr(err.message, in("loop/below")));
+    assert_true(path_exists(in("loop/below")));
+    snprintf(lengthy, 2000, "%s/%01000d", directory, 0); /* ENAMETOOLONG */
+    assert_false(path_find(lengthy, &exists, &err));
+    assert_true(path_exists(lengthy));
+    free(lengthy);
+}
+
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
         FILES_TEST(round_trip),      FILES_TEST(reading_fails), FILES_TEST(writing_fails), FILES_TEST(disk_is_full),
-        FILES_TEST(writer_in_steps), FILES_TEST(joining),       FILES_TEST(directories),
+        FILES_TEST(writer_in_steps), FILES_TEST(joining),       FILES_TEST(directories),   FILES_TEST(there_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static Case attention_start(size_t T, double multiplier, double dropout, double 
     a.q = a.qkv + HEAD * D, a.k = a.q + HD, a.v = a.k + HD;
     a.out = filled_reals(T * HD, -7), a.dout = normal_reals(T * HD, 1);
     a.row_max = filled_reals(H * T, NAN) + HEAD * T, a.row_sum = filled_reals(H * T, NAN) + HEAD * T;
-    a.scratch = filled_reals(attention_scratch(T), NAN);
+    a.scratch = filled_reals(attention_scratch(&a.attention, T), NAN);
     return a;
 }
 
@@ -39,10 +39,9 @@ static AttentionLayer layer_of(const Case *a) {
                             .T = a->shape.T,
                             .qkv = a->qkv,
                             .out = a->out,
-                            .row_max = a->row_max - before,
-                            .row_sum = a->row_sum - before,
+                            .saved = {a->row_max - before, a->row_sum - before},
                             .dropout = a->shape.dropout,
-                            .first = 1000};
+                            .batch_row = 1000};
 }
 static void forward(const Case *a) {
     const AttentionLayer layer = layer_of(a);
@@ -102,7 +101,7 @@ static void check_backward(Case *a) {
     forward(a);
     real *d = filled_reals(T * STRIDE, -7), *dq = d + HEAD * D, *dk = dq + HD, *dv = dk + HD;
     for (size_t i = 0; i < T * STRIDE; i++) d[i] = i % HD / D == HEAD ? NAN : -7;
-    memset(a->scratch, 0xff, attention_scratch(T) * sizeof(real)); /* NaNs: nothing may be kept there */
+    memset(a->scratch, 0xff, attention_scratch(&a->attention, T) * sizeof(real)); /* NaNs: nothing may be kept there */
     backward(a, d);
     assert_others_untouched(d, T, STRIDE, -7, "dqkv");
     struct {

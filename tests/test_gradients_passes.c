@@ -28,7 +28,7 @@ static void forward_is_the_plain_decoder(void **state) {
         Batch blind = u.batch;
         blind.targets = NULL;
         assert_close(model_forward(&u.model, &blind), 0, 0, "no targets, no loss");
-        assert_all_close(u.model.logits, expected, rows * V, 1e-12, "logits");
+        assert_all_close(u.model.logits.values, expected, rows * V, 1e-12, "logits");
         double sum = model_forward(&u.model, &u.batch), total = 0;
         for (size_t r = 0; r < rows; r++) {
             double exponentials = 0;
@@ -100,12 +100,13 @@ static void positions_see_the_past_only(void **state) {
         Batch batch = {.tokens = u.ids, .B = 3, .T = 9};
         const size_t V = u.model.shape.V, changed = 9 + 4; /* position 4 of sequence 1 */
         model_forward(&u.model, &batch);
-        real *before = copied_reals(u.model.logits, 27 * V);
+        real *before = copied_reals(u.model.logits.values, 27 * V);
         u.ids[changed] = (u.ids[changed] + 1) % (int32_t)V;
         model_forward(&u.model, &batch);
         for (size_t r = 0; r < 27; r++) {
             double change = 0;
-            for (size_t v = 0; v < V; v++) change = fmax(change, fabs(u.model.logits[r * V + v] - before[r * V + v]));
+            for (size_t v = 0; v < V; v++)
+                change = fmax(change, fabs(u.model.logits.values[r * V + v] - before[r * V + v]));
             bool sees = r >= changed && r < 18;
             assert_that(sees ? change > 1e-6 : change == 0, "position %zu changes by %g", r, change);
         }

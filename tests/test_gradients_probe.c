@@ -14,9 +14,9 @@ typedef struct {
 static void keep(void *context, const HookView *v) {
     const Shown *s = context;
     const Activation *a = v->activation;
-    if (!v->backward || (a->name != AT_ATT && a->name != AT_QKV)) return;
+    if (v->direction != BACKWARD || (a->name != AT_ATT && a->name != AT_QKV)) return;
     real *to = (a->name == AT_ATT ? s->att : s->qkv)[a->layer];
-    memcpy(to + v->first * a->width, v->values, v->rows * a->width * sizeof(real));
+    memcpy(to + v->batch_row * a->width, v->values, v->rows * a->width * sizeof(real));
 }
 
 static int by_size(const void *a, const void *b) {
@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void check_spread(const LengthStatistics *got, double *lengths, size_t n, const char *name, size_t head) {
+static void check_spread(const NormStatistics *got, double *lengths, size_t n, const char *name, size_t head) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) sum += lengths[i], squares += lengths[i] * lengths[i];
     qsort(lengths, n, sizeof *lengths, by_size);

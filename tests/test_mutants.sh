@@ -90,18 +90,18 @@ mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model
 mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
 mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
-mutant 'attention: dq without the multiplier' $file 's/D, factor, panel, h->k,/D, 1, panel, h->k,/'
-mutant 'attention: dk without the multiplier' $file 's/factor, panel, q_block,/1, panel, q_block,/'
-mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_block/D, h.multiplier, p, dout_block/'
-mutant 'attention: dq from q' $file 's/factor, panel, h->k,/factor, panel, h->q,/'
+mutant 'attention: dq without the multiplier' $file 's/D, factor, ds, qkv + h->k/D, 1, ds, qkv + h->k/'
+mutant 'attention: dk without the multiplier' $file 's/factor, ds, qkv + h->q + at/1, ds, qkv + h->q + at/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_tile/D, h.multiplier, p, dout_tile/'
+mutant 'attention: dq from q' $file 's/factor, ds, qkv + h->k/factor, ds, qkv + h->q/'
 mutant 'attention: backward sees one key more' $file \
-    '/static void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
+    '/static void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 mutant 'attention: forward sees one key more' $file \
-    '/static void softmax_forward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < b->count), whole/'
+    '/static void softmax_forward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 # shellcheck disable=SC2086
-mutant 'attention: blocks of queries do not add' $file 's/adds = block + 1 < blocks/adds = false/' $long
+mutant 'attention: tiles of queries do not add' $file 's/adds = tile + 1 < tiles/adds = false/' $long
 # shellcheck disable=SC2086
-mutant 'attention: dk from the first block of queries' $file 's/q_block = h->q + b->first \* h->stride/q_block = h->q/' $long
+mutant 'attention: dk from the first tile of queries' $file 's/ds, qkv + h->q + at, /ds, qkv + h->q, /' $long
 
 file=src/ops/layernorm.c
 mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'
@@ -131,24 +131,25 @@ mutant 'loss: target off by one' $file \
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
-mutant 'model: weight of accumulation forgotten' $file 's|(real)(weight_of_batch / |(real)(1 / |'
+mutant 'model: weight of accumulation forgotten' $file 's|(real)(batch_weight / |(real)(1 / |'
 mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
-    's/^    unembed_weights(w);/    if (!m->shape.tied) unembed_weights(w);/'
+    's/^    unembedding_weights(w, final);/    if (!m->shape.tied) unembedding_weights(w, final);/'
 mutant 'model: dropout of the embeddings not in the backward pass' $file \
-    '/^static void embed_backward/,/^}/s/^    dropout_rows(own/    if (false) dropout_rows(own/'
+    '/^static void embedding_weights/,/^}/s/^    dropout_rows(own/    if (false) dropout_rows(own/'
 file=src/model/operations.c
-mutant 'model: dropout of a branch not in the backward pass' $file 's/return dropout_is_on(&dropout) ? s->masked : /return /'
-mutant 'model: post-norm, residual forgotten' $file 's/x->gradient\[i\] += residual\[i\]/x->gradient[i] += 0/' \
+mutant 'model: dropout of a branch not in the backward pass' $file \
+    '/^void residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
+mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
-mutant 'model: bias of another layer' $file '/^static void linear_rows(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
+mutant 'model: bias of another layer' $file '/^void linear(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/block.c
-mutant 'model: pre-norm, residual forgotten' $file 's/layernorm_backward(w, &s->ln, s->ln_in, s->sum.gradient)/layernorm_backward(w, \&s->ln, s->ln_in, NULL)/'
+mutant 'model: pre-norm, residual forgotten' $file 's/layernorm_backward(w, x, ln, role, layer, res)/layernorm_backward(w, x, ln, role, layer, NULL)/'
 mutant 'model: weights of the second half from the first' $file \
-    '/^void block_backward/,/^}/s/b->mlp.f_in, b->fc.gradient/b->attention.f_in, b->fc.gradient/'
+    '/^void block_backward/,/^}/s/linear_weights(w, in_2, /linear_weights(w, in_1, /'
 file=src/model/memory.c
-mutant 'model: a block writes where it reads' $file 's/output = x\[(s->L - 1 - layer) % 2\]/output = x[0]/' \
+mutant 'model: a block writes where it reads' $file 's/output = (s->L - 1 - layer) % 2 ? x_1 : x_0/output = x_0/' \
     --set model.dropout=0
 wait
 

@@ -7,10 +7,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/interrupt.h"
 #include "ops/matmul.h"
+#include "train/checkpoint.h"
 
 static long dies_at = -1, stops_at = -1; /* calls left until then */
 
@@ -22,16 +24,19 @@ int fsync(int file) {
     count_write();
     return fdatasync(file);
 }
-int ftruncate(int file, off_t size) {
-    static int (*real_ftruncate)(int, off_t);
-    count_write();
-    if (!real_ftruncate) *(void **)&real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
-    return real_ftruncate(file, size);
-}
-int rename(const char *from, const char *to) {
-    count_write();
-    return renameat(AT_FDCWD, from, AT_FDCWD, to);
-}
+#define STAND_IN(name, parameters, arguments)                                                                          \
+    int name parameters {                                                                                              \
+        static int(*granted) parameters;                                                                               \
+        count_write();                                                                                                 \
+        if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, #name);                                                    \
+        return granted arguments;                                                                                      \
+    }
+STAND_IN(ftruncate, (int file, off_t size), (file, size))
+STAND_IN(rename, (const char *from, const char *to), (from, to))
+STAND_IN(symlink, (const char *target, const char *path), (target, path))
+STAND_IN(mkdir, (const char *path, mode_t mode), (path, mode))
+STAND_IN(unlink, (const char *path), (path))
+STAND_IN(remove, (const char *path), (path))
 /* Products are everywhere: in training, evaluation, looks and samples. */
 void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, blasint m, blasint n, blasint k,
                  float alpha, const float *a, blasint lda, const float *b, blasint ldb, float beta, float *c,
@@ -43,8 +48,8 @@ void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b
     real_sgemm(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3 failed,
-   100 nothing to do */
+/* child train|replace|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
+   failed, 100 nothing to do */
 static int child_main(char **arguments) {
     Error err = {0};
     Progress progress = progress_make(stderr, true);
@@ -58,6 +63,7 @@ static int child_main(char **arguments) {
         done = train_resume(arguments[1], &set, *set != '-', &options, &outcome, &err);
     } else {
         options.out = arguments[2];
+        options.force = strcmp(arguments[0], "replace") == 0;
         done = config_load(&config, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
     }
     if (!done) printf("%s\n", err.message);
@@ -120,6 +126,19 @@ static void assert_same_file(const char *a, const char *b, const char *name) {
     assert_that(size_a == size_b && memcmp(x, y, size_a) == 0, "%s of %s is not that of %s", name, b, a);
 }
 
+/* A run that died as soon as it had the first of its checkpoints. */
+static void run_to_first_checkpoint(const char *name) {
+    Error err;
+    for (long n = 40;; n++) {
+        bool exists;
+        Error ignored;
+        if (path_exists(in(name))) assert_true(directory_remove(in(name), &err));
+        int status = run(name, 1, n, -1);
+        assert_that(status == 99, "dying at write %ld: status %d: %s", n, status, said);
+        if (checkpoint_exists(in(name), &exists, &ignored) && exists) return;
+    }
+}
+
 /* Two runs that must not differ, and nothing half done beside them. */
 static void assert_same_run(const char *a, const char *b) {
     static const char *const names[] = {"config.ini",
@@ -150,31 +169,33 @@ static void remove_run(const char *name) {
     assert_true(!path_exists(in(name)) || directory_remove(in(name), &err));
 }
 
+#ifdef SANITIZED
+enum { STRIDE = 11 }; /* everything is slower */
+#else
+enum { STRIDE = 2 };
+#endif
+
 /* Dies before each write in turn, first while training and then while resuming. */
 static void dies_anywhere(void **state) {
     (void)state;
-#ifdef SANITIZED
-    const long stride = 11; /* everything is slower */
-#else
-    const long stride = 2;
-#endif
     CHILDREN_TRAIN("model.dropout=0.1");
     assert_int_equal(run("whole", 1, -1, -1), 0);
     long resumed = 0;
-    for (long n = 0;; n += stride) {
+    for (long n = 0;; n += STRIDE) {
         remove_run("run");
         int status = run("run", 1, n, -1);
         if (status == 0) break;
         assert_that(status == 99, "dying at write %ld: status %d: %s", n, status, said);
-        status = resume("run", n % (3 * stride) ? -1 : n / 2, -1); /* every third dies again */
+        status = resume("run", n % (3 * STRIDE) ? -1 : n / 2, -1); /* every third dies again */
         if (status == 99) status = resume("run", -1, -1);
-        if (status == STATUS_USAGE && n < 8) continue; /* before there was a run to speak of */
+        if (status == STATUS_USAGE && !path_exists(in("run/vocab.json")))
+            continue;                  /* there was no run to speak of yet */
         if (status == 100) status = 0; /* it died behind its last word, that it has finished */
         assert_that(status == 0, "resuming what died at write %ld: status %d: %s", n, status, said);
         assert_same_run("whole", "run");
         resumed++;
     }
-    assert_that(resumed > 50 / stride, "only %ld deaths", resumed);
+    assert_that(resumed > 50 / STRIDE, "only %ld deaths", resumed);
 }
 
 /* Stopped by a signal at steps, evaluations, looks and samples, again and again until it is done. */
@@ -256,6 +277,12 @@ static void refusals(void **state) {
         {"run/config.ini", "context = 16", "context = 8", "context"},
         {"run/config.ini", "optimizer = adamw", "optimizer = sgd", "train.optimizer = adamw"},
         {"run/config.ini", "[model]", "[modell]", "model"},
+        {"run/config.ini", "every = 4", "every = 2", "eval.every = 4, and"},
+        {"run/config.ini", "\nevery = 2", "\nevery = 4", "log.every = 2, and"},
+        {"run/config.ini", "attention_every = 5", "attention_every = 4", "log.attention_every = 5, and"},
+        {"run/config.ini", "attention_text = \"\"", "attention_text = keys", "log.attention_text = \"\", and"},
+        {"run/config.ini", "sample_tokens = 20", "sample_tokens = 19", "log.sample_tokens = 20, and"},
+        {"run/config.ini", "batches = 0", "batches = 1", "eval.batches = 0, and"},
         {"run/vocab.json", "\"k\"", "\"j\"", "U+006B"},
         {"run/vocab.json", "\"k\"", "\"j\", \"k\"", "another text"},
         {"corpus.txt", "softly", "softer", "another text"},
@@ -264,21 +291,20 @@ static void refusals(void **state) {
         {"run/metrics.csv", "grad_norm", "norm", "metrics.csv"},
         {"run/metrics.csv", "\n0,", "\nzero,", "metrics.csv"},
         {"run/attention.csv", "entropy", "chaos", "attention.csv"},
-        {"run/checkpoint/state.json", "\"format\": 1", "\"format\": 2", "format"},
-        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": 5", "step 5"},
-        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": -1", "entries"},
-        {"run/checkpoint/state.json", "\"step\": 6", "\"step\": 99", "99"},
-        {"run/checkpoint/state.json", "\"seconds\"", "\"minutes\"", "entries"},
-        {"run/checkpoint/state.json", "\"logs\"", "\"files\"", "entries"},
-        {"run/checkpoint/state.json", "\"metrics.csv\": ", "\"metrics.csv\": 9", "metrics.csv"},
-        {"run/checkpoint/state.json", "\"metrics.csv\": ", "\"metrics.csv\": -", "entries"},
-        {"run/checkpoint/state.json", "model.d_k", "model.d_q", "model.d_k"},
-        {"run/checkpoint/state.json", "}", "", "JSON"},
+        {"run/checkpoint/a/state.json", "\"format\": 2", "\"format\": 1", "format"},
+        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": 5", "step 5"},
+        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": -1", "entries"},
+        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": 99", "99"},
+        {"run/checkpoint/a/state.json", "\"seconds\"", "\"minutes\"", "entries"},
+        {"run/checkpoint/a/state.json", "\"logs\"", "\"files\"", "entries"},
+        {"run/checkpoint/a/state.json", "\"metrics.csv\": ", "\"metrics.csv\": 9", "metrics.csv"},
+        {"run/checkpoint/a/state.json", "\"metrics.csv\": ", "\"metrics.csv\": -", "entries"},
+        {"run/checkpoint/a/state.json", "model.d_k", "model.d_q", "model.d_k"},
+        {"run/checkpoint/a/state.json", "}", "", "JSON"},
     };
     CHILDREN_TRAIN("log.checkpoint_every=6");
-    assert_int_equal(run("run", 1, 42, -1), 99);            /* behind its only checkpoint, before the last */
-    child("resume", in("run"), "train.steps=3", 0, -1, -1); /* puts away what was half done */
-    assert_non_null(strstr(contents(in("run/checkpoint/state.json"), NULL), "\"step\": 6"));
+    run_to_first_checkpoint("run");
+    assert_non_null(strstr(contents(in("run/checkpoint/a/state.json"), NULL), "\"step\": 6"));
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         size_t size;
         const char *kept_text = contents(in(changes[i].file), &size);
@@ -293,9 +319,9 @@ static void refusals(void **state) {
                                        "run.json",
                                        "vocab.json",
                                        "metrics.csv",
-                                       "checkpoint/state.json",
-                                       "checkpoint/model.safetensors",
-                                       "checkpoint/optimizer.safetensors"};
+                                       "checkpoint/a/state.json",
+                                       "checkpoint/a/model.safetensors",
+                                       "checkpoint/a/optimizer.safetensors"};
     for (size_t i = 0; i < COUNT_OF(gone); i++) {
         char path[128];
         snprintf(path, sizeof path, "run/%s", gone[i]);
@@ -307,14 +333,71 @@ static void refusals(void **state) {
     refuse("samples.txt", NULL);
 }
 
+static bool shell(const char *command) {
+    char whole[4096];
+    snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);
+    return system(whole) == 0;
+}
+
+/* --force dies before each write in turn: the old run is whole where it was or where it was set aside, or the new one
+   has a checkpoint and can be resumed. */
+static void force_dies_anywhere(void **state) {
+    (void)state;
+    Error err;
+    long aside = 0, replaced = 0;
+    CHILDREN_TRAIN("train.seed=2");
+    assert_int_equal(run("old", 1, -1, -1), 0);
+    CHILDREN_TRAIN("train.seed=1");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    for (long n = 0, status = 99; status == 99; n += 3 * STRIDE + 1) {
+        bool exists = false;
+        assert_true(shell("rm -rf run run.old && cp -a old run"));
+        status = child("replace", in("child.ini"), in("run"), 1, n, -1);
+        assert_that(status == 99 || status == 0, "dying at write %ld: status %ld: %s", n, status, said);
+        bool there = shell("diff -r old run"), waits = shell("diff -r old run.old");
+        assert_true(checkpoint_exists(in("run"), &exists, &err) || !path_exists(in("run")));
+        assert_that(there || waits || exists, "both are lost at write %ld", n);
+        if (path_exists(in("run.old"))) {
+            aside++;
+            assert_int_equal(child("replace", in("child.ini"), in("run"), 1, -1, -1), STATUS_USAGE);
+            assert_non_null(strstr(said, "run.old is there"));
+        }
+        if (there || waits) continue;
+        replaced++;
+        if (status == 99) assert_int_equal(resume("run", -1, -1), 0);
+        assert_same_run("whole", "run");
+    }
+    assert_true(aside > 15 / STRIDE && replaced > 10 / STRIDE);
+}
+
+/* What may be another one: nothing that the run computes or writes depends on it. */
+static void free_keys(void **state) {
+    (void)state;
+    size_t size;
+    char text[2048];
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    run_to_first_checkpoint("run");
+    const char *corpus = contents(in("corpus.txt"), &size), *whole = contents(in("run/config.ini"), NULL);
+    put("moved.txt", corpus, size);
+    remove(in("corpus.txt"));
+    set_text("run/config.ini", "corpus.txt", "moved.txt");
+    snprintf(text, sizeof text, "out = %s", in("run"));
+    set_text("run/config.ini", text, "out = elsewhere");
+    set_text("run/config.ini", "checkpoint_every = 6", "checkpoint_every = 1");
+    assert_int_equal(child("resume", in("run"), "-", 0, -1, -1), 0);
+    put_text("run/config.ini", whole);
+    assert_same_run("whole", "run");
+}
+
 /* Bytes of state.json set at random: taken up or refused, nothing else; never a value that was not checked. */
 static void mutated(void **state) {
     (void)state;
     static const char likely[] = "0123456789-[]{}\",:.eE\\ \xFF";
     CHILDREN_TRAIN("log.checkpoint_every=6");
-    assert_int_equal(run("run", 1, 42, -1), 99);
+    run_to_first_checkpoint("run");
     size_t size;
-    char *whole = contents(in("run/checkpoint/state.json"), &size), *text = kept(malloc(size));
+    char *whole = contents(in("run/checkpoint/a/state.json"), &size), *text = kept(malloc(size));
     Rng rng = rng_make(3, RNG_SAMPLE, 2);
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {.command_line = "resume", .progress = &progress};
@@ -322,7 +405,7 @@ static void mutated(void **state) {
         Error err = {0};
         memcpy(text, whole, size);
         text[rng_below(&rng, 2 * n, size)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
-        put("run/checkpoint/state.json", text, size);
+        put("run/checkpoint/a/state.json", text, size);
         /* Fewer steps than were made: refused at the latest there, so that no mutation trains. */
         const char *set = "train.steps=1";
         bool done = train_resume(in("run"), &set, 1, &options, &outcome, &err);
@@ -335,7 +418,7 @@ static void one_process_at_a_time(void **state) {
     int lock;
     Error err = {0};
     CHILDREN_TRAIN("log.checkpoint_every=6");
-    assert_int_equal(run("run", 1, 42, -1), 99);
+    run_to_first_checkpoint("run");
     assert_true(directory_lock(in("run"), &lock, &err));
     assert_int_equal(resume("run", -1, -1), STATUS_USAGE);
     assert_non_null(strstr(said, "in use"));
@@ -347,8 +430,10 @@ int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(steps_raised),
-        TRAINING_TEST(refusals),      TRAINING_TEST(mutated),        TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(steps_raised),  TRAINING_TEST(refusals),
+        TRAINING_TEST(free_keys),     TRAINING_TEST(force_dies_anywhere),
+        TRAINING_TEST(mutated),       TRAINING_TEST(one_process_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void likeliest(void **state) {
         for (; count < prompt + N; count++) {
             size_t seen = count < T ? count : T, best = 0;
             model_forward(&model, &(Batch){.tokens = ids + count - seen, .B = 1, .T = seen});
-            const real *z = model.logits + (seen - 1) * V;
+            const real *z = model.logits.values + (seen - 1) * V;
             for (size_t v = 1; v < V; v++)
                 if (z[v] > z[best]) best = v;
             ids[count] = (int32_t)best;

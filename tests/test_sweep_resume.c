@@ -1,6 +1,11 @@
 /* Sweeps that are cut short in whatever way, and go on: they end with the same files as one that ran through. */
 #include "sweeping.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/interrupt.h"
+
 /* Left over from whatever happened: nothing but its own failed arms is trained again. */
 static void failures_are_the_arms_own(void **state) {
     (void)state;
@@ -83,6 +88,42 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_non_null(strstr(err.message, "is not the config of this arm"));
     assert_false(sweep_with(broken, "other", 2, true)); /* --force begins again */
     assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: ended with status 1"));
+
+    /* a new one of which no arm comes to a checkpoint leaves the old one in its place */
+    const char *kept_table = contents(in("other/summary.csv"), NULL);
+    assert_false(sweep_with(program_that("", "exit 1"), "other", 2, true));
+    assert_non_null(strstr(err.message, "4 of 4 runs failed"));
+    assert_non_null(strstr(err.message, "other is again what it was before"));
+    assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
+    assert_false(path_exists(in("other.old")));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) { /* nor does one that a signal stops before that */
+        Progress quiet = progress_make(stderr, true);
+        const SweepOptions replacing = {.threads = 1,
+                                        .out = in("other"),
+                                        .force = true,
+                                        .command_line = "",
+                                        .program = program_that("", "kill -TERM $PPID; exec sleep 20"),
+                                        .progress = &quiet};
+        int caught = 0;
+        interrupt_catch();
+        bool done = sweep_run(&config, &replacing, stdout, &caught, &err);
+        _exit(done && caught == SIGTERM ? 0 : 1);
+    }
+    int ended;
+    assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 0);
+    assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
+    assert_false(path_exists(in("other.old")));
+
+    /* what is in an arm's place and is no run of ours is not removed for it */
+    assert_true(directory_make(in("other/scale_divisor=none+seed=2"), true, &err));
+    put_text("other/scale_divisor=none+seed=2/run.json", "{}");
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(strstr(err.message, "is not a run.json of this program"));
+    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/run.json"), NULL), "{}");
+    assert_true(directory_remove(in("other/scale_divisor=none+seed=2"), &err));
 
     Progress progress = progress_make(stderr, true);
     const SweepOptions options = {

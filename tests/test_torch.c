@@ -115,7 +115,7 @@ static void compare_parameters(Fixture *f, Quantity quantity, size_t step) {
 static void compare_logits(Fixture *f, const Batch *batch) {
     size_t count = batch->B * batch->T * model.shape.V;
     model_forward(&model, &(Batch){.tokens = batch->tokens, .B = batch->B, .T = batch->T});
-    compare(LOGITS, f->name, model.logits, fixture_reals(f, count, "logits"), count);
+    compare(LOGITS, f->name, model.logits.values, fixture_reals(f, count, "logits"), count);
 }
 
 /* A measurement at each step and behind the last, an update between them, as the trainer does it. */
@@ -172,10 +172,9 @@ static void attention(void **state) {
         const real *k = as_reals(fixture_reals(f, count, "%zu.k", n), count);
         const real *v = as_reals(fixture_reals(f, count, "%zu.v", n), count);
         const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
-        real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(T));
+        real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(&one, T));
         real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
-        const AttentionLayer layer = {
-            .attention = &one, .T = T, .qkv = qkv, .out = out, .row_max = reals(T), .row_sum = reals(T)};
+        const AttentionLayer layer = {.attention = &one, .T = T, .qkv = qkv, .out = out, .saved = {reals(T), reals(T)}};
         const struct {
             const real *from;
             real *to;

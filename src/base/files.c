@@ -63,18 +63,20 @@ void file_writer_abandon(FileWriter *writer) {
     unlink(writer->temporary);
 }
 
-/* A rename is on disk only once its directory is. */
-void directory_sync(const char *path) {
+bool directory_sync(const char *path, Error *err) {
     char copy[4096];
     snprintf(copy, sizeof copy, "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY);
-    if (fd < 0) return;
-    (void)fsync(fd); /* the file itself is safe by then */
-    close(fd);
+    const char *directory = dirname(copy);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
+    if (!ok) error_set(err, STATUS_FAILED, "cannot write the directory %s: %s", directory, strerror(errno));
+    if (fd >= 0) close(fd);
+    return ok;
 }
 
-bool file_writer_close(FileWriter *writer, Error *err) {
+bool file_writer_commit(FileWriter *writer, Error *err) {
     FILE *stream = writer->stream;
+    Error ignored;
     writer->stream = NULL;
     bool failed_before = ferror(stream) != 0;
     int reason = failed_before && errno ? errno : EIO; /* of the write that failed, if nothing came between */
@@ -84,22 +86,16 @@ bool file_writer_close(FileWriter *writer, Error *err) {
         ok = false;
         reason = errno;
     }
-    if (ok) return true;
+    if (ok && rename(writer->temporary, writer->path) != 0) {
+        ok = false;
+        reason = errno;
+    }
+    if (ok) {
+        directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
+        return true;
+    }
     unlink(writer->temporary);
     return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
-}
-
-bool file_writer_rename(FileWriter *writer, Error *err) {
-    if (rename(writer->temporary, writer->path) == 0) return true;
-    return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(errno));
-}
-
-bool file_writer_commit(FileWriter *writer, Error *err) {
-    if (!file_writer_close(writer, err)) return false;
-    bool ok = file_writer_rename(writer, err);
-    if (!ok) unlink(writer->temporary);
-    directory_sync(writer->path);
-    return ok;
 }
 
 bool file_write(const char *path, const void *data, size_t size, Error *err) {
@@ -116,9 +112,17 @@ bool path_join(char *out, size_t capacity, const char *directory, const char *na
     return true;
 }
 
-bool path_exists(const char *path) {
+bool path_find(const char *path, bool *exists, Error *err) {
     struct stat info;
-    return lstat(path, &info) == 0;
+    *exists = lstat(path, &info) == 0;
+    if (*exists || errno == ENOENT || errno == ENOTDIR) return true;
+    return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+}
+
+bool path_exists(const char *path) {
+    bool exists;
+    Error ignored;
+    return !path_find(path, &exists, &ignored) || exists;
 }
 
 bool directory_make(const char *path, bool must_be_new, Error *err) {

@@ -20,20 +20,21 @@ typedef struct {
 bool file_writer_open(FileWriter *writer, const char *path, Error *err);
 bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
 void file_writer_abandon(FileWriter *writer);
-/* The two halves of file_writer_commit, for files that change together. First the content is on disk under the new
-   name, which is removed on failure; then it takes its place (see directory_sync), or keeps the new name on failure. */
-bool file_writer_close(FileWriter *writer, Error *err);
-bool file_writer_rename(FileWriter *writer, Error *err);
 bool file_write(const char *path, const void *data, size_t size, Error *err); /* the three in one */
 
 /* "directory/name" into `out`; an error when it is longer than `capacity`. */
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err);
 
+/* Whether something is there, be it a link that leads nowhere. Absent means that the system says so (ENOENT, ENOTDIR);
+   any other answer is an error of status STATUS_FAILED. */
+bool path_find(const char *path, bool *exists, Error *err);
+/* The same where an error may count as something that is there, so that nothing is overwritten because of it. */
 bool path_exists(const char *path);
 /* Makes the directory and the ones above it. One that is there is an error when `must_be_new`. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
-/* New names in the directory of `path` are on disk. Some file systems cannot say: no error. */
-void directory_sync(const char *path);
+/* The directory that holds `path` is on disk, with the names made, renamed and removed in it. A file system that does
+   not offer that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
+bool directory_sync(const char *path, Error *err);
 /* Keeps other processes of this program out of a directory until `*lock` is closed (flock; where the file system has
    no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
 bool directory_lock(const char *path, int *lock, Error *err);

@@ -28,7 +28,7 @@ typedef struct {
     Model model;
     Optimizer optimizer;
     int32_t *tokens, *targets;
-    Profile *watches;
+    Profile *profiles;
     double batch_seconds, norm_seconds, update_seconds; /* of the steps in which the clocks ran */
     size_t step, clocked;                               /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
@@ -97,7 +97,7 @@ static double measure_bandwidth(size_t threads) {
 /* One step of training; with `clocks` it also says where its time goes. */
 static double take_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
-    b->model.profiles = clocks ? b->watches : NULL;
+    b->model.profiles = clocks ? b->profiles : NULL;
     step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &b->batch_seconds : NULL);
     double mark = omp_get_wtime();
     const double norm = gradient_norm(&b->optimizer, b->model.gradients), now = omp_get_wtime();
@@ -127,8 +127,8 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
-    const double C = (double)s->C, HD = (double)attention_width_out(&s->attention), F = (double)s->F, V = (double)s->V;
-    const double linear = 2 * rows * L * (4 * C * HD + 2 * C * F),
+    const double C = (double)s->C, F = (double)s->F, V = (double)s->V;
+    const double linear = 2 * rows * model_linear_weights(s),
                  attention = rows * L * attention_flops(&s->attention, s->T);
     const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const bool drops = s->dropout > 0;
@@ -140,10 +140,10 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
         [OP_ATTENTION] = {"attention", attention, 0, 0},
         [OP_RESIDUAL] = {"residual", 0, 2 * L * 3 * rows * C * size, 0},
         [OP_ACTIVATION] = {s->relu ? "ReLU" : "GELU", 0, L * 2 * rows * F * size, 0},
-        [OP_HEAD] = {"output head", head, 0, 0},
+        [OP_LOGITS] = {"logits", head, 0, 0},
         [OP_LOSS] = {"loss", 0, 2 * rows * V * size, 0},
         [OP_LOSS_BACK] = {"loss, backward", 0, 2 * rows * V * size, 0},
-        [OP_HEAD_BACK] = {"output head, backward", 2 * head, 0, 0},
+        [OP_LOGITS_BACK] = {"logits, backward", 2 * head, 0, 0},
         [OP_LAYERNORM_BACK] = {"LayerNorm, backward", 0, norms * 6 * rows * C * size, 0},
         [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
         [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
@@ -165,7 +165,7 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
     for (size_t i = 0; i < LINES_MAX; i++) {
         lines[i] = all[i];
         for (size_t t = 0; i < OP_COUNT && t < b->model.threads; t++)
-            lines[i].seconds += b->watches[t].seconds[i] / (double)b->model.threads;
+            lines[i].seconds += b->profiles[t].seconds[i] / (double)b->model.threads;
         if (i >= OP_COUNT) lines[i].seconds = outside[i - OP_COUNT];
         lines[i].seconds /= (double)b->clocked;
     }
@@ -239,8 +239,8 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
         !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err))
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);
-    b->watches = calloc(threads, sizeof *b->watches);
-    if (!b->tokens || !b->watches) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    b->profiles = calloc(threads, sizeof *b->profiles);
+    if (!b->tokens || !b->profiles) return error_set(err, STATUS_FAILED, "no memory for the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialise(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
@@ -279,7 +279,7 @@ bool bench_run(const Config *config, size_t threads, double seconds, bool json, 
         model_free(&b->model);
         optimizer_free(&b->optimizer);
         free(b->tokens);
-        free(b->watches);
+        free(b->profiles);
     }
     free(b);
     return ok;

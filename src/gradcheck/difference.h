@@ -6,9 +6,9 @@
 
 /* f(x + delta) for the f and x that `context` knows; or f(x + delta) - f(x), where that can be summed with less
    rounding. */
-typedef double (*Moved)(void *context, double delta);
+typedef double (*Perturbed)(void *context, double delta);
 
-static inline double difference_central(Moved f, void *context, double h) {
+static inline double difference_central(Perturbed f, void *context, double h) {
     return (f(context, h) - f(context, -h)) / (2 * h);
 }
 
@@ -24,7 +24,7 @@ static inline double difference_central(Moved f, void *context, double h) {
    that of f, explains; the result is then better than that by far. *step becomes the one that served, for the next
    derivative of the same kind. It need not start wider than rounding / (DIFFERENCE_ACCURACY scale), and should not: far
    away, two secants can agree by chance. */
-static inline double difference_extrapolated(Moved f, void *context, double rounding, double scale, double *step) {
+static inline double difference_extrapolated(Perturbed f, void *context, double rounding, double scale, double *step) {
     double h = *step, wide = difference_central(f, context, h), d = difference_central(f, context, h / 2);
     double r = (4 * d - wide) / 3;
     if (fabs(r - d) <= sqrt(DIFFERENCE_ACCURACY) / 100 * scale) return r;

@@ -111,12 +111,14 @@ static bool check_field(Engine *e, const Field *f, const Tensor *t) {
     const size_t T = e->check->batches->T;
     const Range rows = {0, f->rows}, columns = {0, f->width};
     const bool one_logit = m->shape.V == 1; /* whatever it is, the loss is 0 */
+    /* The columns of what attention reads are those of the layer that computes it. */
     const Tensor *parts = t ? t : e->loss.activation->name == AT_QKV ? tensor_find(&m->tensors, ATTN_W, 0) : NULL;
     if (parts && parts->block_count > 1) {
-        for (size_t n = 0; n < parts->block_count; n++) {
-            const ColumnBlock *block = &parts->blocks[n];
+        for (AttentionPart part = QUERY; part <= VALUE; part++) {
+            const ColumnBlock *block = &parts->blocks[part];
+            const bool is_bias = t && t->dimensions == 1;
+            const bool zero = one_logit || attention_gradient_vanishes(&m->shape.attention, part, is_bias, T);
             char suffix[8];
-            const bool zero = one_logit || attention_gradient_vanishes(block->name, t && t->dimensions == 1, T);
             snprintf(suffix, sizeof suffix, " %s", block->name);
             if (!check_part(e, f, &(Part){suffix, rows, {block->begin, block->end}, zero})) return false;
         }
@@ -150,26 +152,21 @@ static bool check_tensors(Engine *e) {
     return true;
 }
 
-/* By the layer it goes into. */
+/* By the layer it goes into, behind "h.N." but for the last two. */
 static void name_input(const ModelShape *s, const Activation *a, char *out, size_t capacity) {
-    const char *name = "";
-    switch (a->name) {
-    case AT_X: name = a->layer == s->L ? "" : s->pre_norm ? "ln_1 input" : "attn.c_attn input"; break;
-    case AT_LN_1: name = s->pre_norm ? "attn.c_attn input" : "mlp.c_fc input"; break;
-    case AT_QKV: name = "attn input"; break;
-    case AT_ATT: name = "attn.c_proj input"; break;
-    case AT_RES_1: name = s->pre_norm ? "ln_2 input" : "ln_1 input"; break;
-    case AT_LN_2: name = "mlp.c_fc input"; break;
-    case AT_FC: name = s->relu ? "mlp.relu input" : "mlp.gelu input"; break;
-    case AT_ACT: name = "mlp.c_proj input"; break;
-    case AT_RES_2: name = "ln_2 input"; break;
-    case AT_LN_F: snprintf(out, capacity, "lm_head input"); return;
-    case AT_LOGITS: snprintf(out, capacity, "loss input"); return;
-    }
-    if (*name)
-        snprintf(out, capacity, "h.%zu.%s", a->layer, name);
+    static const char *const PRE_NORM[AT_COUNT] = {"ln_1", "attn.c_attn", "attn",     "attn.c_proj", "attn residual",
+                                                   "ln_2", "mlp.c_fc",    "mlp.gelu", "mlp.c_proj",  "mlp residual",
+                                                   NULL,   "lm_head",     "loss"};
+    static const char *const POST_NORM[AT_COUNT] = {
+        "attn.c_attn", "mlp.c_fc",     "attn", "attn.c_proj", "attn residual", "ln_1", NULL, "mlp.gelu",
+        "mlp.c_proj",  "mlp residual", "ln_2", NULL,          "loss"};
+    const char *name = (s->pre_norm ? PRE_NORM : POST_NORM)[a->name];
+    if (a->name == AT_X && a->layer == s->L)
+        snprintf(out, capacity, "%s input", s->pre_norm ? "ln_f" : "lm_head");
+    else if (a->name == AT_LN_F || a->name == AT_LOGITS)
+        snprintf(out, capacity, "%s input", name);
     else
-        snprintf(out, capacity, "%s", s->pre_norm ? "ln_f input" : "lm_head input");
+        snprintf(out, capacity, "h.%zu.%s input", a->layer, a->name == AT_FC && s->relu ? "mlp.relu" : name);
 }
 
 static bool check_inputs(Engine *e) {
@@ -196,7 +193,8 @@ bool gradcheck_model(const GradientCheck *check, GradientTable *table, Error *er
     bool ok =
         perturbed_loss_make(&e.loss, check->model, check->batches, check->count, check->seed, check->micro_step, err);
     if (ok) {
-        table->rows = calloc(3 * (check->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
+        table->rows =
+            calloc(COLUMN_BLOCKS_MAX * (check->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
         ok = table->rows || error_set(err, STATUS_FAILED, "no memory for the table of gradients");
     }
     if (ok && !(check_tensors(&e) && check_inputs(&e))) table->signal = interrupt_signal();

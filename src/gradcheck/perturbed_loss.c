@@ -11,14 +11,14 @@ static size_t numbers_of(const HookView *v) { return v->rows * v->activation->wi
 
 static unsigned char *active_units(const PerturbedLoss *l, const HookView *v) {
     const Activation *a = v->activation;
-    return l->active + ((l->micro * l->model->shape.L + a->layer) * l->rows + v->first) * a->width;
+    return l->active + ((l->micro * l->model->shape.L + a->layer) * l->rows + v->batch_row) * a->width;
 }
 
 /* The first pass: which activations there are, and which units of a ReLU are active. */
 static void survey(void *context, const HookView *v) {
     PerturbedLoss *l = context;
-    if (v->backward) return;
-    if (l->micro == 0 && v->first == 0 && v->rows > 0) /* true in one thread */
+    if (v->direction == BACKWARD) return;
+    if (l->micro == 0 && v->batch_row == 0 && v->rows > 0) /* true in one thread */
         l->activations[l->activation_count++] = *v->activation;
     if (!l->active || v->activation->name != AT_FC) return;
     unsigned char *active = active_units(l, v);
@@ -36,15 +36,15 @@ static void survey(void *context, const HookView *v) {
 /* Keeps the gradient of the chosen activation. */
 static void keep(void *context, const HookView *v) {
     PerturbedLoss *l = context;
-    if (v->backward && is_of(v, l->activation))
-        memcpy(l->gradient + (l->micro * l->rows + v->first) * v->activation->width, v->values,
+    if (v->direction == BACKWARD && is_of(v, l->activation))
+        memcpy(l->gradient + (l->micro * l->rows + v->batch_row) * v->activation->width, v->values,
                numbers_of(v) * sizeof(real));
 }
 
 /* Holds the units of a ReLU on their sides, and perturbs one entry. */
 static void perturb(void *context, const HookView *v) {
     PerturbedLoss *l = context;
-    const size_t width = v->activation->width, first = (l->micro * l->rows + v->first) * width;
+    const size_t width = v->activation->width, first = (l->micro * l->rows + v->batch_row) * width;
     if (l->active && v->activation->name == AT_ACT) {
         const unsigned char *active = active_units(l, v);
         const real *fc = l->model->blocks[v->activation->layer].fc.values + v->slice_row * width;
@@ -104,7 +104,7 @@ static bool allocate(PerturbedLoss *l, Error *err) {
     if (s->V > widest) widest = s->V;
     l->losses = calloc(l->count * l->rows, sizeof *l->losses);
     l->gradient = calloc(l->count * l->rows, widest * sizeof *l->gradient);
-    l->activations = calloc((AT_LOGITS + 1) * (s->L + 1), sizeof *l->activations);
+    l->activations = calloc(AT_COUNT * (s->L + 1), sizeof *l->activations);
     if (s->relu) l->active = calloc(l->count * s->L * l->rows, s->F);
     if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
     return error_set(err, STATUS_FAILED, "no memory for the check of gradients");
@@ -120,6 +120,7 @@ bool perturbed_loss_make(PerturbedLoss *l, Model *model, const Batch *batches, s
                          .rows = batches->B * batches->T,
                          .hook = {.context = l}};
     if (!allocate(l, err)) return false;
+    l->hook_before = model->hook;
     model->hook = &l->hook;
     for (size_t i = 0; i < model->tensors.flat; i++)
         model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
@@ -132,7 +133,7 @@ bool perturbed_loss_make(PerturbedLoss *l, Model *model, const Batch *batches, s
 }
 
 void perturbed_loss_free(PerturbedLoss *l) {
-    l->model->hook = NULL;
+    if (l->model->hook == &l->hook) l->model->hook = l->hook_before;
     free(l->losses);
     free(l->gradient);
     free(l->activations);

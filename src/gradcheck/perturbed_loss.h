@@ -29,10 +29,11 @@ typedef struct {
 
     /* For the passes. */
     Hook hook;
-    size_t micro;          /* number of the micro-batch in progress */
-    double delta;          /* by how much `entry` is perturbed */
-    double *losses;        /* (count, rows) where nothing is perturbed */
-    unsigned char *active; /* (count, L, rows, F): units of a ReLU above their kink; NULL without ReLU */
+    const Hook *hook_before; /* the model's, which it gets back */
+    size_t micro;            /* number of the micro-batch in progress */
+    double delta;            /* by how much `entry` is perturbed */
+    double *losses;          /* (count, rows) where nothing is perturbed */
+    unsigned char *active;   /* (count, L, rows, F): units of a ReLU above their kink; NULL without ReLU */
     bool on_kink;
 } PerturbedLoss;
 

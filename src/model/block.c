@@ -2,108 +2,124 @@
 #include "model/worker.h"
 #include "ops/activation.h"
 
-/* The LayerNorm stands before f in a pre-norm model, and behind the residual connection in a post-norm one. */
-static void norm_before(const Worker *w, const Sublayer *s) {
-    if (w->m->shape.pre_norm) layernorm(w, &s->ln, s->ln_in);
+/* A block is two sublayers f, attention and the feed-forward network, and each has a LayerNorm and a residual
+   connection: pre-norm    res = x + f(LN(x)),   the sublayer's output is res post-norm   res = x + f(x),       the
+   sublayer's output is LN(res). */
+static const Activation *input_of_f(const Worker *w, const LayerNorm *ln, const Activation *x) {
+    return w->m->shape.pre_norm ? &ln->y : x;
 }
-static void norm_after(const Worker *w, const Sublayer *s) {
-    if (!w->m->shape.pre_norm) layernorm(w, &s->ln, s->ln_in);
+static const Activation *output_of(const Worker *w, const LayerNorm *ln, const Activation *res) {
+    return w->m->shape.pre_norm ? res : &ln->y;
 }
-
-/* The gradient of the sum from that of the output; in a pre-norm model they are the same. */
-static void norm_after_backward(const Worker *w, const Sublayer *s) {
-    if (!w->m->shape.pre_norm) layernorm_backward(w, &s->ln, s->ln_in, NULL);
-}
-/* f's first layer, and the LayerNorm before it if there is one: to the gradient of the sublayer's input, where that of
-   the residual connection joins. */
-static void linear_and_norm_before_backward(const Worker *w, size_t layer, const Sublayer *s, const Activation *y,
-                                            Role role) {
-    const bool pre_norm = w->m->shape.pre_norm;
-    linear_backward(w, layer, s->f_in, y, role, pre_norm ? NULL : s->sum.gradient);
-    if (pre_norm) layernorm_backward(w, &s->ln, s->ln_in, s->sum.gradient);
+static const Activation *input_of_norm(const Worker *w, const Activation *x, const Activation *res) {
+    return w->m->shape.pre_norm ? x : res;
 }
 
-static AttentionLayer attention_of(const Worker *w, size_t layer) {
-    AttentionLayer attention = model_attention(w->m, layer, w->batch->T);
-    attention.dropout = dropout_at(w, dropout_site(layer, SITE_WEIGHTS));
-    attention.first = w->first;
-    return attention;
+static const Activation *norm_before(const Worker *w, const LayerNorm *ln, const Activation *x, Role role,
+                                     size_t layer) {
+    if (w->m->shape.pre_norm) layernorm(w, ln, x, role, layer);
+    return input_of_f(w, ln, x);
 }
-static real *scratch_of(const Worker *w) { return w->m->scratch + w->id * attention_scratch(w->m->shape.T); }
+static const Activation *norm_after(const Worker *w, const LayerNorm *ln, const Activation *res, Role role,
+                                    size_t layer) {
+    if (!w->m->shape.pre_norm) layernorm(w, ln, res, role, layer);
+    return output_of(w, ln, res);
+}
+static void norm_after_backward(const Worker *w, const Activation *res, const LayerNorm *ln, Role role, size_t layer) {
+    if (!w->m->shape.pre_norm) layernorm_backward(w, res, ln, role, layer, NULL);
+}
+/* Where the residual connection joins again: at the LayerNorm, or in a post-norm model at f's first layer. */
+static const Activation *skip_at_linear(const Worker *w, const Activation *res) {
+    return w->m->shape.pre_norm ? NULL : res;
+}
+static void norm_before_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
+                                 const Activation *res) {
+    if (w->m->shape.pre_norm) layernorm_backward(w, x, ln, role, layer, res);
+}
 
 /* Before and after attention, rows change hands if sequences are split between threads. */
 static void exchange_rows(const Worker *w) {
     if (w->splits_sequences) barrier(w);
 }
-
-static void attention(const Worker *w, size_t layer) {
+static AttentionLayer attention_of(const Worker *w, size_t layer) {
+    AttentionLayer a = model_attention(w->m, layer, w->batch->T);
+    a.dropout = dropout_at(w, layer, SITE_WEIGHTS);
+    a.batch_row = w->batch_row;
+    return a;
+}
+static void attention(const Worker *w, const Activation *att, size_t layer) {
     const AttentionLayer a = attention_of(w, layer);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++) attention_forward(&a, pair, scratch_of(w));
-    profile(w, OP_ATTENTION);
+    done(w, OP_ATTENTION, NULL, FORWARD);
     exchange_rows(w);
-    show(w, &w->m->blocks[layer].att, false);
+    done(w, OP_COUNT, att, FORWARD);
 }
-static void attention_gradient(const Worker *w, size_t layer) {
-    const Block *b = &w->m->blocks[layer];
+static void backward_of_attention(const Worker *w, const Activation *qkv, const Activation *att, size_t layer) {
     const AttentionLayer a = attention_of(w, layer);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++)
-        attention_backward(&a, pair, b->qkv.gradient, b->att.gradient, scratch_of(w));
-    profile(w, OP_ATTENTION_BACK);
+        attention_backward(&a, pair, qkv->gradient, att->gradient, scratch_of(w));
+    done(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
-    show(w, &b->qkv, true);
+    done(w, OP_COUNT, qkv, BACKWARD);
 }
 
-static void activation_function(const Worker *w, const Activation *y, const Activation *x) {
-    const size_t at = w->rows.begin * x->width, n = range_size(w->rows) * x->width;
-    real *derivative = w->pass->with_backward ? x->values + at : NULL;
-    (w->m->shape.relu ? relu_forward : gelu_forward)(y->values + at, derivative, x->values + at, n);
-    profile(w, OP_ACTIVATION);
-    show(w, y, false);
+static void nonlinearity(const Worker *w, const Activation *act, const Activation *fc) {
+    const size_t at = w->rows.begin * fc->width, n = range_size(w->rows) * fc->width;
+    real *derivative = w->pass->with_backward ? fc->values + at : NULL;
+    (w->m->shape.relu ? relu_forward : gelu_forward)(act->values + at, derivative, fc->values + at, n);
+    done(w, OP_ACTIVATION, act, FORWARD);
 }
-static void activation_function_backward(const Worker *w, const Activation *x, const Activation *y) {
-    const size_t at = w->rows.begin * x->width, n = range_size(w->rows) * x->width;
-    activation_backward(x->gradient + at, y->gradient + at, x->values + at, n);
-    profile(w, OP_ACTIVATION_BACK);
-    show(w, x, true);
+static void nonlinearity_backward(const Worker *w, const Activation *fc, const Activation *act) {
+    const size_t at = w->rows.begin * fc->width, n = range_size(w->rows) * fc->width;
+    activation_backward(fc->gradient + at, act->gradient + at, fc->values + at, n);
+    done(w, OP_ACTIVATION_BACK, fc, BACKWARD);
 }
 
-void block_forward(const Worker *w, size_t layer) {
+const Activation *block_forward(const Worker *w, size_t layer, const Activation *x) {
     const Block *b = &w->m->blocks[layer];
 
-    norm_before(w, &b->attention);
-    linear(w, layer, &b->qkv, b->attention.f_in, ATTN_W);
-    attention(w, layer);
-    linear_residual(w, layer, &b->attention, &b->att, ATTN_PROJ_W);
-    norm_after(w, &b->attention);
+    const Activation *in = norm_before(w, &b->ln_1, x, LN_1_W, layer);
+    linear(w, &b->qkv, in, ATTN_W, layer);
+    attention(w, &b->att, layer);
+    linear(w, &b->proj_1, &b->att, ATTN_PROJ_W, layer);
+    residual(w, &b->res_1, x, &b->proj_1, layer, SITE_PROJ_1);
+    x = norm_after(w, &b->ln_1, &b->res_1, LN_1_W, layer);
 
-    norm_before(w, &b->mlp);
-    linear(w, layer, &b->fc, b->mlp.f_in, FC_W);
-    activation_function(w, &b->act, &b->fc);
-    linear_residual(w, layer, &b->mlp, &b->act, MLP_PROJ_W);
-    norm_after(w, &b->mlp);
+    in = norm_before(w, &b->ln_2, x, LN_2_W, layer);
+    linear(w, &b->fc, in, FC_W, layer);
+    nonlinearity(w, &b->act, &b->fc);
+    linear(w, &b->proj_2, &b->act, MLP_PROJ_W, layer);
+    residual(w, &b->res_2, x, &b->proj_2, layer, SITE_PROJ_2);
+    return norm_after(w, &b->ln_2, &b->res_2, LN_2_W, layer);
 }
 
-void block_backward(const Worker *w, size_t layer) {
+void block_backward(const Worker *w, size_t layer, const Activation *x) {
     const Block *b = &w->m->blocks[layer];
+    const Activation *in_1 = input_of_f(w, &b->ln_1, x), *x_2 = output_of(w, &b->ln_1, &b->res_1);
+    const Activation *in_2 = input_of_f(w, &b->ln_2, x_2);
 
-    norm_after_backward(w, &b->mlp);
-    linear_residual_backward(w, layer, &b->mlp, &b->act, MLP_PROJ_W);
-    activation_function_backward(w, &b->fc, &b->act);
-    linear_and_norm_before_backward(w, layer, &b->mlp, &b->fc, FC_W);
+    norm_after_backward(w, &b->res_2, &b->ln_2, LN_2_W, layer);
+    residual_backward(w, &b->res_2, &b->proj_2, layer, SITE_PROJ_2);
+    linear_backward(w, &b->act, &b->proj_2, MLP_PROJ_W, layer, NULL);
+    nonlinearity_backward(w, &b->fc, &b->act);
+    linear_backward(w, in_2, &b->fc, FC_W, layer, skip_at_linear(w, &b->res_2));
+    norm_before_backward(w, x_2, &b->ln_2, LN_2_W, layer, &b->res_2);
 
-    norm_after_backward(w, &b->attention);
-    linear_residual_backward(w, layer, &b->attention, &b->att, ATTN_PROJ_W);
-    attention_gradient(w, layer);
-    linear_and_norm_before_backward(w, layer, &b->attention, &b->qkv, ATTN_W);
+    norm_after_backward(w, &b->res_1, &b->ln_1, LN_1_W, layer);
+    residual_backward(w, &b->res_1, &b->proj_1, layer, SITE_PROJ_1);
+    linear_backward(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer, NULL);
+    backward_of_attention(w, &b->qkv, &b->att, layer);
+    linear_backward(w, in_1, &b->qkv, ATTN_W, layer, skip_at_linear(w, &b->res_1));
+    norm_before_backward(w, x, &b->ln_1, LN_1_W, layer, &b->res_1);
 
     barrier(w); /* every row is there: now the weights, first of what was touched last */
-    linear_weights(w, layer, b->attention.f_in, b->qkv.gradient, b->qkv.width, ATTN_W);
-    linear_weights(w, layer, &b->att, branch_gradient(w, &b->attention), w->m->shape.C, ATTN_PROJ_W);
-    linear_weights(w, layer, b->mlp.f_in, b->fc.gradient, b->fc.width, FC_W);
-    linear_weights(w, layer, &b->act, branch_gradient(w, &b->mlp), w->m->shape.C, MLP_PROJ_W);
-    layernorm_weights(w, &b->attention.ln, b->attention.ln_in);
-    layernorm_weights(w, &b->mlp.ln, b->mlp.ln_in);
+    linear_weights(w, in_1, &b->qkv, ATTN_W, layer);
+    linear_weights(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer);
+    linear_weights(w, in_2, &b->fc, FC_W, layer);
+    linear_weights(w, &b->act, &b->proj_2, MLP_PROJ_W, layer);
+    layernorm_weights(w, input_of_norm(w, x, &b->res_1), &b->ln_1, LN_1_W, layer);
+    layernorm_weights(w, input_of_norm(w, x_2, &b->res_2), &b->ln_2, LN_2_W, layer);
     barrier(w); /* the next block overwrites what was read here */
 }

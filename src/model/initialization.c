@@ -63,10 +63,10 @@ void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init 
     }
 }
 
-double initial_variance(const ModelShape *shape, Role role, const char *block, Init init) {
+double initial_variance(const ModelShape *shape, Role role, size_t block, Init init) {
     Tensor tensor;
     if (!tensor_describe(&tensor, shape, role, 0)) return 0;
-    const Rule rule = rule_of(shape, tensor_block(&tensor, block), init);
+    const Rule rule = rule_of(shape, &tensor.blocks[block], init);
     switch (rule.distribution) {
     case NORMAL: return rule.value * rule.value;
     case UNIFORM: return rule.value * rule.value / 3;

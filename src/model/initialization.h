@@ -13,6 +13,6 @@ void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init 
                         real *flat);
 
 /* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */
-double initial_variance(const ModelShape *shape, Role role, const char *block, Init init);
+double initial_variance(const ModelShape *shape, Role role, size_t block, Init init);
 
 #endif

@@ -1,9 +1,8 @@
-/* The memory of a model: every array it ever uses, laid out once, and how activations are wired to each other. The same
-   walk measures and allocates. */
+/* The memory of a model: every array it ever uses, laid out once. The same walk measures and allocates. */
 #include <limits.h>
 #include <stdlib.h>
 
-#include "model/worker.h"
+#include "model/transformer.h"
 
 static real *take(Arena *arena, size_t count) { return arena_take(arena, count, sizeof(real)); }
 
@@ -14,126 +13,96 @@ static void lay_out_parameters(Model *m, Arena *arena, bool training) {
 
 /* Lengths of a slice's arrays. */
 typedef struct {
-    size_t rows, C, in, out, F, V, heads;
+    size_t rows, C, in, out, F, V;
 } Lengths;
 
 static Lengths lengths_of(const Model *m) {
     const ModelShape *s = &m->shape;
-    const size_t rows = size_mul(model_slice(s, m->max_batch), s->T), out = size_mul(s->attention.H, s->attention.D);
+    const size_t rows = size_mul(model_slice(s, m->max_batch), s->T);
     return (Lengths){rows,
                      size_mul(rows, s->C),
-                     size_mul(rows, size_mul(3, out)),
-                     size_mul(rows, out),
+                     size_mul(rows, attention_width_in(&s->attention)),
+                     size_mul(rows, attention_width_out(&s->attention)),
                      size_mul(rows, s->F),
-                     size_mul(rows, s->V),
-                     size_mul(rows, s->attention.H)};
+                     size_mul(rows, s->V)};
 }
 
-/* What each block keeps for the backward pass. */
-static void lay_out_block(Block *b, const Lengths *n, Arena *arena) {
-    b->attention.ln.y.values = take(arena, n->C);
-    b->mlp.ln.y.values = take(arena, n->C);
-    b->attention.sum.values = take(arena, n->C);
-    b->mlp.sum.values = take(arena, n->C);
-    b->attention.ln.mean = take(arena, n->rows);
-    b->attention.ln.rstd = take(arena, n->rows);
-    b->mlp.ln.mean = take(arena, n->rows);
-    b->mlp.ln.rstd = take(arena, n->rows);
-    b->qkv.values = take(arena, n->in);
-    b->row_max = take(arena, n->heads);
-    b->row_sum = take(arena, n->heads);
-    b->att.values = take(arena, n->out);
-    b->fc.values = take(arena, n->F);
-    b->act.values = take(arena, n->F);
+static Activation activation(ActivationName name, size_t layer, size_t width, real *values) {
+    return (Activation){.name = name, .layer = layer, .width = width, .values = values};
+}
+
+static void lay_out_block(Model *m, size_t layer, const Lengths *n, Arena *arena) {
+    const ModelShape *s = &m->shape;
+    Block *b = &m->blocks[layer];
+    real *const ln_1 = take(arena, n->C), *const ln_2 = take(arena, n->C);
+    real *const res_1 = take(arena, n->C), *const res_2 = take(arena, n->C);
+    b->ln_1.mean = take(arena, n->rows);
+    b->ln_1.rstd = take(arena, n->rows);
+    b->ln_2.mean = take(arena, n->rows);
+    b->ln_2.rstd = take(arena, n->rows);
+    b->qkv = activation(AT_QKV, layer, attention_width_in(&s->attention), take(arena, n->in));
+    b->saved = attention_lay_out(&s->attention, n->rows, arena);
+    b->att = activation(AT_ATT, layer, attention_width_out(&s->attention), take(arena, n->out));
+    b->fc = activation(AT_FC, layer, s->F, take(arena, n->F));
+    b->act = activation(AT_ACT, layer, s->F, take(arena, n->F));
+    b->ln_1.y = activation(AT_LN_1, layer, s->C, ln_1);
+    b->proj_1 = activation(AT_PROJ_1, layer, s->C, res_1);
+    b->res_1 = activation(AT_RES_1, layer, s->C, res_1);
+    b->proj_2 = activation(AT_PROJ_2, layer, s->C, res_2);
+    /* The block's output is the next block's input. */
+    b->ln_2.y = s->pre_norm ? activation(AT_LN_2, layer, s->C, ln_2) : activation(AT_X, layer + 1, s->C, ln_2);
+    b->res_2 = s->pre_norm ? activation(AT_X, layer + 1, s->C, res_2) : activation(AT_RES_2, layer, s->C, res_2);
 }
 
 /* Gradients on their way through a block, in arrays that all blocks share. The two of `x` take turns as the gradients
    of a block's input and output. */
 static void lay_out_gradients(Model *m, const Lengths *n, Arena *arena) {
     const ModelShape *s = &m->shape;
-    real *const x[2] = {take(arena, n->C), take(arena, n->C)};
+    const bool drops = s->dropout > 0;
+    real *const x_0 = take(arena, n->C), *const x_1 = take(arena, n->C);
     real *const ln_1 = take(arena, n->C), *const ln_2 = take(arena, n->C), *const res_1 = take(arena, n->C);
     real *const res_2 = s->pre_norm ? NULL : take(arena, n->C);
-    real *const masked_1 = s->dropout > 0 ? take(arena, n->C) : NULL;
-    real *const masked_2 = s->dropout > 0 ? take(arena, n->C) : NULL;
+    real *const proj_1 = drops ? take(arena, n->C) : NULL, *const proj_2 = drops ? take(arena, n->C) : NULL;
     real *const att = take(arena, n->out), *const qkv = take(arena, n->in), *const fc = take(arena, n->F);
-    m->x.gradient = x[s->L % 2];
+    m->x.gradient = s->L % 2 ? x_1 : x_0;
     m->ln_f.y.gradient = ln_1;
+    m->logits.gradient = m->logits.values;
     for (size_t layer = 0; layer < s->L; layer++) {
         Block *b = &m->blocks[layer];
-        real *const output = x[(s->L - 1 - layer) % 2];
-        b->attention.ln.y.gradient = ln_1;
-        b->attention.sum.gradient = res_1;
-        b->attention.masked = masked_1;
+        real *const output = (s->L - 1 - layer) % 2 ? x_1 : x_0;
+        b->ln_1.y.gradient = ln_1;
         b->qkv.gradient = qkv;
         b->att.gradient = att;
-        b->mlp.ln.y.gradient = s->pre_norm ? ln_2 : output;
-        b->mlp.sum.gradient = s->pre_norm ? output : res_2;
-        b->mlp.masked = masked_2;
+        b->res_1.gradient = res_1;
+        b->proj_1.gradient = drops ? proj_1 : res_1;
+        b->ln_2.y.gradient = s->pre_norm ? ln_2 : output;
         b->fc.gradient = b->act.gradient = fc;
+        b->res_2.gradient = s->pre_norm ? output : res_2;
+        b->proj_2.gradient = drops ? proj_2 : b->res_2.gradient;
     }
 }
 
 static void lay_out_activations(Model *m, Arena *arena, bool training) {
     const ModelShape *s = &m->shape;
     const Lengths n = lengths_of(m);
-    m->x.values = take(arena, n.C);
-    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(&m->blocks[layer], &n, arena);
+    m->x = activation(AT_X, 0, s->C, take(arena, n.C));
+    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, &n, arena);
     if (s->pre_norm) {
-        m->ln_f.y.values = take(arena, n.C);
+        m->ln_f.y = activation(AT_LN_F, 0, s->C, take(arena, n.C));
         m->ln_f.mean = take(arena, n.rows);
         m->ln_f.rstd = take(arena, n.rows);
     }
-    m->logits = take(arena, n.V);
+    m->logits = activation(AT_LOGITS, 0, s->V, take(arena, n.V));
     m->losses = take(arena, size_mul(m->max_batch, s->T));
     m->sums = take(arena, n.rows);
-    m->scratch = take(arena, size_mul(m->threads, attention_scratch(s->T)));
+    m->scratch = take(arena, size_mul(m->threads, attention_scratch(&s->attention, s->T)));
     if (training) lay_out_gradients(m, &n, arena);
-}
-
-static void name(Activation *a, ActivationName what, size_t layer, size_t width) {
-    a->name = what, a->layer = layer, a->width = width;
-}
-
-/* Pre-norm: y = x + f(LN(x)). Post-norm: y = LN(x + f(x)). */
-static const Activation *wire_sublayer(Sublayer *s, bool pre_norm, const Activation *x) {
-    s->x = x;
-    s->f_in = pre_norm ? &s->ln.y : x;
-    s->ln_in = pre_norm ? x : &s->sum;
-    s->y = pre_norm ? &s->sum : &s->ln.y;
-    return s->y;
-}
-
-static void wire(Model *m) {
-    const ModelShape *s = &m->shape;
-    const Activation *x = &m->x;
-    name(&m->x, AT_X, 0, s->C);
-    for (size_t layer = 0; layer < s->L; layer++) {
-        Block *b = &m->blocks[layer];
-        name(&b->attention.ln.y, AT_LN_1, layer, s->C);
-        name(&b->attention.sum, AT_RES_1, layer, s->C);
-        name(&b->qkv, AT_QKV, layer, attention_width_in(&s->attention));
-        name(&b->att, AT_ATT, layer, attention_width_out(&s->attention));
-        name(&b->mlp.ln.y, AT_LN_2, layer, s->C);
-        name(&b->mlp.sum, AT_RES_2, layer, s->C);
-        name(&b->fc, AT_FC, layer, s->F);
-        name(&b->act, AT_ACT, layer, s->F);
-        name(s->pre_norm ? &b->mlp.sum : &b->mlp.ln.y, AT_X, layer + 1, s->C); /* the next block's input */
-        b->attention.ln.gain = LN_1_W, b->mlp.ln.gain = LN_2_W;
-        b->attention.ln.layer = b->mlp.ln.layer = layer;
-        b->attention.dropout_site = dropout_site(layer, SITE_ATTENTION);
-        b->mlp.dropout_site = dropout_site(layer, SITE_MLP);
-        x = wire_sublayer(&b->mlp, s->pre_norm, wire_sublayer(&b->attention, s->pre_norm, x));
-    }
-    name(&m->ln_f.y, AT_LN_F, 0, s->C);
-    m->ln_f.gain = LN_F_W;
-    m->final = s->pre_norm ? &m->ln_f.y : x;
 }
 
 /* Every size that reaches the products must fit the int that cblas takes. */
 static bool sizes_fit(const ModelShape *s, size_t max_batch) {
     return size_mul(max_batch, s->T) <= INT_MAX && s->C <= INT_MAX && s->F <= INT_MAX && s->V <= INT_MAX &&
-           size_mul(3, size_mul(s->attention.H, s->attention.D)) <= INT_MAX;
+           attention_width_in(&s->attention) <= INT_MAX;
 }
 
 static bool prepare(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, Error *err) {
@@ -171,18 +140,13 @@ bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
     if (!arena_allocate(&m->activation_arena, "the activations", err)) return false;
     lay_out_parameters(m, &m->parameter_arena, training);
     lay_out_activations(m, &m->activation_arena, training);
-    wire(m);
     return true;
 }
 
 AttentionLayer model_attention(const Model *m, size_t layer, size_t T) {
     const Block *b = &m->blocks[layer];
-    return (AttentionLayer){.attention = &m->shape.attention,
-                            .T = T,
-                            .qkv = b->qkv.values,
-                            .out = b->att.values,
-                            .row_max = b->row_max,
-                            .row_sum = b->row_sum};
+    return (AttentionLayer){
+        .attention = &m->shape.attention, .T = T, .qkv = b->qkv.values, .out = b->att.values, .saved = b->saved};
 }
 
 void model_free(Model *m) {

@@ -7,7 +7,7 @@
 #include "ops/layernorm.h"
 
 static real *own_scratch(const Model *m) {
-    return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(m->shape.T);
+    return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(&m->shape.attention, m->shape.T);
 }
 
 /* Sums over the visible entries and rows of one head. Squares are of differences to the mean of what came before (Chan,
@@ -17,7 +17,7 @@ typedef struct {
     double rows, entropy, max_weight, saturated;
 } Tally;
 
-static void tally_scores(Tally *tally, const real *scores, size_t visible, double maximum) {
+static void tally_scores(Tally *tally, const real *scores, size_t visible) {
     double sum = 0, squares = 0;
     for (size_t j = 0; j < visible; j++) sum += (double)scores[j];
     const double n = (double)visible, all = tally->entries + n, mean = sum / n;
@@ -26,46 +26,42 @@ static void tally_scores(Tally *tally, const real *scores, size_t visible, doubl
     tally->squares += squares + apart * apart * tally->entries * n / all;
     tally->mean += apart * n / all;
     tally->entries = all;
-    if (maximum > tally->maximum) tally->maximum = maximum;
 }
 
-/* Adds one row. With e_j = exp(s_j - max) and p_j = e_j / sum, H = ln(sum) - sum_j p_j (s_j - max). */
-static void tally_row(Tally *tally, const real *scores, size_t visible) {
-    double maximum = -INFINITY, sum = 0, mean_log = 0;
-    for (size_t j = 0; j < visible; j++) maximum = (double)scores[j] > maximum ? (double)scores[j] : maximum;
-    tally_scores(tally, scores, visible, maximum);
+static void tally_row(Tally *tally, const AttentionRow *row, size_t visible) {
+    if (row->maximum > tally->maximum) tally->maximum = row->maximum;
     if (visible < 2) return;
-    for (size_t j = 0; j < visible; j++) {
-        double shifted = (double)scores[j] - maximum, e = exp(shifted);
-        sum += e;
-        mean_log += e * shifted;
-    }
     tally->rows++;
-    tally->entropy += (log(sum) - mean_log / sum) / log((double)visible);
-    tally->max_weight += 1 / sum;
-    tally->saturated += 1 / sum > SATURATED;
+    tally->entropy += row->entropy / log((double)visible);
+    tally->max_weight += row->max_weight;
+    tally->saturated += row->max_weight > SATURATED;
 }
 
-/* Of a head's part of a column block of c_attn's weight. */
-static double weight_norm(const Model *m, size_t layer, size_t head, const char *block) {
+/* Of a head's queries' or keys' columns of c_attn's weight. */
+static double weight_norm(const Model *m, size_t layer, size_t head, AttentionPart part) {
     const Tensor *t = tensor_find(&m->tensors, ATTN_W, layer);
-    const ColumnBlock *b = tensor_block(t, block);
-    const size_t width = (b->end - b->begin) / m->shape.attention.H;
-    const real *w = m->parameters + t->offset + b->begin + head * width;
+    const Range columns = attention_columns(&m->shape.attention, part, head);
+    const real *w = m->parameters + t->offset;
     double squares = 0;
     for (size_t row = 0; row < t->size[0]; row++, w += t->width)
-        for (size_t c = 0; c < width; c++) squares += (double)w[c] * (double)w[c];
+        for (size_t c = columns.begin; c < columns.end; c++) squares += (double)w[c] * (double)w[c];
     return sqrt(squares);
 }
 
 static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
     const AttentionLayer a = model_attention(m, layer, T);
+    const size_t H = m->shape.attention.H;
     Tally tally = {.maximum = -INFINITY};
     for (size_t b = 0; b < B; b++)
-        for (size_t first = 0; first < T; first += ATTENTION_BLOCK) {
-            size_t count = T - first < ATTENTION_BLOCK ? T - first : ATTENTION_BLOCK;
-            attention_scores(&a, b * m->shape.attention.H + head, first, count, SCORES_MAPPED, panel);
-            for (size_t r = 0; r < count; r++) tally_row(&tally, panel + r * (first + count), first + r + 1);
+        for (size_t first = 0; first < T; first += ATTENTION_TILE) {
+            const size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE, pair = b * H + head;
+            attention_scores(&a, pair, first, count, SCORES_MAPPED, panel);
+            for (size_t r = 0; r < count; r++) {
+                const real *scores = panel + r * (first + count);
+                const AttentionRow row = attention_row(&a, pair, scores, first + r + 1);
+                tally_scores(&tally, scores, first + r + 1);
+                tally_row(&tally, &row, first + r + 1);
+            }
         }
     /* 0 / 0 would have a sign. */
     return (HeadStatistics){.score_std = sqrt(tally.squares / tally.entries),
@@ -73,8 +69,8 @@ static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head,
                             .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
                             .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN,
                             .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN,
-                            .w_q_norm = weight_norm(m, layer, head, "q"),
-                            .w_k_norm = weight_norm(m, layer, head, "k")};
+                            .w_q_norm = weight_norm(m, layer, head, QUERY),
+                            .w_k_norm = weight_norm(m, layer, head, KEY)};
 }
 
 void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
@@ -93,7 +89,7 @@ void probe_snapshot(Model *m, size_t T, float *raw_scores, float *weights) {
         attention_scores(&a, head, query, 1, SCORES_RAW, row);
         for (size_t j = 0; j < T; j++) raw_scores[i * T + j] = j <= query ? (float)row[j] : 0;
         attention_scores(&a, head, query, 1, SCORES_MAPPED, row);
-        attention_weights(row, row, query + 1);
+        attention_weights(&a, head, row, query + 1, row);
         for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= query ? (float)row[j] : 0;
     }
 }
@@ -103,7 +99,7 @@ void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights
     real *row = m->scratch;
     for (size_t i = 0; i < T; i++) {
         attention_scores(&a, head, i, 1, SCORES_MAPPED, row);
-        attention_weights(row, row, i + 1);
+        attention_weights(&a, head, row, i + 1, row);
         for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= i ? (float)row[j] : 0;
     }
 }
@@ -111,44 +107,44 @@ void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights
 typedef struct {
     Model *model;
     const Batch *batch;
-    double *query, *scores; /* (L, H, B T): lengths */
+    double *query, *scores; /* (L, H, B T): norms */
 } GradientProbe;
 
 /* A thread's rows, as soon as their gradients are there: the next block overwrites them. */
 static void measure_gradients(void *context, const HookView *view) {
     const GradientProbe *p = context;
     const Activation *qkv = view->activation;
-    if (!view->backward || qkv->name != AT_QKV) return;
-    const size_t T = p->batch->T, H = p->model->shape.attention.H, end = view->first + view->rows;
+    if (view->direction != BACKWARD || qkv->name != AT_QKV) return;
+    const size_t T = p->batch->T, H = p->model->shape.attention.H, end = view->slice_row + view->rows;
     const AttentionLayer a = model_attention(p->model, qkv->layer, T);
     const real *dout = p->model->blocks[qkv->layer].att.gradient;
-    for (size_t row = view->first, count; row < end; row += count) {
+    for (size_t row = view->slice_row, count; row < end; row += count) {
         const size_t first = row % T;
         count = T - first < end - row ? T - first : end - row;
-        if (count > ATTENTION_BLOCK) count = ATTENTION_BLOCK;
+        if (count > ATTENTION_TILE) count = ATTENTION_TILE;
         for (size_t head = 0; head < H; head++) {
             const size_t at = (qkv->layer * H + head) * p->batch->B * T + row;
-            attention_gradient_lengths(&a, row / T * H + head, qkv->gradient, dout, first, count, p->query + at,
-                                       p->scores + at, own_scratch(p->model));
+            attention_gradient_norms(&a, row / T * H + head, qkv->gradient, dout, first, count, p->query + at,
+                                     p->scores + at, own_scratch(p->model));
         }
     }
 }
 
-/* Of the lengths (B, T), which are sorted; the first row of a sequence sees one key and does not count. */
-static LengthStatistics statistics_of(double *lengths, size_t B, size_t T) {
+/* Of norms (B, T), which are sorted; the first row of a sequence sees one key and does not count. */
+static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
     size_t n = 0;
     double sum = 0, squares = 0;
     for (size_t row = 0; row < B * T; row++) {
         if (row % T == 0) continue;
-        double x = lengths[row];
-        lengths[n++] = x;
+        double x = norms[row];
+        norms[n++] = x;
         sum += x;
         squares += x * x;
     }
-    if (n == 0 || !isfinite(sum)) return (LengthStatistics){NAN, NAN, NAN, NAN, NAN};
-    sort_numbers(lengths, n);
-    return (LengthStatistics){sum / (double)n, sqrt(squares / (double)n), quantile(lengths, n, .5),
-                              quantile(lengths, n, .1), quantile(lengths, n, .99)};
+    if (n == 0 || !isfinite(sum)) return (NormStatistics){NAN, NAN, NAN, NAN, NAN};
+    sort_numbers(norms, n);
+    return (NormStatistics){sum / (double)n, sqrt(squares / (double)n), quantile(norms, n, .5), quantile(norms, n, .1),
+                            quantile(norms, n, .99)};
 }
 
 void probe_gradients(Model *m, const Batch *batch, double *scratch, GradientStatistics *statistics) {
@@ -167,7 +163,10 @@ void probe_gradients(Model *m, const Batch *batch, double *scratch, GradientStat
 double probe_predicted_std(const ModelShape *s, Init init) {
     const double embeddings = 2 * EMBEDDING_STD * EMBEDDING_STD;
     const double mean_square = s->pre_norm ? embeddings / (embeddings + LAYERNORM_EPSILON) : embeddings;
-    const double bias = initial_variance(s, ATTN_B, "q", init);
-    const double variance = mean_square * (double)s->C * initial_variance(s, ATTN_W, "q", init) + bias;
-    return attention_predicted_std(&s->attention, variance, bias);
+    double variance[ATTENTION_PARTS], bias[ATTENTION_PARTS];
+    for (AttentionPart part = QUERY; part <= KEY; part++) {
+        bias[part] = initial_variance(s, ATTN_B, part, init);
+        variance[part] = mean_square * (double)s->C * initial_variance(s, ATTN_W, part, init) + bias[part];
+    }
+    return attention_predicted_std(&s->attention, variance[QUERY], bias[QUERY], variance[KEY], bias[KEY]);
 }

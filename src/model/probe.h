@@ -29,17 +29,17 @@ void probe_snapshot(Model *model, size_t T, float *raw_scores, float *weights);
 
 void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
 
-/* Of a set of lengths; quantiles are interpolated between the two nearest (as NumPy does). */
+/* Of a set of norms; quantiles are interpolated between the two nearest (as NumPy does). */
 typedef struct {
     double mean, rms, median, p10, p99;
-} LengthStatistics;
+} NormStatistics;
 
 /* How much gradient reaches the queries and the rows of scores of one head over a batch, its rows with at least two
-   visible keys; NaN when T is 1, or where a length is not finite. Lengths are Euclidean, of derivatives of the sum of
+   visible keys; NaN when T is 1, or where a norm is not finite. Norms are Euclidean, of derivatives of the sum of
    the batch's losses, without dropout. */
 typedef struct {
-    LengthStatistics query;  /* |dL/dq_i| */
-    LengthStatistics scores; /* |dL/ds_i|, s_i a row's scores */
+    NormStatistics query;  /* |dL/dq_i| */
+    NormStatistics scores; /* |dL/ds_i|, s_i a row's scores */
 } GradientStatistics;
 
 /* Numbers of scratch that probe_gradients needs. */

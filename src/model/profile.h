@@ -14,10 +14,10 @@ typedef enum {
     OP_ATTENTION,
     OP_RESIDUAL, /* with the dropout of the branch */
     OP_ACTIVATION,
-    OP_HEAD, /* logits */
+    OP_LOGITS,
     OP_LOSS,
     OP_LOSS_BACK,
-    OP_HEAD_BACK, /* inputs and weights */
+    OP_LOGITS_BACK, /* inputs and weights */
     OP_LAYERNORM_BACK,
     OP_LINEAR_BACK,
     OP_LINEAR_WEIGHTS,

@@ -2,7 +2,6 @@
 #ifndef SQRTDK_MODEL_SHAPE_H
 #define SQRTDK_MODEL_SHAPE_H
 
-#include "config/config.h"
 #include "model/attention.h"
 
 typedef struct {
@@ -13,6 +12,9 @@ typedef struct {
 } ModelShape;
 
 ModelShape model_shape(const Config *config, size_t vocabulary);
+
+/* Weights of the blocks' linear layers. */
+double model_linear_weights(const ModelShape *shape);
 
 /* Floating-point operations of one training step over `tokens` tokens. A token costs 6 for each weight of the linear
    layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix

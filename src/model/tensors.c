@@ -9,49 +9,51 @@
 
 /* A size by its letter, as the model's shape has it. */
 typedef enum { ONE, V, T, C, HD, F } Letter;
+typedef enum { ONCE, IN_EACH_LAYER } Place;
 typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED } Condition;
-enum { QKV = 3 };
 
-/* A vector has no rows: its columns are its entries, and fan_in is that of the layer it belongs to. A tensor of several
-   column blocks has `columns` in each. */
+/* A vector has ONE row: its columns are its entries, and fan_in is that of the layer it belongs to. `columns` are those
+   of each column block. In a layer the name stands behind "h.N.". */
 static const struct {
     const char *name;
-    bool in_layer; /* one in each layer, named h.N.name */
+    Place place;
     Letter rows, columns, fan_in;
     Condition exists;
     Start start;
-    size_t blocks; /* 0: 1 */
+    uint32_t stream;
+    size_t blocks; /* 0: one */
 } ROWS[ROLE_COUNT] = {
-    [WTE] = {"wte.weight", false, V, C, V, ALWAYS, START_EMBEDDING, 0},
-    [WPE] = {"wpe.weight", false, T, C, T, ALWAYS, START_EMBEDDING, 0},
-    [LN_1_W] = {"ln_1.weight", true, ONE, C, C, ALWAYS, START_ONES, 0},
-    [LN_1_B] = {"ln_1.bias", true, ONE, C, C, WITH_BIAS, START_ZEROS, 0},
-    [ATTN_W] = {"attn.c_attn.weight", true, C, HD, C, ALWAYS, START_MATRIX, QKV},
-    [ATTN_B] = {"attn.c_attn.bias", true, ONE, HD, C, WITH_BIAS, START_BIAS, QKV},
-    [ATTN_PROJ_W] = {"attn.c_proj.weight", true, HD, C, HD, ALWAYS, START_RESIDUAL, 0},
-    [ATTN_PROJ_B] = {"attn.c_proj.bias", true, ONE, C, HD, WITH_BIAS, START_BIAS, 0},
-    [LN_2_W] = {"ln_2.weight", true, ONE, C, C, ALWAYS, START_ONES, 0},
-    [LN_2_B] = {"ln_2.bias", true, ONE, C, C, WITH_BIAS, START_ZEROS, 0},
-    [FC_W] = {"mlp.c_fc.weight", true, C, F, C, ALWAYS, START_MATRIX, 0},
-    [FC_B] = {"mlp.c_fc.bias", true, ONE, F, C, WITH_BIAS, START_BIAS, 0},
-    [MLP_PROJ_W] = {"mlp.c_proj.weight", true, F, C, F, ALWAYS, START_RESIDUAL, 0},
-    [MLP_PROJ_B] = {"mlp.c_proj.bias", true, ONE, C, F, WITH_BIAS, START_BIAS, 0},
-    [LN_F_W] = {"ln_f.weight", false, ONE, C, C, PRE_NORM, START_ONES, 0},
-    [LN_F_B] = {"ln_f.bias", false, ONE, C, C, PRE_NORM_WITH_BIAS, START_ZEROS, 0},
-    [LM_HEAD] = {"lm_head.weight", false, V, C, V, UNTIED, START_EMBEDDING, 0},
+    /*               name                  place          rows columns fan_in exists         start     stream blocks */
+    [WTE] = {"wte.weight", ONCE, V, C, V, ALWAYS, START_EMBEDDING, 0, 0},
+    [WPE] = {"wpe.weight", ONCE, T, C, T, ALWAYS, START_EMBEDDING, 1, 0},
+    [LN_1_W] = {"ln_1.weight", IN_EACH_LAYER, ONE, C, C, ALWAYS, START_ONES, 2, 0},
+    [LN_1_B] = {"ln_1.bias", IN_EACH_LAYER, ONE, C, C, WITH_BIAS, START_ZEROS, 3, 0},
+    [ATTN_W] = {"attn.c_attn.weight", IN_EACH_LAYER, C, HD, C, ALWAYS, START_MATRIX, 4, ATTENTION_PARTS},
+    [ATTN_B] = {"attn.c_attn.bias", IN_EACH_LAYER, ONE, HD, C, WITH_BIAS, START_BIAS, 5, ATTENTION_PARTS},
+    [ATTN_PROJ_W] = {"attn.c_proj.weight", IN_EACH_LAYER, HD, C, HD, ALWAYS, START_RESIDUAL, 6, 0},
+    [ATTN_PROJ_B] = {"attn.c_proj.bias", IN_EACH_LAYER, ONE, C, HD, WITH_BIAS, START_BIAS, 7, 0},
+    [LN_2_W] = {"ln_2.weight", IN_EACH_LAYER, ONE, C, C, ALWAYS, START_ONES, 8, 0},
+    [LN_2_B] = {"ln_2.bias", IN_EACH_LAYER, ONE, C, C, WITH_BIAS, START_ZEROS, 9, 0},
+    [FC_W] = {"mlp.c_fc.weight", IN_EACH_LAYER, C, F, C, ALWAYS, START_MATRIX, 10, 0},
+    [FC_B] = {"mlp.c_fc.bias", IN_EACH_LAYER, ONE, F, C, WITH_BIAS, START_BIAS, 11, 0},
+    [MLP_PROJ_W] = {"mlp.c_proj.weight", IN_EACH_LAYER, F, C, F, ALWAYS, START_RESIDUAL, 12, 0},
+    [MLP_PROJ_B] = {"mlp.c_proj.bias", IN_EACH_LAYER, ONE, C, F, WITH_BIAS, START_BIAS, 13, 0},
+    [LN_F_W] = {"ln_f.weight", ONCE, ONE, C, C, PRE_NORM, START_ONES, 14, 0},
+    [LN_F_B] = {"ln_f.bias", ONCE, ONE, C, C, PRE_NORM_WITH_BIAS, START_ZEROS, 15, 0},
+    [LM_HEAD] = {"lm_head.weight", ONCE, V, C, V, UNTIED, START_EMBEDDING, 16, 0},
 };
-static const char *const BLOCK_NAMES[QKV] = {"q", "k", "v"};
+static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = "k", [VALUE] = "v"};
 
-/* Random streams are 17 layer + role and part of every result: a role that comes later takes streams from 2^31 on. */
+/* Streams are part of every result: a layer has the next 17, and a tensor that comes to the table later takes one from
+   2^31 on, which no layer reaches. */
 enum { STREAMS_PER_LAYER = 17 };
-_Static_assert((int)ROLE_COUNT == (int)STREAMS_PER_LAYER, "a new role has no stream of the first 17: see above");
 
 static size_t size_of(const ModelShape *s, Letter letter) {
     switch (letter) {
     case V: return s->V;
     case T: return s->T;
     case C: return s->C;
-    case HD: return size_mul(s->attention.H, s->attention.D);
+    case HD: return attention_width_out(&s->attention);
     case F: return s->F;
     case ONE: break;
     }
@@ -76,7 +78,7 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
     const size_t columns = size_of(shape, ROWS[role].columns), width = size_mul(blocks, columns);
     *t = (Tensor){.role = role,
                   .layer = layer,
-                  .stream = (uint32_t)(layer * STREAMS_PER_LAYER + role),
+                  .stream = (uint32_t)layer * STREAMS_PER_LAYER + ROWS[role].stream,
                   .dimensions = vector ? 1 : 2,
                   .size = {vector ? width : rows, vector ? 1 : width},
                   .width = width,
@@ -90,7 +92,7 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                                      .fan_out = columns,
                                      .start = ROWS[role].start,
                                      .decays = !vector};
-    if (ROWS[role].in_layer)
+    if (ROWS[role].place == IN_EACH_LAYER)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
     else
         snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);
@@ -108,6 +110,19 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
     table->flat = end == SIZE_MAX ? end : end - end % CACHE_LINE;
 }
 
+/* In the order of the table; what is in each layer stands layer by layer, where the first of it stands. */
+static void add_each(TensorTable *table, const ModelShape *shape) {
+    bool layers = false;
+    for (Role role = 0; role < ROLE_COUNT; role++) {
+        if (ROWS[role].place == ONCE) add(table, shape, role, 0);
+        if (ROWS[role].place == ONCE || layers) continue;
+        layers = true;
+        for (size_t layer = 0; layer < shape->L; layer++)
+            for (Role each = role; each < ROLE_COUNT; each++)
+                if (ROWS[each].place == IN_EACH_LAYER) add(table, shape, each, layer);
+    }
+}
+
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     size_t places = size_mul(shape->L, ROLE_COUNT);
     *table = (TensorTable){0};
@@ -119,10 +134,7 @@ bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
         return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
     }
     for (size_t i = 0; i < places; i++) table->index[i] = SIZE_MAX;
-    for (Role role = 0; role < LN_1_W; role++) add(table, shape, role, 0);
-    for (size_t layer = 0; layer < shape->L; layer++)
-        for (Role role = LN_1_W; role < LN_F_W; role++) add(table, shape, role, layer);
-    for (Role role = LN_F_W; role < ROLE_COUNT; role++) add(table, shape, role, 0);
+    add_each(table, shape);
     if (size_mul(table->flat, 4 * sizeof(real)) != SIZE_MAX) return true;
     tensors_free(table);
     return error_set(err, STATUS_FAILED, "a model of these sizes has more parameters than memory has addresses");
@@ -132,12 +144,6 @@ void tensors_free(TensorTable *table) {
     free(table->items);
     free(table->index);
     *table = (TensorTable){0};
-}
-
-const ColumnBlock *tensor_block(const Tensor *tensor, const char *name) {
-    size_t i = 0;
-    while (i + 1 < tensor->block_count && strcmp(tensor->blocks[i].name, name) != 0) i++;
-    return &tensor->blocks[i];
 }
 
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat) {

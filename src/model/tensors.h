@@ -11,7 +11,7 @@
 #include "base/real.h"
 #include "model/shape.h"
 
-/* What a tensor is for. The bias of a linear layer or LayerNorm stands right behind its weight. */
+/* What a tensor is for. The bias of a linear layer or LayerNorm stands right behind its weight, as role + 1. */
 typedef enum {
     WTE,
     WPE,
@@ -43,8 +43,8 @@ typedef enum {
     START_BIAS,      /* as model.init says, by fan_in */
 } Start;
 
-/* Columns of a tensor that belong together: q, k and v inside c_attn, and everything in all others. Each is drawn and
-   updated as if it were a tensor by itself. */
+/* Columns of a tensor that belong together: queries, keys and values inside c_attn, in the order of AttentionPart, and
+   everything in all others. Each has its own initialization, from the tensor's one stream, and its own update. */
 typedef struct {
     const char *name; /* "q"; "" where it is the whole tensor */
     size_t begin, end;
@@ -53,7 +53,7 @@ typedef struct {
     bool decays; /* weight decay: every tensor of two dimensions */
 } ColumnBlock;
 
-enum { COLUMN_BLOCKS_MAX = 3 };
+enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };
 
 typedef struct {
     char name[32];
@@ -92,9 +92,6 @@ static inline real *tensor_at(const TensorTable *table, real *flat, Role role, s
     const Tensor *tensor = tensor_find(table, role, layer);
     return tensor ? flat + tensor->offset : NULL;
 }
-/* The column block of that name; the tensor has it. */
-const ColumnBlock *tensor_block(const Tensor *tensor, const char *name);
-
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
 

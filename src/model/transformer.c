@@ -14,7 +14,7 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
                 .batch = batch,
                 .id = id,
                 .count = count,
-                .first = first,
+                .batch_row = first,
                 .splits_sequences = batch->B < count && count > 1};
     const Range sequences = range_split(batch->B, 1, id, count);
     if (w.splits_sequences) {
@@ -28,92 +28,93 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
 }
 
 /* x = dropout(wte[token] + wpe[position]) */
-static void embed(const Worker *w) {
+static void embedding(const Worker *w) {
     const Activation *x = &w->m->x;
-    const Dropout dropout = dropout_at(w, SITE_EMBEDDING);
+    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
     real *own = x->values + w->rows.begin * x->width;
     embedding_forward(x->values, w->batch->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->batch->T, x->width,
                       w->rows);
-    dropout_rows(own, own, NULL, &dropout, w->first + w->rows.begin, range_size(w->rows), x->width);
-    profile(w, OP_EMBEDDING);
-    show(w, x, false);
+    dropout_rows(own, own, NULL, &dropout, w->batch_row + w->rows.begin, range_size(w->rows), x->width);
+    done(w, OP_EMBEDDING, x, FORWARD);
 }
-static void embed_backward(const Worker *w) {
+static void embedding_weights(const Worker *w) {
     const Activation *x = &w->m->x;
-    const Dropout dropout = dropout_at(w, SITE_EMBEDDING);
+    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
     real *own = x->gradient + w->rows.begin * x->width;
-    dropout_rows(own, own, NULL, &dropout, w->first + w->rows.begin, range_size(w->rows), x->width);
-    profile(w, OP_EMBEDDING_BACK);
+    dropout_rows(own, own, NULL, &dropout, w->batch_row + w->rows.begin, range_size(w->rows), x->width);
+    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
     barrier(w);
     embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), x->gradient, w->batch->tokens,
                        w->batch->B * w->batch->T, w->batch->T, x->width, columns_of(w, x->width));
-    profile(w, OP_EMBEDDING_BACK);
+    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
 }
 
-static Activation logits_of(const Model *m) { return (Activation){AT_LOGITS, 0, m->shape.V, m->logits, m->logits}; }
-static Role output_role(const Model *m) { return m->shape.tied ? WTE : LM_HEAD; }
-
-/* Logits from the last LayerNorm's output. */
-static void unembed(const Worker *w) {
-    const Activation *x = w->m->final, logits = logits_of(w->m);
-    unembedding_forward(logits.values + w->rows.begin * logits.width, x->values + w->rows.begin * x->width,
-                        weight(w, output_role(w->m), 0), range_size(w->rows), x->width, logits.width);
-    profile(w, OP_HEAD);
-    show(w, &logits, false);
+/* Logits from the last output. */
+static Role output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
+static void unembedding(const Worker *w, const Activation *x) {
+    const Activation *logits = &w->m->logits;
+    unembedding_forward(logits->values + w->rows.begin * logits->width, x->values + w->rows.begin * x->width,
+                        weight(w, output_role(w), 0), range_size(w->rows), x->width, logits->width);
+    done(w, OP_LOGITS, logits, FORWARD);
 }
-static void unembed_backward(const Worker *w) {
-    const Activation *x = w->m->final, logits = logits_of(w->m);
-    unembedding_backward_input(x->gradient + w->rows.begin * x->width, logits.gradient + w->rows.begin * logits.width,
-                               weight(w, output_role(w->m), 0), range_size(w->rows), x->width, logits.width);
-    profile(w, OP_HEAD_BACK);
-    show(w, x, true);
+static void unembedding_backward(const Worker *w, const Activation *x) {
+    const Activation *logits = &w->m->logits;
+    unembedding_backward_input(x->gradient + w->rows.begin * x->width, logits->gradient + w->rows.begin * logits->width,
+                               weight(w, output_role(w), 0), range_size(w->rows), x->width, logits->width);
+    done(w, OP_LOGITS_BACK, x, BACKWARD);
 }
-static void unembed_weights(const Worker *w) {
-    const Activation *x = w->m->final, logits = logits_of(w->m);
-    unembedding_backward_weight(gradient(w, output_role(w->m), 0), logits.gradient, x->values,
-                                w->batch->B * w->batch->T, x->width, logits.width, columns_of(w, x->width));
-    profile(w, OP_HEAD_BACK);
+static void unembedding_weights(const Worker *w, const Activation *x) {
+    const Activation *logits = &w->m->logits;
+    unembedding_backward_weight(gradient(w, output_role(w), 0), logits->gradient, x->values, w->batch->B * w->batch->T,
+                                x->width, logits->width, columns_of(w, x->width));
+    done(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 
-/* The loss of every position, and the logits' gradient, each in the other's place. */
+/* The loss of every position. The logits become exp(z - max), and that their gradient, in place. */
 static void loss(const Worker *w) {
     const Model *m = w->m;
-    const size_t at = w->rows.begin, V = m->shape.V;
+    const size_t at = w->rows.begin, V = m->logits.width;
     if (w->batch->targets)
-        cross_entropy_forward(m->losses + w->first + at, m->sums + at, m->logits + at * V, w->batch->targets + at,
-                              range_size(w->rows), V);
-    profile(w, OP_LOSS);
+        cross_entropy_forward(m->losses + w->batch_row + at, m->sums + at, m->logits.values + at * V,
+                              w->batch->targets + at, range_size(w->rows), V);
+    done(w, OP_LOSS, NULL, FORWARD);
 }
 static void loss_backward(const Worker *w) {
-    const Activation logits = logits_of(w->m);
-    const size_t at = w->rows.begin, V = logits.width;
-    cross_entropy_backward(logits.gradient + at * V, w->m->sums + at, w->batch->targets + at, w->pass->loss_weight,
+    const Model *m = w->m;
+    const size_t at = w->rows.begin, V = m->logits.width;
+    cross_entropy_backward(m->logits.gradient + at * V, m->sums + at, w->batch->targets + at, w->pass->loss_weight,
                            range_size(w->rows), V);
-    profile(w, OP_LOSS_BACK);
-    show(w, &logits, true);
+    done(w, OP_LOSS_BACK, &m->logits, BACKWARD);
 }
 
 static void forward(const Worker *w) {
     const Model *m = w->m;
-    embed(w);
-    for (size_t layer = 0; layer < m->shape.L; layer++) block_forward(w, layer);
-    if (m->shape.pre_norm) layernorm(w, &m->ln_f, m->blocks[m->shape.L - 1].mlp.y);
-    unembed(w);
+    const Activation *x = &m->x;
+    embedding(w);
+    for (size_t layer = 0; layer < m->shape.L; layer++) x = block_forward(w, layer, x);
+    if (m->shape.pre_norm) layernorm(w, &m->ln_f, x, LN_F_W, 0);
+    unembedding(w, m->shape.pre_norm ? &m->ln_f.y : x);
     loss(w);
+}
+
+/* The input of a block: the output of the one before it, or the embeddings. */
+static const Activation *block_input(const Model *m, size_t layer) {
+    if (layer == 0) return &m->x;
+    return m->shape.pre_norm ? &m->blocks[layer - 1].res_2 : &m->blocks[layer - 1].ln_2.y;
 }
 
 static void backward(const Worker *w) {
     const Model *m = w->m;
-    const Activation *last = m->blocks[m->shape.L - 1].mlp.y;
+    const Activation *last = block_input(m, m->shape.L), *final = m->shape.pre_norm ? &m->ln_f.y : last;
     loss_backward(w);
-    unembed_backward(w);
-    if (m->shape.pre_norm) layernorm_backward(w, &m->ln_f, last, NULL);
+    unembedding_backward(w, final);
+    if (m->shape.pre_norm) layernorm_backward(w, last, &m->ln_f, LN_F_W, 0, NULL);
     barrier(w);
-    unembed_weights(w);
-    if (m->shape.pre_norm) layernorm_weights(w, &m->ln_f, last);
+    unembedding_weights(w, final);
+    if (m->shape.pre_norm) layernorm_weights(w, last, &m->ln_f, LN_F_W, 0);
     barrier(w);
-    for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer);
-    embed_backward(w);
+    for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer, block_input(m, layer));
+    embedding_weights(w);
 }
 
 static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass) {
@@ -121,9 +122,9 @@ static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *p
     {
         const Worker w = worker_make(m, pass, slice, first);
         const Range flat = columns_of(&w, m->tensors.flat);
-        profile(&w, OP_COUNT);
+        done(&w, OP_COUNT, NULL, FORWARD);
         if (pass->zero_gradients && first == 0) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
-        profile(&w, OP_CLEAR);
+        done(&w, OP_CLEAR, NULL, FORWARD);
         forward(&w);
         if (pass->with_backward) {
             barrier(&w); /* gradients are zero everywhere before anyone adds */
@@ -156,9 +157,9 @@ double model_training_forward(Model *m, const Batch *batch, uint64_t seed, uint6
     return pass_batch(m, batch, &(Pass){.training = true, .seed = seed, .micro_step = micro_step});
 }
 
-double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step, double weight_of_batch,
+double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients) {
-    const real loss_weight = (real)(weight_of_batch / ((double)batch->B * (double)batch->T));
+    const real loss_weight = (real)(batch_weight / ((double)batch->B * (double)batch->T));
     return pass_batch(m, batch,
                       &(Pass){.training = true,
                               .with_backward = true,

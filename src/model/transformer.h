@@ -26,31 +26,19 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
 typedef struct {
     Activation y;
     real *mean, *rstd; /* (B,T) */
-    Role gain;         /* of its tensors: gain, and right behind it bias */
-    size_t layer;
 } LayerNorm;
 
-/* One of the two halves of a block, around f = attention or feed-forward:
-   pre-norm:   y = x + f(LN(x)),     post-norm:   y = LN(x + f(x)). */
+/* What a block keeps for the backward pass, by sublayer. proj and res are one array: the residual connection adds in
+   place. The gradient of proj is that of res behind the dropout. */
 typedef struct {
-    LayerNorm ln;
-    Activation sum;                 /* x + f */
-    const Activation *x, *y;        /* its input and its output */
-    const Activation *f_in, *ln_in; /* what f reads, LN(x) or x; what the LayerNorm reads, x or the sum */
-    real *masked;                   /* (B,T,C): gradient of f's output behind its dropout; NULL without dropout */
-    uint32_t dropout_site;          /* see worker.h */
-} Sublayer;
-
-typedef struct {
-    Sublayer attention, mlp;
-    Activation qkv;          /* (B,T,3HD) */
-    real *row_max, *row_sum; /* (B,H,T) */
-    Activation att;          /* (B,T,HD) */
-    Activation fc, act;      /* (B,T,F), of one gradient array; if a backward pass follows, then fc's values become the
-                                activation function's derivative there */
+    LayerNorm ln_1;
+    Activation qkv, att, proj_1, res_1;
+    AttentionSaved saved;
+    LayerNorm ln_2;
+    Activation fc, act, proj_2, res_2; /* fc and act have one gradient array; if a backward pass follows, then fc's
+                                          values become the activation function's derivative there */
 } Block;
 
-/* Its activations point to each other: a model stays where it was made and is never copied. */
 typedef struct {
     ModelShape shape;
     TensorTable tensors;
@@ -58,16 +46,15 @@ typedef struct {
     real *parameters, *gradients; /* flat, as the table says */
     Arena parameter_arena, activation_arena;
 
-    Activation x;            /* (B,T,C): embeddings, input of block 0 */
-    Block *blocks;           /* (L) */
-    LayerNorm ln_f;          /* pre-norm only */
-    const Activation *final; /* what the output embedding reads */
-    real *logits;            /* (B,T,V); their gradient, too */
-    real *losses;            /* (max_batch,T) */
-    real *sums;              /* (B,T) */
-    real *scratch;           /* (threads, attention_scratch(T)) */
-    const Hook *hook;        /* NULL, or the caller's: shown every activation of every pass */
-    Profile *profiles;       /* NULL, or the caller's, one for each thread */
+    Activation x;      /* (B,T,C): embeddings, input of block 0 */
+    Block *blocks;     /* (L) */
+    LayerNorm ln_f;    /* pre-norm only */
+    Activation logits; /* (B,T,V); the gradient takes the values' place */
+    real *losses;      /* (max_batch,T) */
+    real *sums;        /* (B,T) */
+    real *scratch;     /* (threads, attention_scratch) */
+    const Hook *hook;  /* NULL, or the caller's: shown every activation of every pass */
+    Profile *profiles; /* NULL, or the caller's, one for each thread */
 } Model;
 
 /* Bytes of the arenas a model of these sizes takes. */
@@ -101,9 +88,9 @@ double model_gradients(Model *model, const Batch *batch);
 double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
-   weight * (mean loss of the batch), or starts them at zero first with `zero_gradients`. Returns the sum of the
+   batch_weight * (mean loss of the batch), or starts them at zero first with `zero_gradients`. Returns the sum of the
    losses. */
-double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double weight,
+double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
 
 /* A layer's attention over sequences of T as the last pass left it, without dropout: for probes. */

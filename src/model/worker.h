@@ -1,6 +1,6 @@
 /* What a thread knows during a pass, and the operations it makes on its part of the rows: each calls one of ops/, then
-   adds its time to the profile and shows the result to the hook. The lists of operations are in block.c and
-   transformer.c, which alone include this with operations.c. */
+   adds its time to the profile and shows the result to the hook. block.c and transformer.c list them. Nothing outside
+   src/model includes this. */
 #ifndef SQRTDK_MODEL_WORKER_H
 #define SQRTDK_MODEL_WORKER_H
 
@@ -19,9 +19,9 @@ typedef struct {
 typedef struct {
     Model *m;
     const Pass *pass;
-    const Batch *batch;
+    const Batch *batch;    /* the slice */
     size_t id, count;      /* this thread and how many there are */
-    size_t first;          /* row of the whole batch that is row 0 here */
+    size_t batch_row;      /* row of the whole batch that is row 0 here */
     Range rows;            /* its rows of (B,T) */
     Range pairs;           /* its (sequence, head) pairs */
     bool splits_sequences; /* attention reads rows of other threads */
@@ -36,44 +36,43 @@ static inline real *weight(const Worker *w, Role role, size_t layer) {
 static inline real *gradient(const Worker *w, Role role, size_t layer) {
     return tensor_at(&w->m->tensors, w->m->gradients, role, layer);
 }
+static inline real *scratch_of(const Worker *w) {
+    return w->m->scratch + w->id * attention_scratch(&w->m->shape.attention, w->m->shape.T);
+}
 
-/* What this thread did since the last call was `operation`; OP_COUNT: nothing that counts. */
-void profile(const Worker *w, PassOperation operation);
-/* Shows this thread's rows of an activation, or of its gradient, to the model's hook. */
-void show(const Worker *w, const Activation *a, bool backward);
-
+/* Ends an operation: what this thread did since the last one counts as `op` (OP_COUNT: as nothing), and its rows of `a`
+   (NULL: none), or of the gradient, are complete. */
+void done(const Worker *w, PassOperation op, const Activation *a, Direction direction);
 /* All threads of the region meet. */
 void barrier(const Worker *w);
 
 /* Dropout at a place in the network: 0 the embeddings, then three a layer. */
-enum { SITE_EMBEDDING, SITE_WEIGHTS, SITE_ATTENTION, SITE_MLP };
-static inline uint32_t dropout_site(size_t layer, int site) { return (uint32_t)(3 * layer) + (uint32_t)site; }
-Dropout dropout_at(const Worker *w, uint32_t site);
+typedef enum { SITE_EMBEDDING, SITE_WEIGHTS, SITE_PROJ_1, SITE_PROJ_2 } DropoutSite;
+Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site);
 
-/* y = x W + b, of this thread's rows. `role` is W's; b stands behind it. */
-void linear(const Worker *w, size_t layer, const Activation *y, const Activation *x, Role role);
-/* sum = x + dropout(a W + b): the last layer of a sublayer and its residual connection. */
-void linear_residual(const Worker *w, size_t layer, const Sublayer *s, const Activation *a, Role role);
-void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x);
+/* y = x W + b, of this thread's rows. `role` is W's. */
+void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer);
+/* res = x + dropout(proj) */
+void residual(const Worker *w, const Activation *res, const Activation *x, const Activation *proj, size_t layer,
+              DropoutSite site);
+/* ln = LN(x). `role` is the gain's. */
+void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer);
 
-/* dL/dx = dL/dy W^T, plus `residual` where it is not NULL. Overwrites x's gradient. */
-void linear_backward(const Worker *w, size_t layer, const Activation *x, const Activation *y, Role role,
-                     const real *residual);
-/* From the gradient of the sum to a's, through the branch's dropout. */
-void linear_residual_backward(const Worker *w, size_t layer, const Sublayer *s, const Activation *a, Role role);
-/* Overwrites x's gradient with that through the LayerNorm, plus `residual` where it is not NULL. */
-void layernorm_backward(const Worker *w, const LayerNorm *ln, const Activation *x, const real *residual);
+/* Overwrites x's gradient with dL/dy W^T, plus `skip`'s where it is not NULL: what comes past this layer. */
+void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
+                     const Activation *skip);
+/* Overwrites proj's gradient; that of x is left to whoever computes the other part of it. */
+void residual_backward(const Worker *w, const Activation *res, const Activation *proj, size_t layer, DropoutSite site);
+/* Overwrites x's gradient with that through the LayerNorm, plus `skip`'s where it is not NULL. */
+void layernorm_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
+                        const Activation *skip);
 
-/* The gradients of weights, over all rows, this thread's part of the weights: behind a barrier. dy (B,T,out) is the
-   gradient of x W + b. */
-void linear_weights(const Worker *w, size_t layer, const Activation *x, const real *dy, size_t out, Role role);
-void layernorm_weights(const Worker *w, const LayerNorm *ln, const Activation *x);
+/* The gradients of weights, over all rows, this thread's part of the weights: behind a barrier. */
+void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer);
+void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer);
 
-/* The gradient of f's output in a sublayer whose sum's gradient has been computed. */
-const real *branch_gradient(const Worker *w, const Sublayer *s);
-
-/* block.c */
-void block_forward(const Worker *w, size_t layer);
-void block_backward(const Worker *w, size_t layer);
+/* block.c: from the block's input x to its output, which is returned; backward from the output's gradient to x's. */
+const Activation *block_forward(const Worker *w, size_t layer, const Activation *x);
+void block_backward(const Worker *w, size_t layer, const Activation *x);
 
 #endif

@@ -63,3 +63,5 @@ void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d
         }
     }
 }
+
+void residual_add(real *y, const real *x, size_t n) { add(y, x, y, n); }

@@ -1,5 +1,5 @@
 /* Dropout (Srivastava et al. 2014), inverted: what is kept is divided by 1 - p. The mask is drawn by counter from
-   (seed, step, site, row, column), so the way back draws the same one again and nothing is stored. */
+   (seed, step, site, row, column), so the backward pass draws the same one again and nothing is stored. */
 #ifndef SQRTDK_OPS_DROPOUT_H
 #define SQRTDK_OPS_DROPOUT_H
 
@@ -28,5 +28,8 @@ void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
    residual. With dropout off the mask is 1. */
 void dropout_rows(real *y, const real *x, const real *residual, const Dropout *dropout, uint64_t row, size_t rows,
                   size_t n);
+
+/* y (n) += x: where the two gradients of a residual connection meet. */
+void residual_add(real *y, const real *x, size_t n);
 
 #endif

@@ -8,8 +8,8 @@
 
 #define LAYERNORM_EPSILON 1e-5
 
-/* y (rows, C) from x (rows, C); keeps mean (rows) and rstd (rows) for the way back. Overwrites all three. beta may be
-   NULL. */
+/* y (rows, C) from x (rows, C); keeps mean (rows) and rstd (rows) for the backward pass. Overwrites all three. beta may
+   be NULL. */
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
                        size_t C);
 

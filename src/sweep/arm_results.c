@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "base/statistics.h"
 #include "train/logs.h"
 
@@ -101,13 +101,11 @@ static bool take_heads(ArmResults *r, const LogTable *table, const char *directo
     return true;
 }
 
-static bool read_logs(ArmResults *r, const char *directory, Error *err) {
+static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) {
     LogTable table = {0};
-    bool ok = !logs_has(directory, LOG_METRICS) ||
-              (logs_read(directory, LOG_METRICS, &table, err) && take_losses(r, &table, err));
-    log_table_free(&table);
-    ok = ok && (!logs_has(directory, LOG_ATTENTION) ||
-                (logs_read(directory, LOG_ATTENTION, &table, err) && take_heads(r, &table, directory, err)));
+    bool there, ok = logs_find(directory, log, &there, err);
+    if (ok && there) ok = logs_read(directory, log, &table, err);
+    if (ok && there) ok = log == LOG_METRICS ? take_losses(r, &table, err) : take_heads(r, &table, directory, err);
     log_table_free(&table);
     return ok;
 }
@@ -122,7 +120,7 @@ bool arm_results_read(ArmResults *r, const char *directory, Error *err) {
         js_as_number(js_get(run, "threads"), &r->threads);
     }
     js_free(run);
-    return read_logs(r, directory, err);
+    return read_log(r, directory, LOG_METRICS, err) && read_log(r, directory, LOG_ATTENTION, err);
 }
 
 void arm_results_free(ArmResults *r) {

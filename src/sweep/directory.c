@@ -5,8 +5,7 @@
 
 #include "base/files.h"
 #include "base/range.h"
-#include "base/results_directory.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "sweep/parts.h"
 #include "train/description.h"
 #include "train/trainer.h"
@@ -121,15 +120,17 @@ bool sweep_find(Sweep *s, Error *err) {
     const char *wanted = o->out ? o->out : s->arms.config->log.out;
     char path[sizeof s->directory];
     for (unsigned number = 1; !o->force && number < 1000000; number++) {
-        if (!run_directory_name(path, sizeof path, wanted, number, err)) return false;
-        if (!path_exists(path)) break;
+        if (!results_name(path, sizeof path, wanted, number, err)) return false;
+        bool there;
+        if (!path_find(path, &there, err)) return false;
+        if (!there) break;
         if (is_unfinished(s, path)) {
             if (take_up(s, path, err)) return true;
             if (o->out || err->status != STATUS_USAGE) return false; /* else another one is at it */
         }
         if (o->out) break;
     }
-    return run_directory_check(wanted, o->out != NULL, o->force, err);
+    return results_check(wanted, o->out != NULL, o->force, err);
 }
 
 bool sweep_enter(Sweep *s, const char *directory, bool *finished, Error *err) {
@@ -176,11 +177,11 @@ static bool write_text(const Sweep *s, const char *name, const char *text, Error
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const SweepOptions *o = s->options;
     char path[4096], *text = NULL;
-    bool ok = run_directory_make(s->directory, sizeof s->directory, o->out ? o->out : s->arms.config->log.out,
-                                 o->out != NULL, o->force, err) &&
-              directory_lock(s->directory, &s->lock, err) && describe(s, corpus) &&
-              path_join(path, sizeof path, s->directory, "configs", err) && directory_make(path, false, err) &&
-              text_of(&s->arms, &text, err) && write_text(s, "config.ini", text, err);
+    if (!results_make(&s->made, o->out ? o->out : s->arms.config->log.out, o->out != NULL, o->force, err)) return false;
+    memcpy(s->directory, s->made.path, sizeof s->directory);
+    bool ok = describe(s, corpus) && path_join(path, sizeof path, s->directory, "configs", err) &&
+              directory_make(path, false, err) && text_of(&s->arms, &text, err) &&
+              write_text(s, "config.ini", text, err);
     free(text);
     return ok;
 }

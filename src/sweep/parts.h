@@ -5,6 +5,7 @@
 #define SQRTDK_SWEEP_PARTS_H
 
 #include "base/json.h"
+#include "base/results.h"
 #include "base/statistics.h"
 #include "sweep/arm_results.h"
 #include "sweep/arms.h"
@@ -29,7 +30,8 @@ typedef struct {
     ArmRun *runs; /* (arms.count); that of an arm that is the same as another is not used: see sweep_run_of */
     char directory[2048];
     bool going_on;         /* it was there */
-    int lock;              /* on it; -1: none */
+    int lock;              /* on one that was there; -1: none */
+    ResultsDirectory made; /* or one that was made */
     Json *description;     /* run.json */
     size_t threads, slots; /* of an arm; arms at a time */
     double began;          /* when the view was first due, and the steps that had been made by then: */

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "sweep/parts.h"
 #include "train/trainer.h"
 
@@ -28,6 +28,7 @@ static void release(Sweep *s) {
     arms_free(&s->arms);
     js_free(s->description);
     if (s->lock >= 0) close(s->lock);
+    results_release(&s->made);
 }
 
 /* All that training could be refused for, before anything is written; and how many arms fit beside each other. */
@@ -61,6 +62,9 @@ static void announce(const Sweep *s) {
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
                      s->going_on ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
                      runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
+    char old[RESULTS_PATH];
+    if (!*s->made.replaced && results_set_aside(s->directory, old))
+        progress_message(progress, "note: %s is there, set aside by a --force that was killed", old);
     if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
 }
 
@@ -104,6 +108,24 @@ static size_t count_unfinished(const Sweep *s, size_t *first) {
     return count;
 }
 
+/* Of those that did not finish, `first` as count_unfinished found it. */
+static bool failed(const Sweep *s, size_t unfinished, size_t first, Error *err) {
+    const ArmRun *stuck = &s->runs[first];
+    return error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", unfinished, arms_runs(&s->arms),
+                     s->arms.arms[first].name,
+                     stuck->state == ARM_FAILED ? stuck->message : "stopped by a signal that was not for the sweep");
+}
+
+/* The end of a sweep none of whose arms came to a checkpoint while what --force replaces was kept for that case. */
+static bool give_up(Sweep *s, size_t unfinished, size_t first, int signal_number, Error *err) {
+    if (!signal_number) return failed(s, unfinished, first, err); /* and is withdrawn for that */
+    Error stopped;
+    error_set(&stopped, STATUS_FAILED, "stopped before the first checkpoint of an arm");
+    results_withdraw(&s->made, &stopped);
+    progress_message(s->options->progress, "%s", stopped.message);
+    return true;
+}
+
 /* The tables and pictures of a sweep that has finished, again, from what its runs left on disk. */
 static bool write_again(Sweep *s, Error *err) {
     size_t first = 0;
@@ -125,6 +147,7 @@ static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
     *signal_number = sweep_train(s);
     read_back(s);
     size_t unfinished = count_unfinished(s, &first);
+    if (unfinished && *s->made.replaced) return give_up(s, unfinished, first, *signal_number, err);
     const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed";
     Error second;
     if (!write_all(s, err)) {
@@ -133,25 +156,24 @@ static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
         return false;
     }
     if (!sweep_save(s, result, err)) return false;
+    if (!results_keep(&s->made, &second)) progress_message(s->options->progress, "note: %s", second.message);
     sweep_print_table(s, out);
     print_files(s, out);
     if (unfinished == 0) { /* then a signal came too late to matter */
         *signal_number = 0;
         return true;
     }
-    const ArmRun *stuck = &s->runs[first];
     fprintf(out, "\n%zu of %zu runs did not finish; to go on: ./train resume %s\n", unfinished, arms_runs(&s->arms),
             s->directory);
     if (*signal_number) return true;
-    return error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", unfinished, arms_runs(&s->arms),
-                     s->arms.arms[first].name,
-                     stuck->state == ARM_FAILED ? stuck->message : "stopped by a signal that was not for the sweep");
+    return failed(s, unfinished, first, err);
 }
 
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s;
     *signal_number = 0;
     bool ok = make(&s, config, options, err) && sweep_find(&s, err) && run(&s, out, signal_number, err);
+    if (!ok) results_withdraw(&s.made, err);
     release(&s);
     return ok;
 }

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "sweep/parts.h"
+#include "train/checkpoint.h"
 
 /* Seconds to wait for a process that is still in an arm's directory: what a killed sweep left behind is saving. */
 static const double PATIENCE = 30;
@@ -37,10 +38,15 @@ static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error 
     return file_writer_commit(&writer, err);
 }
 
-static bool has_checkpoint(const char *directory) {
+/* What a killed arm left before its first checkpoint: nothing, or a run.json that says so. */
+static bool is_ours(const char *directory, Error *err) {
     char path[4096];
-    Error ignored;
-    return path_join(path, sizeof path, directory, "checkpoint/state.json", &ignored) && path_exists(path);
+    bool there;
+    Json *run = NULL;
+    bool ok = path_join(path, sizeof path, directory, "run.json", err) && path_find(path, &there, err) &&
+              (!there || run_description_load(&run, directory, err));
+    js_free(run);
+    return ok;
 }
 
 /* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
@@ -49,11 +55,13 @@ static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     ArmRun *run = &s->runs[i];
     char config[4096], threads[32];
     run->state = arm_state_read(directory, run->message, sizeof run->message);
-    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = has_checkpoint(directory);
+    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = false;
+    if (!ended && !checkpoint_exists(directory, &resumes, err)) return false;
     if ((ended || resumes) && !check_config(arm, directory, err)) return false;
     if (ended) return true;
     *run->message = 0;
-    if (!resumes && path_exists(directory) && !directory_remove(directory, err)) return false;
+    if (!resumes && path_exists(directory) && !(is_ours(directory, err) && directory_remove(directory, err)))
+        return false;
     if (!resumes && !write_config(s, arm, config, err)) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
@@ -139,6 +147,18 @@ static bool collect(Sweep *s) {
     return any;
 }
 
+/* What --force replaces goes once an arm has finished or has a checkpoint. */
+static void drop_replaced(Sweep *s) {
+    bool lasts = false;
+    Error err;
+    for (size_t i = 0; i < s->arms.count && *s->made.replaced && !lasts; i++) {
+        char directory[4096];
+        if (!is_run(s, i) || s->runs[i].state == ARM_WAITING || !sweep_arm_path(s, i, directory, &err)) continue;
+        lasts = s->runs[i].state == ARM_FINISHED || (checkpoint_exists(directory, &lasts, &err) && lasts);
+    }
+    if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
+}
+
 void sweep_recall(Sweep *s) {
     for (size_t i = 0; i < s->arms.count; i++) {
         ArmRun *run = &s->runs[i];
@@ -168,6 +188,7 @@ int sweep_train(Sweep *s) {
         for (size_t i = 0; i < s->arms.count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
         passed_on = caught;
         if (collect(s)) sweep_save(s, "running", &ignored); /* the last time says whether it works */
+        drop_replaced(s);
         if (count_runs(s, ARM_RUNNING) == 0 && (caught || count_runs(s, ARM_WAITING) == 0)) break;
         sweep_view(s, omp_get_wtime());
         nanosleep(&pause, NULL);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "theory/exact.h"
 #include "theory/picture.h"
 
@@ -155,10 +155,10 @@ static void print_agreement(const TheoryPoint *points, size_t count, FILE *out) 
             compared, name, worst->d_k, divisor, largest);
 }
 
-static bool write_directory(const TheoryPoint *points, size_t count, const TheoryOptions *o, Error *err) {
-    char directory[2048], path[4096];
+static bool write_files(const char *directory, const TheoryPoint *points, size_t count, const TheoryOptions *o,
+                        Error *err) {
+    char path[4096];
     FileWriter csv;
-    if (!run_directory_make(directory, sizeof directory, o->directory, true, o->force, err)) return false;
     Json *description = run_description(o->command_line, o->threads);
     bool ok = run_description_save(description, directory, err) &&
               path_join(path, sizeof path, directory, "theory.csv", err) && file_writer_open(&csv, path, err);
@@ -167,6 +167,18 @@ static bool write_directory(const TheoryPoint *points, size_t count, const Theor
     write_csv(points, count, o, csv.stream);
     return file_writer_commit(&csv, err) && path_join(path, sizeof path, directory, "theory.png", err) &&
            theory_picture_save(points, o->count, o->keys, path, err);
+}
+
+static bool write_directory(const TheoryPoint *points, size_t count, const TheoryOptions *o, Progress *progress,
+                            Error *err) {
+    ResultsDirectory directory;
+    Error left;
+    if (!results_make(&directory, o->directory, true, o->force, err)) return false;
+    bool ok = write_files(directory.path, points, count, o, err);
+    if (!ok) results_withdraw(&directory, err);
+    if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
+    results_release(&directory);
+    return ok;
 }
 
 static bool measure_all(const TheoryOptions *o, TheoryPoint *points, bool with_exact, Progress *progress, int *signal,
@@ -190,7 +202,7 @@ static bool measure_all(const TheoryOptions *o, TheoryPoint *points, bool with_e
 bool theory_run(const TheoryOptions *options, Progress *progress, FILE *out, int *signal, Error *err) {
     size_t count = options->count * THEORY_DIVISORS;
     *signal = 0;
-    if (options->directory && !run_directory_check(options->directory, true, options->force, err)) return false;
+    if (options->directory && !results_check(options->directory, true, options->force, err)) return false;
     TheoryPoint *points = calloc(count, sizeof *points);
     if (!points) return error_set(err, STATUS_FAILED, "no memory for %zu rows", count);
     bool ok = measure_all(options, points, !options->csv, progress, signal, err);
@@ -201,7 +213,7 @@ bool theory_run(const TheoryOptions *options, Progress *progress, FILE *out, int
         print_agreement(points, count, out);
     }
     if (ok && !*signal && options->directory) {
-        ok = write_directory(points, count, options, err);
+        ok = write_directory(points, count, options, progress, err);
         if (ok && !options->csv)
             fprintf(out, "\nlook at\n  %s/theory.png\n  %s/theory.csv\n", options->directory, options->directory);
     }

@@ -16,7 +16,7 @@ typedef struct {
     uint64_t seed;
     bool csv;              /* to `out` as well, in place of the table */
     const char *directory; /* made for theory.csv, theory.png and run.json, as --out is for a run; NULL: none */
-    bool force;            /* replace it, if it holds a run.json of ours */
+    bool force;            /* replace it, as a run's (base/results.h) */
     const char *command_line;
 } TheoryOptions;
 

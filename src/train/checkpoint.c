@@ -2,24 +2,77 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "train/tensor_set.h"
 
-enum { FORMAT = 1, FILE_COUNT = 3 };
-enum { MODEL_FILE, OPTIMIZER_FILE, STATE_FILE }; /* in the order in which they are written and renamed */
+enum { FORMAT = 2, FILE_COUNT = 3 };
+enum { MODEL_FILE, OPTIMIZER_FILE, STATE_FILE }; /* in the order in which they are written */
 static const char *const FILE_NAMES[FILE_COUNT] = {"model.safetensors", "optimizer.safetensors", "state.json"};
 static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
+static const char NO_SLOT = 0, FIRST_SLOT = 'a', SECOND_SLOT = 'b';
 
-static bool path_of(const Checkpoint *c, int file, const char *suffix, char path[4096], Error *err) {
-    int length = snprintf(path, 4096, "%s/checkpoint/%s%s", c->directory, FILE_NAMES[file], suffix);
+/* RUN/checkpoint/NAME, printf-style. */
+static bool __attribute__((format(printf, 4, 5)))
+path_in(char path[4096], const char *directory, Error *err, const char *format, ...) {
+    va_list arguments;
+    int length = snprintf(path, 4096, "%s/checkpoint/", directory);
+    if (length > 0 && length < 4096) {
+        va_start(arguments, format);
+        length += vsnprintf(path + length, 4096 - (size_t)length, format, arguments);
+        va_end(arguments);
+    }
     if (length > 0 && length < 4096) return true;
-    return error_set(err, STATUS_FAILED, "the path is too long: %.200s/...", c->directory);
+    return error_set(err, STATUS_FAILED, "the path is too long: %.200s/...", directory);
+}
+
+/* Up to version 0.2.0 the three files themselves were in checkpoint/. */
+static bool check_not_format_1(const char *directory, Error *err) {
+    char path[4096];
+    struct stat info;
+    for (int file = 0; file < FILE_COUNT; file++) {
+        if (!path_in(path, directory, err, "%s", FILE_NAMES[file])) return false;
+        if (lstat(path, &info) != 0) {
+            if (errno == ENOENT) continue;
+            return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+        }
+        if (!S_ISLNK(info.st_mode))
+            return error_set(err, STATUS_USAGE,
+                             "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d",
+                             path, SQRTDK_VERSION, FORMAT);
+    }
+    return true;
+}
+
+/* The slot that `current` names; NO_SLOT where there is no `current`. */
+static bool read_current(const char *directory, char *slot, Error *err) {
+    char path[4096], target[8];
+    *slot = NO_SLOT;
+    if (!path_in(path, directory, err, "current")) return false;
+    ssize_t size = readlink(path, target, sizeof target);
+    if (size < 0 && errno == ENOENT) return check_not_format_1(directory, err);
+    if (size < 0 && errno != EINVAL)
+        return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
+    if (size != 1 || (*target != FIRST_SLOT && *target != SECOND_SLOT))
+        return error_set(err, STATUS_USAGE,
+                         "%s is no symbolic link to a or b: which checkpoint is the last is not known; make it one",
+                         path);
+    *slot = *target;
+    return true;
+}
+
+bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
+    char slot;
+    bool ok = read_current(directory, &slot, err);
+    *exists = ok && slot != NO_SLOT;
+    return ok;
 }
 
 /* The moments under the names that torch.optim gives them. */
@@ -29,13 +82,14 @@ static TensorSet optimizer_set(const Checkpoint *c) {
     return (TensorSet){&c->model->tensors, 2, .group = {{"exp_avg.", o->m}, {"exp_avg_sq.", o->v}}};
 }
 
-/* Whether a key decides what is trained. The text may move and logs may change; that train.steps may is the point. */
+/* Whether a key must be what it was when a run is resumed: all but these decide what is trained, or what is measured at
+   which step, and so what the logs and the pictures hold. */
 static bool binds(const char *key) {
-    static const char *const sections[] = {"data.", "model.", "attention.", "train."};
-    if (strcmp(key, "data.corpus") == 0 || strcmp(key, "train.steps") == 0) return false;
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (strncmp(key, sections[i], strlen(sections[i])) == 0) return true;
-    return false;
+    static const char *const free_keys[] = {"data.corpus", /* the text may move; run.json has its fingerprint */
+                                            "train.steps", "log.out", "log.checkpoint_every"};
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+        if (strcmp(key, free_keys[i]) == 0) return false;
+    return true;
 }
 
 static Json *describe(const Checkpoint *c, const RunState *s) {
@@ -68,36 +122,80 @@ static bool write_state(const Checkpoint *c, const RunState *s, FILE *stream, Er
     return ok;
 }
 
-static bool write_file(const Checkpoint *c, const RunState *s, int file, FILE *stream, Error *err) {
+static bool write_file(const Checkpoint *c, const RunState *s, int file, const char *path, Error *err) {
     const TensorSet model = tensor_set(&c->model->tensors, c->model->parameters), optimizer = optimizer_set(c);
-    switch (file) {
-    case MODEL_FILE: return tensor_set_write(stream, &model, s->step, err);
-    case OPTIMIZER_FILE: return tensor_set_write(stream, &optimizer, s->step, err);
-    default: return write_state(c, s, stream, err);
+    FileWriter writer;
+    if (!file_writer_open(&writer, path, err)) return false;
+    bool ok = file == MODEL_FILE       ? tensor_set_write(writer.stream, &model, s->step, err)
+              : file == OPTIMIZER_FILE ? tensor_set_write(writer.stream, &optimizer, s->step, err)
+                                       : write_state(c, s, writer.stream, err);
+    if (ok) return file_writer_commit(&writer, err);
+    file_writer_abandon(&writer);
+    return false;
+}
+
+/* A symbolic link at `path`, which may be there already. */
+static bool make_link(const char *target, const char *path, Error *err) {
+    char found[256];
+    if (symlink(target, path) == 0) return true;
+    ssize_t size = errno == EEXIST ? readlink(path, found, sizeof found) : -1;
+    if (size == (ssize_t)strlen(target) && memcmp(found, target, (size_t)size) == 0) return true;
+    return error_set(err, STATUS_FAILED, "cannot make the link %s: %s", path,
+                     strerror(errno == EINVAL ? EEXIST : errno));
+}
+
+static bool make_links(const char *directory, Error *err) {
+    char path[4096], target[64];
+    for (int file = 0; file < FILE_COUNT; file++) {
+        snprintf(target, sizeof target, "current/%s", FILE_NAMES[file]);
+        if (!path_in(path, directory, err, "%s", FILE_NAMES[file]) || !make_link(target, path, err)) return false;
     }
+    return true;
+}
+
+/* The slot, empty; and its path. */
+static bool make_slot(const Checkpoint *c, char slot, char path[4096], Error *err) {
+    if (!path_in(path, c->directory, err, "%c", slot)) return false;
+    if (mkdir(path, 0777) == 0) return true;
+    if (errno == EEXIST) {
+        if (!directory_remove(path, err)) return false;
+        if (mkdir(path, 0777) == 0) return true;
+    }
+    return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", path, strerror(errno));
+}
+
+static bool fill_slot(const Checkpoint *c, const RunState *s, char slot, Error *err) {
+    char path[4096];
+    if (!make_slot(c, slot, path, err)) return false;
+    for (int file = 0; file < FILE_COUNT; file++)
+        if (!path_in(path, c->directory, err, "%c/%s", slot, FILE_NAMES[file]) || !write_file(c, s, file, path, err))
+            return false;
+    return directory_sync(path, err);
+}
+
+/* From here on `slot` is what is loaded. */
+static bool set_current(const Checkpoint *c, char slot, Error *err) {
+    char path[4096], new[4096];
+    const char target[] = {slot, 0};
+    if (!path_in(path, c->directory, err, "current") || !path_in(new, c->directory, err, "current" FILE_NEW) ||
+        !directory_sync(path, err))
+        return false;
+    if ((unlink(new) != 0 && errno != ENOENT) || symlink(target, new) != 0 || rename(new, path) != 0)
+        return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
+    return directory_sync(path, err);
 }
 
 bool checkpoint_save(const Checkpoint *c, const RunState *s, Error *err) {
-    FileWriter writers[FILE_COUNT];
-    char path[4096];
-    int written = 0;
-    bool ok = true;
-    while (ok && written < FILE_COUNT) {
-        FileWriter *writer = &writers[written];
-        ok = path_of(c, written, "", path, err) && file_writer_open(writer, path, err);
-        if (!ok) break;
-        written++;
-        if (write_file(c, s, written - 1, writer->stream, err))
-            ok = file_writer_close(writer, err);
-        else
-            ok = false;
-    }
-    for (int i = 0; !ok && i < written; i++) file_writer_abandon(&writers[i]);
-    if (!ok) return false;
-    directory_sync(path); /* the new names, before the first old file goes */
-    for (int i = 0; ok && i < FILE_COUNT; i++) ok = file_writer_rename(&writers[i], err);
-    directory_sync(path);
-    return ok;
+    char path[4096], current;
+    if (!read_current(c->directory, &current, err) || !path_in(path, c->directory, err, "current")) return false;
+    const char slot = current == FIRST_SLOT ? SECOND_SLOT : FIRST_SLOT;
+    /* Before the other slot goes, `current` is on disk, whatever became of the save that wrote it. */
+    if (!make_links(c->directory, err) || !directory_sync(path, err) || !fill_slot(c, s, slot, err)) return false;
+    path[strlen(path) - strlen("/current")] = 0; /* checkpoint/ itself may be as new as its first slot */
+    if ((current == NO_SLOT && !directory_sync(path, err)) || !set_current(c, slot, err)) return false;
+    Error ignored; /* what is left of the other slot, the next save removes */
+    if (current != NO_SLOT && path_in(path, c->directory, &ignored, "%c", current)) directory_remove(path, &ignored);
+    return true;
 }
 
 static bool whole_number(const Json *value, size_t *out) {
@@ -114,38 +212,6 @@ static bool read_json(const char *path, Json **json, Error *err) {
               js_parse(text, size, path, json, err);
     free(text);
     return ok;
-}
-
-/* Whether state.json's new name holds all of a text. If so, the other new files are complete, too: they were before. */
-static bool new_state_is_whole(const Checkpoint *c, bool *whole, Error *err) {
-    char path[4096];
-    Json *state = NULL;
-    *whole = false;
-    if (!path_of(c, STATE_FILE, FILE_NEW, path, err)) return false;
-    if (!path_exists(path)) return true;
-    char *text = NULL;
-    size_t size;
-    if (!file_read(path, "the checkpoint", STATE_LIMIT, STATUS_FAILED, &text, &size, err)) return false;
-    *whole = js_parse(text, size, path, &state, err);
-    js_free(state);
-    free(text);
-    return *whole || err->status == STATUS_USAGE; /* which is what a text that was cut short is */
-}
-
-/* A checkpoint that was complete but not all in its place when the program was killed gets there now; what is left of
-   an incomplete one is removed. */
-static bool finish_renaming(const Checkpoint *c, Error *err) {
-    char path[4096], new[4096];
-    bool whole;
-    if (!new_state_is_whole(c, &whole, err)) return false;
-    for (int i = 0; i < FILE_COUNT; i++) {
-        if (!path_of(c, i, "", path, err) || !path_of(c, i, FILE_NEW, new, err)) return false;
-        if (!path_exists(new)) continue;
-        if ((whole ? rename(new, path) : unlink(new)) != 0)
-            return error_set(err, STATUS_FAILED, "cannot %s %s: %s", whole ? "rename" : "remove", new, strerror(errno));
-    }
-    directory_sync(path);
-    return true;
 }
 
 /* What the run was trained with must be what the config says now. */
@@ -179,26 +245,29 @@ static bool read_state(const Checkpoint *c, const char *path, const Json *json, 
     return check_config(c, path, js_get(json, "config"), err);
 }
 
-static bool load_tensors(const Checkpoint *c, int file, const TensorSet *set, const RunState *s, Error *err) {
+static bool load_tensors(const Checkpoint *c, char slot, int file, const TensorSet *set, const RunState *s,
+                         Error *err) {
     char path[4096];
     size_t step;
-    if (!path_of(c, file, "", path, err) || !tensor_set_load(path, set, &step, err)) return false;
+    if (!path_in(path, c->directory, err, "%c/%s", slot, FILE_NAMES[file]) || !tensor_set_load(path, set, &step, err))
+        return false;
     if (step == s->step) return true;
     return error_set(err, STATUS_USAGE,
                      "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path, s->step);
 }
 
 bool checkpoint_load(const Checkpoint *c, RunState *s, bool *found, Error *err) {
-    char path[4096], model[4096];
+    char path[4096], slot;
     Json *json = NULL;
     const TensorSet parameters = tensor_set(&c->model->tensors, c->model->parameters), moments = optimizer_set(c);
     *s = (RunState){.best_val_loss = INFINITY};
-    if (!finish_renaming(c, err) || !path_of(c, STATE_FILE, "", path, err) || !path_of(c, MODEL_FILE, "", model, err))
-        return false;
-    *found = path_exists(path) || path_exists(model);
-    if (!*found) return true;
-    bool ok = read_json(path, &json, err) && read_state(c, path, json, s, err) &&
-              load_tensors(c, MODEL_FILE, &parameters, s, err) && load_tensors(c, OPTIMIZER_FILE, &moments, s, err);
+    *found = false;
+    if (!read_current(c->directory, &slot, err)) return false;
+    if (slot == NO_SLOT) return true;
+    *found = true;
+    bool ok = path_in(path, c->directory, err, "%c/%s", slot, FILE_NAMES[STATE_FILE]) && read_json(path, &json, err) &&
+              read_state(c, path, json, s, err) && load_tensors(c, slot, MODEL_FILE, &parameters, s, err) &&
+              load_tensors(c, slot, OPTIMIZER_FILE, &moments, s, err);
     js_free(json);
     return ok;
 }

@@ -1,7 +1,22 @@
-/* Checkpoints: model.safetensors, optimizer.safetensors and state.json in a run's checkpoint/, which change together.
-   All three are written under new names and synced before the first takes its place, state.json last in both: whenever
-   the program is killed, either the old three are there, or the new ones and what is still to be renamed, which
-   checkpoint_load then does. best.safetensors goes by itself. */
+/* Checkpoints of a run, none of which can be lost by a kill, a full disk or an error of the file system.
+
+     RUN/checkpoint/a/, b/       two slots: model.safetensors, optimizer.safetensors, state.json
+     RUN/checkpoint/current      a symbolic link to "a" or "b": which slot is the checkpoint. Nothing else decides that.
+     RUN/checkpoint/model.safetensors, optimizer.safetensors, state.json
+                                 symbolic links to current/..., for readers; made before `current`, never changed
+     RUN/checkpoint/best.safetensors     by itself
+
+   Saving fills the slot that `current` does not name, then replaces `current` by one rename, then removes the other
+   slot. So a program that is killed leaves one of these states, and each has one meaning:
+
+     current      slots                          what is loaded
+     none         none, or `a` in any state      nothing: it was stopped before its first checkpoint
+     a            a whole, b none                a
+     a            a whole, b in any state        a (killed while b was filled, or before it was removed)
+     b            the same with b and a exchanged
+
+   current.new may be there in any of them: a `current` that had not taken its place yet, or did not. The next save
+   removes it, as it does what is in the slot that it fills. Loading changes nothing on disk. */
 #ifndef SQRTDK_TRAIN_CHECKPOINT_H
 #define SQRTDK_TRAIN_CHECKPOINT_H
 
@@ -26,11 +41,17 @@ typedef struct {
     Optimizer *optimizer;
 } Checkpoint;
 
+/* Into RUN/checkpoint/, which must be there. On failure (STATUS_FAILED) a checkpoint that was there is still the one
+   that is loaded, unless the new one had already taken its place. */
 bool checkpoint_save(const Checkpoint *checkpoint, const RunState *state, Error *err);
 
 /* False in *found when the run was stopped before its first checkpoint. Errors about what is in the files have
    status STATUS_USAGE: another format, another type of numbers, files of different steps, and whatever the
-   config now says differently; each names the difference. */
+   config now says differently; each names the difference. What cannot be read is an error, never an absent checkpoint.
+ */
 bool checkpoint_load(const Checkpoint *checkpoint, RunState *state, bool *found, Error *err);
+
+/* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
+bool checkpoint_exists(const char *directory, bool *exists, Error *err);
 
 #endif

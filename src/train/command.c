@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/interrupt.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "train/logs.h"
 #include "train/sample.h"
 #include "train/trainer.h"

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/range.h"
-#include "base/results_directory.h"
-#include "base/version.h"
+#include "base/results.h"
 #include "ops/matmul.h"
 #include "train/logs.h"
 
@@ -82,7 +81,9 @@ bool description_resume(const Run *run, size_t step, const char *command_line, s
 static bool last_losses(const Run *run, double *train_loss, double *val_loss, Error *err) {
     LogTable metrics = {0};
     *train_loss = *val_loss = NAN;
-    if (!logs_has(run->directory, LOG_METRICS)) return true; /* it failed before they were made */
+    bool there;
+    if (!logs_find(run->directory, LOG_METRICS, &there, err)) return false;
+    if (!there) return true; /* it failed before they were made */
     bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err);
     if (ok) {
         *train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);

@@ -9,7 +9,7 @@
 #include "base/csv.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/version.h"
+#include "base/results.h"
 
 const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
 
@@ -196,10 +196,9 @@ double log_last(const LogTable *table, int column) {
     return NAN;
 }
 
-bool logs_has(const char *directory, Log log) {
+bool logs_find(const char *directory, Log log, bool *there, Error *err) {
     char path[4096];
-    Error ignored;
-    return path_join(path, sizeof path, directory, LOG_NAMES[log], &ignored) && path_exists(path);
+    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, there, err);
 }
 
 bool logs_parse_row(Log log, char *line, double row[]) {

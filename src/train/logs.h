@@ -83,8 +83,8 @@ bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
-/* Whether the directory has the file at all. */
-bool logs_has(const char *directory, Log log);
+/* Whether the directory has the file at all; fails where that cannot be told. */
+bool logs_find(const char *directory, Log log, bool *there, Error *err);
 
 /* A line of a log as this version writes it, which is cut into its fields, as numbers; false when it is no such row. */
 bool logs_parse_row(Log log, char *line, double row[]);

@@ -34,7 +34,10 @@ static bool save(Trainer *t, Error *err) {
                       .best_val_loss = t->best_val_loss,
                       .best_step = t->best_step};
     memcpy(state.log_size, t->log_size, sizeof state.log_size);
-    return logs_sync(&t->logs, err) && checkpoint_save(&checkpoint, &state, err);
+    Error left;
+    if (!logs_sync(&t->logs, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
+    if (!results_keep(&t->run.made, &left)) progress_message(t->progress, "  note      %s", left.message);
+    return true;
 }
 
 static bool save_best(const Trainer *t, Error *err) {
@@ -47,7 +50,7 @@ static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
         const HeadStatistics *s = &t->heads[i];
-        const LengthStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
+        const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
         const double row[ATTENTION_COLUMNS] = {
             (double)t->step, (double)(i / H), (double)(i % H), s->score_std, s->score_max, s->entropy, s->max_weight,
             s->saturated,    q->mean,         q->rms,          q->median,    q->p10,       q->p99,     scores->mean,

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/results_directory.h"
 #include "train/description.h"
 #include "train/evaluate.h"
 #include "train/tensor_set.h"
@@ -41,9 +40,8 @@ bool run_new(Run *run, const Config *config, Error *err) {
 
 bool run_create(Run *run, const char *wanted, bool named, bool force, Json *description, Error *err) {
     char path[4096];
-    bool ok = run_directory_make(run->directory, sizeof run->directory, wanted, named, force, err) &&
-              directory_lock(run->directory, &run->lock, err);
-    if (!ok) *run->directory = 0; /* it is another's: nothing more is written there */
+    bool ok = results_make(&run->made, wanted, named, force, err);
+    if (ok) memcpy(run->directory, run->made.path, sizeof run->directory);
     ok = ok && run_save_description(run, description, err) && run_write_config(run, err) &&
          run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
     js_free(description);
@@ -98,6 +96,7 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
 void run_close(Run *run) {
     corpus_free(&run->corpus);
     vocabulary_free(&run->vocabulary);
+    results_release(&run->made);
     if (*run->directory && run->lock >= 0) close(run->lock);
     *run = (Run){.lock = -1};
 }

@@ -5,18 +5,18 @@
 #define SQRTDK_TRAIN_RUN_H
 
 #include "base/json.h"
+#include "base/results.h"
 #include "data/corpus.h"
 #include "model/transformer.h"
 
-enum { RUN_DIRECTORY = 2048 };
-
 typedef struct {
-    char directory[RUN_DIRECTORY]; /* "" until it is made or opened */
-    Config config;                 /* its name is that of the config the run was started with */
-    Vocabulary vocabulary;         /* of vocab.json; empty for a new run, whose corpus has one */
-    Corpus corpus;                 /* once loaded */
-    int lock;                      /* held on the directory; -1: none */
-} Run;                             /* large: keep it off small stacks */
+    char directory[RESULTS_PATH]; /* "" until it is made or opened */
+    Config config;                /* its name is that of the config the run was started with */
+    Vocabulary vocabulary;        /* of vocab.json; empty for a new run, whose corpus has one */
+    Corpus corpus;                /* once loaded */
+    ResultsDirectory made;        /* the directory of a new run, and what it replaces */
+    int lock;                     /* held on the directory of one that was opened; -1: none */
+} Run;                            /* large: keep it off small stacks */
 
 /* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
    Free with run_close, also after a failure; the same goes for run_open. */

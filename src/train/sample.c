@@ -67,7 +67,7 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, Sampler *sampler, const
     for (size_t i = 0; i < options->tokens; i++) {
         if (interrupt_signal()) return false;
         model_forward(m, &(Batch){.tokens = sampler->window, .B = 1, .T = seen});
-        int32_t id = draw(m->logits + (seen - 1) * V, V, options, rng_uniform(&rng, i), sampler->weights);
+        int32_t id = draw(m->logits.values + (seen - 1) * V, V, options, rng_uniform(&rng, i), sampler->weights);
         char text[5];
         size_t length = utf8_encode(vocabulary->characters[id], text);
         if (fwrite(text, 1, length, out) != length) return false;

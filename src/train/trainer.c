@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/results_directory.h"
+#include "base/results.h"
 #include "ops/matmul.h"
 #include "train/announce.h"
 #include "train/description.h"
@@ -58,7 +58,7 @@ static bool make(Trainer *t, const TrainOptions *options, size_t *bytes, Error *
 /* The same for a new run, which needs a place as well. */
 static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, size_t *bytes, Error *err) {
     const char *out = options->out;
-    return run_directory_check(out ? out : config->log.out, out != NULL, options->force, err) &&
+    return results_check(out ? out : config->log.out, out != NULL, options->force, err) &&
            run_new(&t->run, config, err) && make(t, options, bytes, err);
 }
 
@@ -109,6 +109,12 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
+static void note_set_aside(const Trainer *t) {
+    char old[RESULTS_PATH];
+    if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
+        progress_message(t->progress, "  note      %s is there, set aside by a --force that was killed", old);
+}
+
 static bool announce(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
     char *text;
@@ -118,6 +124,7 @@ static bool announce(Trainer *t, Error *err) {
     if (t->text_is_cut)
         progress_message(t->progress, "  note      pictures show the first %zu characters of log.attention_text",
                          t->snapshot.T);
+    note_set_aside(t);
     return true;
 }
 
@@ -160,6 +167,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     } else if (*t.run.directory) {
         conclude(&t, err, &ignored);
     }
+    if (!ok) results_withdraw(&t.run.made, err); /* nothing, once there is a checkpoint */
     report(&t, outcome);
     trainer_free(&t);
     return ok;
@@ -201,11 +209,13 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     t->start = omp_get_wtime() - state.seconds;
     if (state.step == (size_t)c->train.steps && !description_has_finished(&t->run, finished, err)) return false;
     if (*finished) return true;
-    return (found ? logs_resume(&t->logs, t->run.directory, state.log_size, err)
-                  : logs_start(&t->logs, t->run.directory, err)) &&
-           last_validation(t, &t->last_val_loss, err) && make_directories(&t->run, err) &&
-           run_write_config(&t->run, err) &&
-           description_resume(&t->run, state.step, options->command_line, options->threads, t->progress, err);
+    bool ok = (found ? logs_resume(&t->logs, t->run.directory, state.log_size, err)
+                     : logs_start(&t->logs, t->run.directory, err)) &&
+              last_validation(t, &t->last_val_loss, err) && make_directories(&t->run, err) &&
+              run_write_config(&t->run, err) &&
+              description_resume(&t->run, state.step, options->command_line, options->threads, t->progress, err);
+    if (ok) note_set_aside(t);
+    return ok;
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,

@@ -15,14 +15,15 @@ typedef struct {
 
 /* Where a run is and what ended it. What it measured is in the logs there, and how it ended in run.json. */
 typedef struct {
-    char directory[RUN_DIRECTORY]; /* "" until it was made, or opened */
-    int signal;                    /* that ended it early, or 0 */
-    bool had_finished;             /* of train_resume: there was nothing left to do */
+    char directory[RESULTS_PATH]; /* "" until it was made, or opened */
+    int signal;                   /* that ended it early, or 0 */
+    bool had_finished;            /* of train_resume: there was nothing left to do */
 } TrainOutcome;
 
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
    good. A signal (interrupt_catch) ends it after the current step with everything saved, and outcome->signal says so:
-   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. */
+   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. With
+   `force`, what was there returns to its place when the run fails before its first checkpoint (base/results.h). */
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
 /* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to

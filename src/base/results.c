@@ -1,0 +1,196 @@
+#include "base/results.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/files.h"
+#include "base/results_entries.h"
+
+/* Whether `directory` is the working directory or above it, or the system does not say where these are. */
+static bool holds_us(const char *directory) {
+    char *here = getcwd(NULL, 0), *there = realpath(directory, NULL);
+    size_t length = there ? strlen(there) : 0;
+    bool holds = !here || !there ||
+                 (strncmp(here, there, length) == 0 && (here[length] == 0 || here[length] == '/' || length == 1));
+    free(here);
+    free(there);
+    return holds;
+}
+
+bool run_description_load(Json **run, const char *directory, Error *err) {
+    char path[4096], *text = NULL;
+    size_t size;
+    *run = NULL;
+    if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
+    if (!path_exists(path))
+        return error_set(err, STATUS_USAGE, "%s is not the directory of a run: it holds no run.json", directory);
+    bool ok = file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, err) &&
+              js_parse(text, size, path, run, err);
+    const char *program = ok ? js_as_text(js_get(*run, "program")) : NULL;
+    free(text);
+    if (!ok || (program && strcmp(program, "sqrtdk") == 0)) return ok;
+    return error_set(err, STATUS_USAGE, "%s is not a run.json of this program", path);
+}
+
+static bool old_name(char old[RESULTS_PATH], const char *path, Error *err) {
+    if (!results_name(old, RESULTS_PATH - strlen(".old"), path, 1, err)) return false;
+    strcat(old, ".old");
+    return true;
+}
+
+bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
+    Error ignored;
+    bool there;
+    return *path && old_name(old, path, &ignored) && path_find(old, &there, &ignored) && there;
+}
+
+/* Whether what is at `path` may be replaced; then its lock is held. */
+static bool lock_replaceable(const char *path, int *lock, Error *err) {
+    struct stat info;
+    if (lstat(path, &info) != 0)
+        return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+    if (S_ISLNK(info.st_mode))
+        return error_set(err, STATUS_USAGE,
+                         "%s is a symbolic link, which --force does not replace: name the directory itself", path);
+    if (holds_us(path))
+        return error_set(err, STATUS_USAGE,
+                         "%s is or holds the directory you are in, so --force does not replace it: name another --out",
+                         path);
+    return results_hold_only_ours(path, err) && directory_lock(path, lock, err);
+}
+
+/* Names the directory, and what it has to replace, which is locked then. Writes nothing. */
+static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
+    char old[RESULTS_PATH];
+    bool there, old_there;
+    *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
+    if (!results_name(d->path, sizeof d->path, wanted, 1, err) || !path_find(d->path, &there, err)) return false;
+    if (there && !force)
+        return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", d->path);
+    if (!force) return true;
+    if (!old_name(old, d->path, err) || !path_find(old, &old_there, err)) return false;
+    if (old_there)
+        return error_set(err, STATUS_USAGE,
+                         "%s is there, set aside by a --force that was killed: move it back to %s, or remove it", old,
+                         d->path);
+    if (!there) return true;
+    if (!lock_replaceable(d->path, &d->replaced_lock, err)) return false;
+    memcpy(d->replaced, old, sizeof old);
+    return true;
+}
+
+bool results_check(const char *wanted, bool named, bool force, Error *err) {
+    ResultsDirectory d;
+    if (!named) return true;
+    bool ok = find_place(&d, wanted, force, err);
+    results_release(&d);
+    return ok;
+}
+
+bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err) {
+    size_t name = strlen(wanted);
+    while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
+    int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
+                             : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
+    return (length >= 0 && (size_t)length < capacity) ||
+           error_set(err, STATUS_USAGE, "the path of the directory of results is too long: %.200s...", wanted);
+}
+
+static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
+    if (!find_place(d, wanted, force, err)) return false;
+    if (*d->replaced && rename(d->path, d->replaced) != 0)
+        return error_set(err, STATUS_FAILED, "cannot move %s to %s: %s", d->path, d->replaced, strerror(errno));
+    bool made = directory_make(d->path, true, err);
+    if (made && directory_lock(d->path, &d->lock, err)) return true;
+    if (made) rmdir(d->path);
+    if (*d->replaced && rename(d->replaced, d->path) != 0) {
+        const Error why = *err;
+        error_set(err, why.status, "%.400s; what it was to replace is %s", why.message, d->replaced);
+    }
+    return false;
+}
+
+static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
+    *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
+    for (unsigned number = 1; number < 1000000; number++) {
+        bool there;
+        if (!results_name(d->path, sizeof d->path, wanted, number, err) || !path_find(d->path, &there, err))
+            return false;
+        if (there) continue;
+        if (directory_make(d->path, true, err)) return directory_lock(d->path, &d->lock, err);
+        if (!path_exists(d->path)) return false; /* else another process was quicker */
+    }
+    return error_set(err, STATUS_FAILED, "%s and every numbered name behind it are taken: name another --out", wanted);
+}
+
+bool results_make(ResultsDirectory *d, const char *wanted, bool named, bool force, Error *err) {
+    bool ok = named ? make_named(d, wanted, force, err) : make_next(d, wanted, err);
+    if (!ok) results_release(d);
+    return ok;
+}
+
+bool results_keep(ResultsDirectory *d, Error *err) {
+    if (!*d->replaced) return true;
+    bool ok =
+        directory_sync(d->path, err) && results_hold_only_ours(d->replaced, err) && directory_remove(d->replaced, err);
+    *d->replaced = 0;
+    return ok;
+}
+
+void results_withdraw(ResultsDirectory *d, Error *err) {
+    const Error why = *err;
+    Error ignored;
+    if (!*d->replaced) return;
+    if ((!path_exists(d->path) || directory_remove(d->path, &ignored)) && rename(d->replaced, d->path) == 0)
+        error_set(err, why.status, "%.600s; %.300s is again what it was before", why.message, d->path);
+    else
+        error_set(err, why.status, "%.600s; what it was to replace is %.300s", why.message, d->replaced);
+    *d->replaced = 0;
+}
+
+void results_release(ResultsDirectory *d) {
+    if (*d->path && d->lock >= 0) close(d->lock);
+    if (*d->path && d->replaced_lock >= 0) close(d->replaced_lock);
+    *d = (ResultsDirectory){0};
+}
+
+Json *time_now(void) {
+    char text[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    bool known = gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0;
+    return js_text(known ? text : "unknown");
+}
+
+Json *run_description(const char *command_line, size_t threads) {
+    Json *run = js_object(), *machine = js_object();
+    struct utsname system;
+    char cpu[64];
+    cpu_name(cpu, sizeof cpu);
+    js_set(machine, "processor", js_text(cpu));
+    js_set(machine, "instructions", js_text(cpu_level_name(cpu_level())));
+    js_set(machine, "processors", js_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    js_set(machine, "system", js_text(uname(&system) == 0 ? system.sysname : "unknown"));
+    js_set(machine, "architecture", js_text(uname(&system) == 0 ? system.machine : "unknown"));
+    js_set(run, "program", js_text("sqrtdk"));
+    js_set(run, "version", js_text(SQRTDK_VERSION));
+    js_set(run, "command", js_text(command_line));
+    js_set(run, "machine", machine);
+    js_set(run, "threads", js_integer((int64_t)threads));
+    js_set(run, "start", time_now());
+    return run;
+}
+
+bool run_description_save(const Json *description, const char *directory, Error *err) {
+    char path[4096], *text = NULL;
+    bool ok = path_join(path, sizeof path, directory, "run.json", err) && js_dump(description, true, &text, err) &&
+              file_write(path, text, strlen(text), err);
+    free(text);
+    return ok;
+}

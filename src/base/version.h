@@ -1,6 +1,0 @@
-#ifndef SQRTDK_BASE_VERSION_H
-#define SQRTDK_BASE_VERSION_H
-
-#define SQRTDK_VERSION "0.2.0"
-
-#endif

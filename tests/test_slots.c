@@ -1,0 +1,427 @@
+/* train/checkpoint: a saved checkpoint is never lost. Saving and loading are done again and again, each time by a
+   process that dies before the n-th file call, or whose n-th file call fails, from every state that an earlier one can
+   leave. After any of that the last checkpoint, or the one before where the new one had not taken its place, loads bit
+   for bit; loading changes nothing; and the next save succeeds. The functions below stand in for the library's. */
+#include "training.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "train/checkpoint.h"
+
+static struct {
+    long left;      /* calls before the one that dies or fails; negative: none does */
+    bool dies;      /* or else it fails, with EIO */
+    bool armed;     /* calls are counted */
+    bool happened;  /* it failed */
+    char *trace;    /* NULL, or where each call is written down */
+    bool elsewhere; /* a call of the library's own inside of one of these */
+} plan = {.left = -1};
+
+/* A descriptor's or a path's name below checkpoint/. */
+static const char *short_name(const char *path, int file) {
+    static char name[4096];
+    char link[64];
+    if (!path) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        ssize_t size = readlink(link, name, sizeof name - 1);
+        name[size > 0 ? size : 0] = 0;
+        path = name;
+    }
+    const char *found = strstr(path, "/checkpoint");
+    if (!found) return "RUN";
+    return found[strlen("/checkpoint")] ? found + strlen("/checkpoint/") : ".";
+}
+static bool refused(const char *call, const char *path, int file) {
+    if (!plan.armed || plan.elsewhere) return false;
+    if (plan.trace) {
+        plan.armed = false;
+        sprintf(plan.trace + strlen(plan.trace), "%s %s\n", call, short_name(path, file));
+        plan.armed = true;
+    }
+    if (plan.left < 0 || plan.left-- > 0) return false;
+    if (plan.dies) _exit(99);
+    errno = EIO;
+    return plan.happened = true;
+}
+
+#define GRANTED(name)                                                                                                  \
+    static __typeof__(name) *granted;                                                                                  \
+    if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, #name);
+#define STAND_IN(type, answer, name, parameters, arguments, path)                                                      \
+    type name parameters {                                                                                             \
+        GRANTED(name)                                                                                                  \
+        return refused(#name, path, -1) ? answer : granted arguments;                                                  \
+    }
+STAND_IN(int, -1, rename, (const char *from, const char *to), (from, to), to)
+STAND_IN(int, -1, symlink, (const char *target, const char *path), (target, path), path)
+STAND_IN(int, -1, unlink, (const char *path), (path), path)
+STAND_IN(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), path)
+STAND_IN(int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info), path)
+STAND_IN(ssize_t, -1, readlink, (const char *restrict path, char *restrict out, size_t size), (path, out, size), path)
+STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict mode), (path, mode), path)
+STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL)
+int nftw(const char *path, __nftw_func_t visit, int files, int flags) {
+    GRANTED(nftw)
+    return refused("nftw", path, -1) ? -1 : granted(path, visit, files, flags);
+}
+int remove(const char *path) {
+    GRANTED(remove)
+    if (refused("remove", path, -1)) return -1;
+    plan.elsewhere = true;
+    int result = granted(path);
+    plan.elsewhere = false;
+    return result;
+}
+int fsync(int file) { return refused("fsync", NULL, file) ? -1 : 0; } /* nobody pulls the plug here */
+size_t fread(void *restrict to, size_t size, size_t count, FILE *restrict file) {
+    GRANTED(fread)
+    return refused("fread", NULL, fileno(file)) ? 0 : granted(to, size, count, file);
+}
+int fflush(FILE *file) {
+    GRANTED(fflush)
+    return file && refused("fflush", NULL, fileno(file)) ? EOF : granted(file);
+}
+int fclose(FILE *file) {
+    GRANTED(fclose)
+    bool fails = fileno(file) >= 0 && refused("fclose", NULL, fileno(file));
+    int result = granted(file);
+    if (fails) errno = EIO;
+    return fails ? EOF : result;
+}
+int open(const char *path, int flags, ...) { return refused("open", path, -1) ? -1 : openat(AT_FDCWD, path, flags); }
+
+static Model model;
+static Optimizer optimizer;
+static char run[600]; /* its directory */
+
+static Checkpoint checkpoint(void) { return (Checkpoint){run, &config, &model, &optimizer}; }
+
+static int enter(void **state) {
+    Error err;
+    if (temporary_enter(state) != 0) return 1;
+    CONFIGURE("model.d_model=8", "model.context=4");
+    const ModelShape shape = model_shape(&config, 7);
+    snprintf(run, sizeof run, "%s", in("run"));
+    return !model_make(&model, &shape, 1, 1, false, &err) ||
+           !optimizer_make(&optimizer, &config, model.tensors.flat, 1, &err) ||
+           !directory_make(in("run/checkpoint"), true, &err);
+}
+static int leave(void **state) {
+    optimizer_free(&optimizer);
+    model_free(&model);
+    return temporary_leave(state);
+}
+
+/* Everything a checkpoint holds, a function of the step. */
+static real number(size_t step, size_t group, size_t i) { return (real)(step * 1000 + group * 100 + i % 97); }
+static RunState fill(size_t step) {
+    for (size_t i = 0; i < model.tensors.flat; i++) {
+        model.parameters[i] = number(step, 0, i);
+        optimizer.m[i] = number(step, 1, i);
+        optimizer.v[i] = number(step, 2, i);
+    }
+    return (RunState){.step = step, .seconds = (double)step / 2, .best_val_loss = 1, .best_step = step, {step, 2, 3}};
+}
+static bool save(size_t step, Error *err) {
+    const Checkpoint c = checkpoint();
+    const RunState s = fill(step);
+    plan.armed = true;
+    bool done = checkpoint_save(&c, &s, err);
+    plan.armed = false;
+    return done;
+}
+static void assert_saved(size_t step) {
+    Error err = {0};
+    assert_that(save(step, &err), "%s", err.message);
+}
+
+/* The step of the checkpoint, all of which must be of it; 0: there is none. -1: refused, with an error that says why.
+ */
+static long load(Error *err) {
+    const Checkpoint c = checkpoint();
+    RunState s;
+    bool found;
+    fill(99);
+    *err = (Error){0};
+    plan.armed = true;
+    bool done = checkpoint_load(&c, &s, &found, err);
+    plan.armed = false;
+    if (!done) assert_that(err->status != STATUS_OK && *err->message && !strchr(err->message, '\n'), "no error");
+    if (!done) return -1;
+    if (!found) return 0;
+    assert_true(s.best_step == s.step && s.log_size[0] == s.step);
+    for (size_t n = 0; n < model.tensors.count; n++) {
+        const Tensor *t = &model.tensors.items[n];
+        for (size_t i = t->offset; i < t->offset + t->count; i++)
+            if (model.parameters[i] != number(s.step, 0, i) || optimizer.m[i] != number(s.step, 1, i) ||
+                optimizer.v[i] != number(s.step, 2, i))
+                fail_msg("step %zu: number %zu is of another checkpoint", s.step, i);
+    }
+    return (long)s.step;
+}
+
+static bool shell(const char *command) {
+    char whole[4096];
+    snprintf(whole, sizeof whole, "cd %s && %s", temporary, command);
+    return system(whole) == 0;
+}
+static int visit(const char *path, const struct stat *info, int type, struct FTW *walk);
+static char listed[1 << 14];
+static const char *listing(void) {
+    *listed = 0;
+    assert_int_equal(nftw(run, visit, 8, FTW_PHYS), 0);
+    return listed;
+}
+static int visit(const char *path, const struct stat *info, int type, struct FTW *walk) {
+    (void)type, (void)walk;
+    size_t end = strlen(listed);
+    snprintf(listed + end, sizeof listed - end, "%s %o %lld %lld %lld.%ld\n", path, info->st_mode,
+             (long long)info->st_ino, (long long)info->st_size, (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec);
+    return 0;
+}
+
+/* Only what a save leaves that nothing came in the way of: one slot, no new names. */
+static void assert_clean(void) {
+    assert_true(
+        shell("cd run/checkpoint && test \"$(ls | tr '\\n' ' ')\" ="
+              " \"$(readlink current) current model.safetensors optimizer.safetensors state.json \" &&"
+              " test \"$(ls current/ | tr '\\n' ' ')\" = 'model.safetensors optimizer.safetensors state.json ' &&"
+              " cmp model.safetensors \"$(readlink current)/model.safetensors\""));
+}
+
+/* A save of `step` whose call n dies or fails. 99: it died; 0 or 1: done or refused; and whether it was reached. */
+static int trouble(size_t step, long n, bool dies, bool *reached) {
+    int ended;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        Error err = {0};
+        plan.left = n, plan.dies = dies;
+        bool done = save(step, &err);
+        if (!done && (err.status == STATUS_OK || !*err.message)) _exit(77);
+        _exit((done ? 0 : 1) + (plan.happened ? 2 : 0));
+    }
+    assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+    int status = WEXITSTATUS(ended);
+    assert_int_not_equal(status, 77);
+    *reached = status == 99 || status >= 2;
+    return status == 99 ? 99 : status & 1;
+}
+
+/* After a save of `step` that came to `status`, from a checkpoint of `before`; the one that is there now. */
+static size_t check_after(size_t before, size_t step, int status, const char *what, long n) {
+    Error err;
+    char *kept_listing = strdup(listing());
+    long loaded = load(&err);
+    assert_that(loaded >= 0, "%s %ld: %s", what, n, err.message);
+    assert_that(loaded == (long)step || (loaded == (long)before && status != 0), "%s %ld, status %d: step %ld", what, n,
+                status, loaded);
+    bool exists;
+    assert_true(checkpoint_exists(run, &exists, &err) && exists == (loaded > 0));
+    assert_string_equal(kept_listing, listing()); /* loading writes nothing */
+    free(kept_listing);
+    return (size_t)loaded;
+}
+
+/* Where a run can be: before its first checkpoint, behind one in a, behind one in b. */
+enum { BEGINNINGS = 3 };
+static void begin(size_t saves) {
+    assert_true(shell("rm -rf run && mkdir -p run/checkpoint"));
+    for (size_t step = 1; step <= saves; step++) assert_saved(step);
+}
+
+/* Of the second calls in saves_in_trouble every so many are tried, others each time. */
+#ifdef SANITIZED
+enum { STRIDE = 41 };
+#else
+enum { STRIDE = 17 };
+#endif
+
+/* Trouble of each kind at each call, from each beginning, and behind each of them more. */
+static void saves_in_trouble(void **state) {
+    (void)state;
+    size_t cases = 0, taken[2] = {0};
+    for (size_t saves = 0; saves < BEGINNINGS; saves++) {
+        bool reached = true;
+        for (int kind = 0; kind < 2; kind++, reached = true) {
+            for (long n = 0; reached; n++) {
+                begin(saves);
+                int status = trouble(saves + 1, n, kind == 0, &reached);
+                size_t there = check_after(saves, saves + 1, status, kind ? "failing" : "dying", n);
+                taken[there == saves + 1]++;
+                cases++;
+                assert_true(shell("rm -rf torn && cp -a run torn"));
+                bool again = true;
+                for (long m = n % STRIDE; again; m += STRIDE) {
+                    assert_true(shell("rm -rf run && cp -a torn run"));
+                    status = trouble(saves + 2, m, (n + m) % 2 == 0, &again);
+                    size_t now = check_after(there, saves + 2, status, "again at", m);
+                    assert_that(now >= saves, "%ld, then %ld", n, m);
+                    cases++;
+                }
+                assert_saved(saves + 3);
+                check_after(saves + 3, saves + 3, 0, "at last", n);
+                assert_clean();
+            }
+        }
+    }
+    assert_true(taken[0] > 100 && taken[1] > 20 && cases > 15000 / STRIDE);
+}
+
+/* From each state that a save can be killed in: any call of a load fails. It is refused, or loads what is there; it
+   never takes a checkpoint for absent, and the next load, with nothing in its way, finds it. */
+static void loads_in_trouble(void **state) {
+    (void)state;
+    Error err;
+    size_t refusals = 0, states = 0;
+    for (size_t saves = 0; saves < BEGINNINGS; saves++) {
+        bool reached = true;
+        for (long n = 0; reached; n++, states++) {
+            begin(saves);
+            trouble(saves + 1, n, true, &reached);
+            const char *before = strcpy(kept(malloc(sizeof listed)), listing());
+            long expected = load(&err);
+            bool exists;
+            plan.happened = true;
+            for (long m = 0; plan.happened; m++) {
+                plan.left = m, plan.happened = plan.dies = false;
+                long loaded = load(&err);
+                plan.left = -1;
+                refusals += loaded < 0;
+                assert_that(loaded == expected || (loaded == -1 && plan.happened),
+                            "killed at %ld, EIO at %ld: step %ld", n, m, loaded);
+            }
+            plan.happened = true;
+            for (long m = 0; plan.happened; m++) {
+                plan.left = m, plan.happened = false;
+                plan.armed = true;
+                bool done = checkpoint_exists(run, &exists, &err);
+                plan.armed = false, plan.left = -1;
+                assert_true(done ? exists == (expected > 0) : plan.happened && !exists);
+            }
+            assert_string_equal(before, listing());
+            assert_int_equal(load(&err), expected);
+            free(support_pool.items[--support_pool.count]);
+        }
+    }
+    assert_true(refusals > 1000 && states > 100);
+}
+
+/* What must be on disk before what, when the power fails: the files and their slot before `current` names it, `current`
+   before the other slot goes. */
+static void order_on_disk(void **state) {
+    (void)state;
+    char trace[8192] = "";
+    begin(1);
+    plan.trace = trace;
+    assert_saved(2);
+    plan.trace = NULL;
+    static const char *const in_order[] = {
+        "fsync .\n", /* the first `current`, before b goes */
+        "mkdir b\n",
+        "fopen b/model.safetensors.new\n",
+        "fsync b/model.safetensors.new\n",
+        "rename b/model.safetensors\n",
+        "fopen b/optimizer.safetensors.new\n",
+        "fsync b/optimizer.safetensors.new\n",
+        "rename b/optimizer.safetensors\n",
+        "fopen b/state.json.new\n",
+        "fsync b/state.json.new\n",
+        "rename b/state.json\n",
+        "fsync b\n",
+        "fsync .\n",
+        "symlink current.new\n",
+        "rename current\n",
+        "fsync .\n",
+        "remove a/",
+        "remove a\n",
+    };
+    const char *at = trace;
+    for (size_t i = 0; i < COUNT_OF(in_order); i++) {
+        const char *found = strstr(at, in_order[i]);
+        assert_that(found != NULL, "%s not behind what must be before it:\n%s", in_order[i], trace);
+        at = found + strlen(in_order[i]);
+    }
+    assert_ptr_equal(strstr(strstr(trace, "rename current\n"), "remove a"), strstr(trace, "remove a")); /* not before */
+}
+
+/* Nothing that is not understood is taken for absent, changed or removed. */
+static void not_understood(void **state) {
+    (void)state;
+    static const struct {
+        const char *command, *word;
+        bool loads; /* the checkpoint is there all the same */
+    } cases[] = {
+        {"rm current && mkdir current", "current", false},
+        {"cp -rL a a2 && rm current && mv a2 current", "current", false}, /* copied without links */
+        {"rm current && echo a >current", "current", false},
+        {"ln -sfn c current", "current", false},
+        {"ln -sfn ab current", "current", false},
+        {"ln -sfn ../checkpoint/a current", "current", false},
+        {"rm -r a", "a/state.json", false},
+        {"rm a/model.safetensors", "a/model.safetensors", false},
+        {"rm a/optimizer.safetensors", "a/optimizer.safetensors", false},
+        {"rm a/state.json", "a/state.json", false},
+        {"head -c 100 a/state.json >x && mv x a/state.json", "JSON", false},
+        {"head -c 500 a/model.safetensors >x && mv x a/model.safetensors", "model.safetensors", false},
+        {"sed -i 's/\"format\": 2/\"format\": 1/' a/state.json", "another format", false},
+        {"sed -i 's/\"step\": 1,/\"step\": 2,/' a/state.json", "two checkpoints", false},
+        {"rm current && for f in model.safetensors optimizer.safetensors state.json; do rm $f; mv a/$f .; done",
+         "another format", false}, /* as version 0.2.0 left it */
+        {"rm current model.safetensors && cp a/model.safetensors .", "another format", false},
+        {"rm *.safetensors state.json", "", true},
+        {"mkdir b && echo x >b/state.json", "", true},
+        {"echo x >current.new", "", true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char command[512];
+        Error err;
+        bool exists;
+        begin(1);
+        snprintf(command, sizeof command, "cd run/checkpoint && %s", cases[i].command);
+        assert_true(shell(command));
+        char *before = strdup(listing());
+        long loaded = load(&err);
+        assert_that(loaded == (cases[i].loads ? 1 : -1), "%s: step %ld", cases[i].command, loaded);
+        if (loaded < 0)
+            assert_that(strstr(err.message, cases[i].word) != NULL, "%s: %s", cases[i].command, err.message);
+        bool known = checkpoint_exists(run, &exists, &err);
+        assert_true(known ? exists : strstr(err.message, cases[i].word) != NULL);
+        assert_string_equal(before, listing());
+        if (!known) { /* then nothing is saved over it */
+            assert_false(save(2, &err));
+            assert_string_equal(before, listing());
+        } else {
+            assert_saved(2);
+            assert_int_equal(load(&err), 2);
+            assert_clean();
+        }
+        free(before);
+    }
+    Error err;
+    bool exists = true;
+    assert_true(shell("rm -rf run/checkpoint"));
+    assert_int_equal(load(&err), 0);
+    assert_true(checkpoint_exists(run, &exists, &err) && !exists);
+    assert_false(save(1, &err));
+    assert_true(shell("echo >run/checkpoint"));
+    assert_int_equal(load(&err), -1);
+    assert_false(checkpoint_exists(run, &exists, &err));
+}
+
+int main(void) {
+#define SLOTS_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
+    const struct CMUnitTest tests[] = {
+        SLOTS_TEST(saves_in_trouble),
+        SLOTS_TEST(loads_in_trouble),
+        SLOTS_TEST(order_on_disk),
+        SLOTS_TEST(not_understood),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
