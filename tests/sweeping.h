@@ -21,7 +21,7 @@ static inline int enter(void **state) {
     strcpy(strrchr(program, '/'), "/train");
     return temporary_enter(state);
 }
-#define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, enter, training_leave)
+#define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, enter, temporary_leave)
 
 #define TINY "train.steps=12", "eval.every=4", "log.every=3", "log.attention_every=6", "log.sample_tokens=0"
 #define FOUR TINY, "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.train.seed=1, 2"

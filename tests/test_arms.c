@@ -128,23 +128,30 @@ static void tables(void **state) {
     Error err = {0};
     CsvTable table;
     size_t column;
-    assert_true(csv_read(&table, put_text("a.csv", "step,loss,more\n0,1.5,2\n10,,3\n20,1."), &err));
+    assert_true(csv_read(&table, put_text("a.csv", "step,loss,more\n0,1.5,2\n10,,3\n20,1."), SIZE_MAX, &err));
     assert_int_equal(table.rows, 2); /* the third was cut off */
     assert_true(csv_column(&table, "a.csv", "more", &column, &err) && csv_at(&table, 1, column) == 3);
     assert_true(isnan(csv_at(&table, 1, 1)));
     assert_refused(csv_column(&table, "a.csv", "less", &column, &err), &err, "a.csv has no column less", "less");
+    csv_free(&table);
+    assert_true(csv_read(&table, in("a.csv"), strlen("step,loss,more\n0,1.5,2\n10,"), &err)); /* and what lies behind */
+    assert_int_equal(table.rows, 1);
     csv_free(&table);
     static const char *const bad[][2] = {{"step,loss\n0\n", "a.csv:2"},
                                          {"step,loss\n0,1\n1,2,3\n", "a.csv:3"},
                                          {"step,loss\n0,x\n", "a.csv:2"},
                                          {"step", "no line of column names"}};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        assert_refused(csv_read(&table, put_text("a.csv", bad[i][0]), &err), &err, bad[i][1], bad[i][0]);
+        assert_refused(csv_read(&table, put_text("a.csv", bad[i][0]), SIZE_MAX, &err), &err, bad[i][1], bad[i][0]);
         csv_free(&table);
     }
 }
 
-#define ATTENTION "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm\n"
+#define ATTENTION                                                                                                      \
+    "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm,new,score_max,"    \
+    "max_weight,grad_q_mean,grad_q_rms,grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_p10,"        \
+    "grad_scores_p99\n"
+#define REST ",9,9,9,9,9,9,9,9,9,9,9\n"
 
 /* Columns that a later version adds, in whatever place, change nothing. */
 static void results_of_a_run(void **state) {
@@ -160,12 +167,12 @@ static void results_of_a_run(void **state) {
     put_text("arm/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"seconds\": 1.5, \"threads\": 2}");
-    put_text("arm/metrics.csv",
-             "step,new,train_loss,val_loss,grad_norm\n0,1,4,4.5,2\n5,1,3,,8\n10,1,2,2.5,3\n12,1,1,3,4\n");
+    put_text("arm/metrics.csv", "step,new,train_loss,val_loss,grad_norm,lr,seconds,tokens\n"
+                                "0,1,4,4.5,2,1,1,1\n5,1,3,,8,1,1,1\n10,1,2,2.5,3,1,1,1\n12,1,1,3,4,1,1,1\n");
     put_text("arm/attention.csv",
-             ATTENTION "0,0,0,1,.5,0,1,3,1,2\n0,1,0,3,.7,.5,2,3,3,4\n1,0,0,2,.9,0,3,3,5,2\n1,1,0,2,.7,0,4,3,1,0\n"
-                       "0,0,9,2,.1,1,6,7,1,1\n0,1,9,4,.2,1,8,7,1,1\n1,0,9,6,.3,1,6,9,1,1\n1,1,9,8,.4,0,8,9,5,5\n"
-                       "0,0,12,2,.1,0,0,0,0,0\n");
+             ATTENTION "0,0,0,1,.5,0,1,3,1,2" REST "0,1,0,3,.7,.5,2,3,3,4" REST "1,0,0,2,.9,0,3,3,5,2" REST
+                       "1,1,0,2,.7,0,4,3,1,0" REST "0,0,9,2,.1,1,6,7,1,1" REST "0,1,9,4,.2,1,8,7,1,1" REST
+                       "1,0,9,6,.3,1,6,9,1,1" REST "1,1,9,8,.4,0,8,9,5,5" REST "0,0,12,2,.1,0,0,0,0,0" REST);
     assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_DIVERGED);
     assert_string_equal(message, "too far");
     assert_that(arm_results_read(&r, in("arm"), &err), "%s", err.message);
@@ -182,8 +189,8 @@ static void results_of_a_run(void **state) {
     assert_true(curve_first(&r.curves[CURVE_QK_NORM]) == 6 && curve_last(&r.curves[CURVE_QK_NORM]) == 7);
     assert_true(r.heads == 2 && r.entropy[3] == .2 && r.score_std[2] == 2 && r.curves[CURVE_ENTROPY].step[1] == 9);
     arm_results_free(&r);
-    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0,0,0\n0,1,0,3,.7,0,0,0,0,0\n0,0,9,2,.1,0,0,0,0,0\n"
-                                            "0,1,8,2,.1,0,0,0,0,0\n");
+    put_text("arm/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0,0,0" REST "0,1,0,3,.7,0,0,0,0,0" REST
+                                            "0,0,9,2,.1,0,0,0,0,0" REST "0,1,8,2,.1,0,0,0,0,0" REST);
     assert_refused(arm_results_read(&r, in("arm"), &err), &err, "attention.csv:5", "steps in disorder");
     arm_results_free(&r);
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");

@@ -1,11 +1,12 @@
-/* train/safetensors: what is saved is what is loaded, bit for bit, in a file that other programs read; and whatever
-   else a file may hold is refused by name, the parameters left as they were. */
+/* base/safetensors, and train/tensor_set over it: what is saved is what is loaded, bit for bit, in a file that other
+   programs read; and whatever else a file may hold is refused by name, the parameters left as they were. */
 #include "temporary.h"
 
 #include <unistd.h>
 
 #include "base/json.h"
-#include "train/safetensors.h"
+#include "base/safetensors.h"
+#include "train/tensor_set.h"
 
 static const ModelShape SMALL = {.T = 4,
                                  .C = 6,
@@ -27,12 +28,12 @@ static struct {
 
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
     const TensorSet set = tensor_set(table, flat);
-    return safetensors_save(path, &set, 7, err);
+    return tensor_set_save(path, &set, 7, err);
 }
 static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
     const TensorSet set = tensor_set(table, flat);
     size_t step;
-    return safetensors_load(path, &set, &step, err);
+    return tensor_set_load(path, &set, &step, err);
 }
 
 static real *random_bits(size_t count) {
@@ -329,12 +330,59 @@ static void saving_fails(void **state) {
     assert_true(load(in("model"), &c.table, c.flat, &err));
 }
 
+/* Arrays of every type, of no dimension to four, with metadata. */
+static void any_arrays(void **state) {
+    (void)state;
+    static const float singles[24] = {1.5f, -0.0f, 3e38f}, scalar[1] = {7};
+    static const double doubles[3] = {0.1, -1e300, 5e-324};
+    static const int32_t integers[2] = {INT32_MIN, 7};
+    float a[24], s[1];
+    double b[3];
+    int32_t i[2];
+    const NamedArray saved[] = {{"a", ARRAY_F32, 4, {1, 2, 3, 4}, (void *)singles},
+                                {"b", ARRAY_F64, 1, {3}, (void *)doubles},
+                                {"i", ARRAY_I32, 2, {1, 2}, (void *)integers},
+                                {"none", ARRAY_F32, 2, {0, 5}, (void *)singles},
+                                {"s", ARRAY_F32, 0, {0}, (void *)scalar}};
+    NamedArray loaded[COUNT_OF(saved)];
+    void *const places[] = {a, b, i, a, s};
+    const Metadata metadata[] = {{"text", "naïve \"\n"}, {"step", "12"}, {"odd", "12x"}};
+    SafetensorsFile file;
+    Error err = {0};
+    memcpy(loaded, saved, sizeof saved);
+    for (size_t n = 0; n < COUNT_OF(saved); n++) loaded[n].data = places[n];
+    assert_int_equal(named_array_bytes(&saved[0]), 96);
+    assert_true(safetensors_save(in("any"), saved, COUNT_OF(saved), metadata, COUNT_OF(metadata), &err));
+    assert_that(safetensors_open(&file, in("any"), 200, &err), "%s", err.message);
+    assert_string_equal(safetensors_metadata(&file, "text"), "naïve \"\n");
+    assert_int_equal(safetensors_metadata_number(&file, "step"), 12);
+    assert_true(safetensors_metadata_number(&file, "odd") == SIZE_MAX);
+    assert_true(safetensors_metadata_number(&file, "else") == SIZE_MAX);
+    assert_that(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), "%s", err.message);
+    assert_memory_equal(a, singles, sizeof a);
+    assert_memory_equal(b, doubles, sizeof b);
+    assert_memory_equal(i, integers, sizeof i);
+    assert_true(s[0] == 7);
+    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded) - 1, "the test", &err), &err,
+                   "the tensor s, which the test lacks", "one too many");
+    loaded[1].shape[0] = 2;
+    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), &err,
+                   "b has another shape than in the test, where it is (2)", "another shape");
+    loaded[1].shape[0] = 3;
+    loaded[2].type = ARRAY_F32;
+    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), &err, "i is of type I32",
+                   "type");
+    safetensors_close(&file);
+    const NamedArray large = {"large", ARRAY_F64, 3, {SIZE_MAX / 8, 2, 2}, a};
+    assert_true(named_array_bytes(&large) == SIZE_MAX);
+}
+
 int main(void) {
 #define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
     const struct CMUnitTest tests[] = {
         CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers),
         CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),
-        CHECKPOINT_TEST(mutated),         CHECKPOINT_TEST(saving_fails),
+        CHECKPOINT_TEST(mutated),         CHECKPOINT_TEST(saving_fails),    CHECKPOINT_TEST(any_arrays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

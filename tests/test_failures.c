@@ -20,7 +20,7 @@
 #include "base/results.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
-#include "train/saved_run.h"
+#include "train/run.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -220,8 +220,7 @@ static TrainOptions options_for(const char *out) {
 
 static bool train_anew(Error *err) {
     const TrainOptions options = options_for(in("fresh"));
-    bool done = train_run(&config, &options, &record, err);
-    record_free(&record);
+    bool done = train_run(&config, &options, &outcome, err);
     return done;
 }
 
@@ -231,9 +230,8 @@ static bool go_on(Error *err) {
     char steps[64];
     const char *const override = steps;
     snprintf(steps, sizeof steps, "train.steps=%ld", 2 + (plan.kind ? plan.left + 1 : 0));
-    bool finished, done = train_resume(in("run"), &override, 1, &options, &record, &finished, err);
-    record_free(&record);
-    return done && !finished;
+    bool done = train_resume(in("run"), &override, 1, &options, &outcome, err);
+    return done && !outcome.had_finished;
 }
 
 static FILE *nowhere;
@@ -243,12 +241,14 @@ static bool check(Error *err) {
 }
 
 static bool use(Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     double loss;
     size_t characters;
-    bool complete, done = saved_run_open(&run, in("run"), 0, 1, err) &&
-                          saved_run_evaluate(&run, &loss, &characters, &complete, err);
-    saved_run_close(&run);
+    bool complete, done = run_open(&run, in("run"), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err) &&
+                          run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &characters, &complete, err);
+    model_free(&model);
+    run_close(&run);
     return done;
 }
 
@@ -257,6 +257,14 @@ static bool describe(Error *err) {
     Json *run = run_description("./train", 1), *again = NULL;
     js_append(js_list(run, "resumed"), js_text("\xff"));
     bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
+    if (!done && plan.refused) { /* what failed was that document's: the next one is whole */
+        Json *next = js_object();
+        char *text = NULL;
+        Error unexpected;
+        if (!js_dump(next, false, &text, &unexpected)) abort();
+        free(text);
+        js_free(next);
+    }
     plan.harmless |= done && js_object_size(again) == 7 && strcmp(js_as_text(js_get(again, "command")), "./train") == 0;
     js_free(run);
     js_free(again);
@@ -273,8 +281,8 @@ static void training(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
     refuse_each(train_anew, FILES, NULL, "training", 100);
-    refuse_each(check, MEMORY, NULL, "checking", 30);
-    refuse_each(check, FILES, NULL, "checking", 6);
+    refuse_each(check, MEMORY, NULL, "checking", 25);
+    refuse_each(check, FILES, NULL, "checking", 5);
     refuse_each(configure_again, MEMORY, NULL, "a config", 2);
     refuse_each(configure_again, FILES, NULL, "a config", 3);
 }
@@ -300,17 +308,14 @@ static bool resume_torn(Error *err) {
     const Kind kind = plan.kind;
     const TrainOptions options = options_for(NULL);
     const char *const override = "train.steps=3";
-    bool finished;
     plan.kind = NOTHING;
     if (!shell("rm -rf trial && cp -a torn trial")) abort();
     plan.kind = kind;
-    bool done = train_resume(in("trial"), &override, 1, &options, &record, &finished, err);
+    bool done = train_resume(in("trial"), &override, 1, &options, &outcome, err);
     plan.kind = NOTHING;
-    record_free(&record);
     if (!done) {
         Error second;
-        if (!train_resume(in("trial"), &override, 1, &options, &record, &finished, &second)) abort();
-        record_free(&record);
+        if (!train_resume(in("trial"), &override, 1, &options, &outcome, &second)) abort();
     }
     if (shell("grep -q '\"step\": 0' trial/run.json")) abort(); /* an entry of `resumed` */
     if (!shell("cmp -s whole/checkpoint/model.safetensors trial/checkpoint/model.safetensors")) abort();
@@ -349,9 +354,8 @@ static bool replace(Error *err) {
     plan.kind = NOTHING;
     if (!shell("rm -rf trial trial.old && cp -a first trial")) abort();
     plan.kind = kind;
-    bool done = train_run(&config, &options, &record, err), exists;
+    bool done = train_run(&config, &options, &outcome, err), exists;
     plan.kind = NOTHING;
-    record_free(&record);
     Error second;
     const bool there = shell("diff -r first trial >/dev/null 2>&1"),
                waits = shell("diff -r first trial.old >/dev/null 2>&1");

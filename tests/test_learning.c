@@ -13,7 +13,7 @@ static Optimizer optimizer;
 static int leave(void **state) {
     model_free(&model);
     optimizer_free(&optimizer);
-    return training_leave(state);
+    return temporary_leave(state);
 }
 
 enum { B = 16, T = 32, ROWS = B * T, V = 128, SEEDS = 4 };

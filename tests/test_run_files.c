@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/results.h"
 #include "train/optimizer.h"
-#include "train/saved_run.h"
+#include "train/run.h"
 
 #define ATTENTION_HEADER                                                                                               \
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"                                                \
@@ -29,10 +29,12 @@ static void every_file(void **state) {
         "attention/step000025_layer0.png",
         "attention/step000050_layer1.png",
         "attention/step000060_layer1.png",
+        "attention/step000000.safetensors",
+        "attention/step000060.safetensors",
     };
     CONFIGURE("model.layers=2");
     train("run", 1);
-    assert_string_equal(record.directory, in("run"));
+    assert_string_equal(outcome.directory, in("run"));
     for (size_t n = 0; n < COUNT_OF(names); n++) {
         char path[256];
         size_t size;
@@ -52,6 +54,22 @@ static void every_file(void **state) {
     assert_int_equal(samples, 4);
 }
 
+/* A number of a run's run.json. */
+static double described(const char *run, const char *key) {
+    char path[64];
+    size_t size;
+    Json *d;
+    Error err;
+    double number = NAN;
+    snprintf(path, sizeof path, "%s/run.json", run);
+    const char *text = contents(in(path), &size);
+    assert_true(js_parse(text, size, path, &d, &err));
+    assert_that(js_as_number(js_get(d, key), &number), "%s in %s", key, path);
+    js_free(d);
+    return number;
+}
+
+/* The last rows of metrics.csv are what run.json says at the end, to the last digit. */
 static void metrics(void **state) {
     (void)state;
     static const double steps[] = {0, 7, 14, 20, 21, 28, 35, 40, 42, 49, 56, 60};
@@ -70,10 +88,10 @@ static void metrics(void **state) {
         assert_true(row[TRAIN_LOSS] > 0 && row[GRAD_NORM] > 0);
         if (isfinite(row[VAL_LOSS])) best = fmin(best, row[VAL_LOSS]);
     }
-    assert_int_equal(record.val_count, 4);
-    assert_int_equal(record.train_count, COUNT_OF(steps));
-    assert_int_equal(record.steps_done, 60);
-    assert_close(record.best_val_loss, best, 1e-6 * best, "best validation loss");
+    assert_close(described("run", "steps"), 60, 0, "steps");
+    assert_close(described("run", "train_loss"), last_of(m, TRAIN_LOSS), 0, "training loss");
+    assert_close(described("run", "val_loss"), last_of(m, VAL_LOSS), 0, "validation loss");
+    assert_close(described("run", "best_val_loss"), best, 0, "best validation loss");
 }
 
 /* Rows at the start, at every step asked for, and at the end, in order; intervals that do not divide steps. */
@@ -121,9 +139,6 @@ static void attention_table(void **state) {
         for (size_t g = 8; g < 18; g += 5)      /* mean, rms, median, p10, p99 */
             assert_true(row[g] > 0 && row[g + 1] > row[g] && row[g + 2] > row[g + 3] && row[g + 4] > row[g + 2]);
     }
-    assert_int_equal(record.looks, COUNT_OF(steps));
-    assert_close(record.last.heads[5].entropy, a->at[a->rows - 1][5], 1e-5, "entropy of the last look");
-    assert_close(record.first.heads[0].score_std, a->at[0][3], 1e-4, "score_std of the first look");
 }
 
 static void description(void **state) {
@@ -160,7 +175,8 @@ static void opened_again(void **state) {
         {"model.bias=no", "attention.scale_divisor=3.7"},
     };
     for (size_t n = 0; n < COUNT_OF(choices); n++) {
-        static SavedRun run;
+        static Run run;
+        Model model = {0};
         Error err = {0};
         char name[16], got[32], expected[32];
         double loss = 0;
@@ -175,12 +191,15 @@ static void opened_again(void **state) {
         corpus_free(&corpus);
         const Table *m = read_metrics(name);
         for (size_t batch = 0; batch < 2; batch++) {
-            assert_that(saved_run_open(&run, in(name), batch * 7, 1, &err), "%s", err.message);
-            assert_that(saved_run_evaluate(&run, &loss, &characters, &complete, &err), "%s", err.message);
+            bool done = run_open(&run, in(name), NULL, 0, false, &err) &&
+                        run_load_model(&run, &model, batch * 7, 1, &err) && run_load_corpus(&run, &err) &&
+                        run_evaluate(&run, &model, &loss, &characters, &complete, &err);
+            assert_that(done, "%s", err.message);
             assert_true(complete);
             assert_int_equal(characters, predicted);
             assert_close(loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * loss, "loss of %s", name);
-            saved_run_close(&run);
+            model_free(&model);
+            run_close(&run);
             if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */
             snprintf(got, sizeof got, "%.7g", loss);
             snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][VAL_LOSS]);
@@ -189,43 +208,45 @@ static void opened_again(void **state) {
     }
 }
 
+static bool open_model(const char *name, Error *err) {
+    static Run run;
+    Model model = {0};
+    bool done = run_open(&run, in(name), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err);
+    model_free(&model);
+    run_close(&run);
+    return done;
+}
+
 static void not_a_run(void **state) {
     (void)state;
-    static SavedRun run;
-    static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/checkpoint/model.safetensors"};
+    static Run run;
+    static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/run.json",
+                                        "run/checkpoint/model.safetensors"};
     Error err = {0};
-    double loss;
-    size_t characters;
-    bool complete;
     CONFIGURE("train.steps=1");
     train("run", 1);
-    assert_refused(saved_run_open(&run, in("missing"), 0, 1, &err), &err, in("missing"), "no directory");
-    saved_run_close(&run);
+    assert_refused(open_model("missing", &err), &err, in("missing"), "no directory");
     for (size_t n = 0; n < COUNT_OF(files); n++) {
         size_t size;
         const char *before = contents(in(files[n]), &size);
         put_text(files[n], "[]");
-        assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, in(files[n]), "a damaged file");
-        saved_run_close(&run);
+        assert_refused(open_model("run", &err), &err, in(files[n]), "a damaged file");
         remove(in(files[n]));
-        assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, in("run"), "a missing file");
-        saved_run_close(&run);
+        assert_refused(open_model("run", &err), &err, in("run"), "a missing file");
         put(files[n], before, size);
     }
     put_text("run/vocab.json", "[\"a\", \"b\"]"); /* another model's */
-    assert_refused(saved_run_open(&run, in("run"), 0, 1, &err), &err, "wte.weight", "a model of another vocabulary");
-    saved_run_close(&run);
+    assert_refused(open_model("run", &err), &err, "wte.weight", "a model of another vocabulary");
     remove(in("run/vocab.json"));
-    assert_false(saved_run_open(&run, in("run"), 0, 1, &err));
-    saved_run_close(&run);
+    assert_false(open_model("run", &err));
 
     train("again", 1);
-    assert_true(saved_run_open(&run, in("again"), 0, 1, &err));
+    assert_true(run_open(&run, in("again"), NULL, 0, false, &err));
     put_text(
         "corpus.txt",
         "quite another text, with Ω and more than enough of characters for one window and another, and so on and on and on");
-    assert_refused(saved_run_evaluate(&run, &loss, &characters, &complete, &err), &err, "vocab.json", "another corpus");
-    saved_run_close(&run);
+    assert_refused(run_load_corpus(&run, &err), &err, "vocab.json", "another corpus");
+    run_close(&run);
 }
 
 int main(void) {

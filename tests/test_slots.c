@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "train/checkpoint.h"
-#include "train/plan.h"
 
 static struct {
     long left;      /* calls before the one that dies or fails; negative: none does */
@@ -116,7 +115,7 @@ static int enter(void **state) {
 static int leave(void **state) {
     optimizer_free(&optimizer);
     model_free(&model);
-    return training_leave(state);
+    return temporary_leave(state);
 }
 
 /* Everything a checkpoint holds, a function of the step. */

@@ -5,13 +5,13 @@
 
 #include "model/probe.h"
 #include "train/evaluate.h"
-#include "train/saved_run.h"
+#include "train/run.h"
 
 static Model model;
 
 static int leave(void **state) {
     model_free(&model);
-    return training_leave(state);
+    return temporary_leave(state);
 }
 
 /* L = H = 2, B sequences of T; keys are unit vectors. */
@@ -197,25 +197,26 @@ static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t
 
 static void a_run_writes_them(void **state) {
     (void)state;
-    static SavedRun run;
+    static Run run;
     Corpus corpus;
     Error err = {0};
     CONFIGURE("model.layers=2", "train.steps=8", "model.dropout=0.2", "log.attention_every=0", "train.batch=5");
     train("run", 2);
-    assert_that(saved_run_open(&run, in("run"), 0, 2, &err), "%s", err.message);
+    assert_that(run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 0, 2, &err), "%s",
+                err.message);
     assert_that(corpus_load(&corpus, in("corpus.txt"), NULL, 0.2, 16, &err), "%s", err.message);
     int32_t tokens[5 * 16], targets[5 * 16];
     size_t B = validation_batch(&corpus, 5, 16, tokens, targets);
-    real *last = copied_reals(run.model.parameters, run.model.tensors.flat);
+    real *last = copied_reals(model.parameters, model.tensors.flat);
     const char *line = contents(in("run/attention.csv"), NULL);
     line += strcspn(line, "\n") + 1;
-    tensors_initialise(&run.model.tensors, &run.model.shape, INIT_UNIT, 1, run.model.threads, run.model.parameters);
-    line = check_lines(&run.model, B, tokens, 0, line);
-    memcpy(run.model.parameters, last, run.model.tensors.flat * sizeof *last);
-    line = check_lines(&run.model, B, tokens, 8, line);
+    tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, 1, model.threads, model.parameters);
+    line = check_lines(&model, B, tokens, 0, line);
+    memcpy(model.parameters, last, model.tensors.flat * sizeof *last);
+    line = check_lines(&model, B, tokens, 8, line);
     assert_string_equal(line, "");
     corpus_free(&corpus);
-    saved_run_close(&run);
+    run_close(&run);
 }
 
 int main(void) {

@@ -66,7 +66,7 @@ static void divergence_is_no_failure(void **state) {
     assert_non_null(strstr(csv, "\"diverged at step ")); /* its message, with a comma in it */
 }
 
-/* The panels, computed again, are those that the run drew of itself: the same colours. */
+/* The panels are those that the run drew of itself, from the same snapshots: the same colours. */
 static void panels_are_the_runs_own(void **state) {
     (void)state;
     enum { T = 16, HEADS = 2, ARMS = 2 };

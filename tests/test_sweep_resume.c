@@ -147,11 +147,50 @@ static void other_sweeps_are_left_alone(void **state) {
     fclose(table);
 }
 
+/* The tables and pictures of a finished sweep are made again from what its runs left, to the byte; nothing is trained.
+ */
+static void made_again(void **state) {
+    (void)state;
+    static const char *const names[] = {"summary.md",           "summary.csv",   "loss.png",
+                                        "entropy.png",          "score_std.png", "qk_norm.png",
+                                        "attention_compare.png"};
+    const char *before[COUNT_OF(names)];
+    size_t sizes[COUNT_OF(names)], size;
+    Progress progress = progress_make(stderr, true);
+    const SweepOptions options = {
+        .threads = 2, .command_line = "./train resume", .program = in("no-such-program"), .progress = &progress};
+    int signal_number;
+    bool finished;
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    const char *json = contents(in("sweep/run.json"), NULL);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        before[i] = contents(inside("sweep", names[i]), &sizes[i]);
+        assert_int_equal(remove(inside("sweep", names[i])), 0);
+    }
+    for (int seed = 1; seed <= 2; seed++) { /* no model is needed */
+        char path[128];
+        snprintf(path, sizeof path, "sweep/scale_divisor=none+seed=%d/checkpoint", seed);
+        assert_true(directory_remove(in(path), &err));
+    }
+    bool done = sweep_resume(in("sweep"), &options, stdout, &signal_number, &finished, &err);
+    assert_that(done && finished, "%s", err.message);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *after = contents(inside("sweep", names[i]), &size);
+        assert_that(size == sizes[i] && memcmp(before[i], after, size) == 0, "%s", names[i]);
+    }
+    assert_string_equal(contents(in("sweep/run.json"), NULL), json);
+    assert_int_equal(remove(in("sweep/scale_divisor=none+seed=1/run.json")), 0);
+    assert_refused(sweep_resume(in("sweep"), &options, stdout, &signal_number, &finished, &err), &err,
+                   "scale_divisor=none+seed=1 has not: not started", "a run that is gone");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(failures_are_the_arms_own),
         SWEEP_TEST(goes_on_from_anything),
         SWEEP_TEST(other_sweeps_are_left_alone),
+        SWEEP_TEST(made_again),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

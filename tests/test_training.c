@@ -3,6 +3,10 @@
    leaves behind in test_run_files.c. */
 #include "training.h"
 
+#include "ops/matmul.h"
+#include "train/announce.h"
+#include "train/snapshot.h"
+
 static void learns(void **state) {
     (void)state;
     CONFIGURE("train.steps=150");
@@ -84,16 +88,41 @@ static void refused(void **state) {
     assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
     CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
     train(NULL, 1);                                                        /* log.out: the next free name */
-    assert_int_equal(record.text_length, 16);
-    assert_string_equal(record.directory, in("run-2"));
+    Snapshot snapshot;
+    assert_that(snapshot_load(&snapshot, in("run-2"), &config, 1, &err), "%s", err.message);
+    assert_int_equal(snapshot.T, 16);
+    snapshot_free(&snapshot);
+    assert_string_equal(outcome.directory, in("run-2"));
     assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
+}
+
+/* The memory that is asked for beforehand is that of the arenas that are then made, and of the packing buffers. */
+static void memory(void **state) {
+    (void)state;
+    Error err = {0};
+    Model model;
+    Optimizer optimizer;
+    size_t bytes, checked;
+    const TrainOptions options = {.threads = 3};
+    CONFIGURE("train.optimizer=sgd", "model.layers=3");
+    assert_that(train_check(&config, &options, &checked, &err), "%s", err.message);
+    const ModelShape shape = model_shape(&config, 21);
+    assert_true(training_memory(&config, &shape, 3, &bytes, &err));
+    assert_true(model_make(&model, &shape, 4, 3, true, &err));
+    assert_true(optimizer_make(&optimizer, &config, model.tensors.flat, 3, &err));
+    const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity;
+    assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes());
+    assert_true(matmul_is_own() ? matmul_buffer_bytes() > 1000000 : matmul_buffer_bytes() == 0);
+    assert_true(checked > bytes / 2 && checked < 2 * bytes); /* of the corpus's own vocabulary */
+    optimizer_free(&optimizer);
+    model_free(&model);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(learns),       TRAINING_TEST(looking_changes_nothing),
         TRAINING_TEST(accumulation), TRAINING_TEST(diverges),
-        TRAINING_TEST(refused),
+        TRAINING_TEST(refused),      TRAINING_TEST(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,9 @@
 #include "train/trainer.h"
 
 static Config config;
-static RunRecord record;
+static TrainOutcome outcome;
 
-static inline int training_leave(void **state) {
-    record_free(&record);
-    return temporary_leave(state);
-}
-#define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, training_leave)
+#define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
 
 /* 6000 characters of sentences put together at random: a model can learn their words soon and their order never. */
 static inline const char *make_corpus(void) {
@@ -47,8 +43,7 @@ static inline bool try_training(const char *name, size_t threads, Error *err) {
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {
         .threads = threads, .out = name ? in(name) : NULL, .command_line = "./train tiny.ini", .progress = &progress};
-    record_free(&record);
-    return train_run(&config, &options, &record, err);
+    return train_run(&config, &options, &outcome, err);
 }
 static inline void train(const char *name, size_t threads) {
     Error err = {0};

@@ -35,10 +35,11 @@ static bool read_rows(CsvTable *table, char *rest, const char *path, Error *err)
     return true;
 }
 
-bool csv_read(CsvTable *table, const char *path, Error *err) {
+bool csv_read(CsvTable *table, const char *path, size_t limit, Error *err) {
     size_t size;
     *table = (CsvTable){0};
     if (!file_read(path, "the table", SIZE_MAX / 2, STATUS_USAGE, &table->text, &size, err)) return false;
+    if (limit < size) table->text[limit] = 0;
     size_t lines = count_char(table->text, '\n');
     char *rest = table->text, *header = strsep(&rest, "\n");
     if (!rest) return error_set(err, STATUS_USAGE, "%s has no line of column names", path);

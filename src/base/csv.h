@@ -15,9 +15,10 @@ typedef struct {
     char *text;     /* that the names stand in */
 } CsvTable;
 
-/* A last line without its end is left out: whoever wrote it was killed on the way. Errors have status STATUS_USAGE and
-   name the line. Free with csv_free, also after a failure. */
-bool csv_read(CsvTable *table, const char *path, Error *err);
+/* The first `limit` bytes of a file (SIZE_MAX: all of it). A last line without its end is left out: whoever wrote it
+   was killed while writing. Errors have status STATUS_USAGE and name the line. Free with csv_free, also after a
+   failure. */
+bool csv_read(CsvTable *table, const char *path, size_t limit, Error *err);
 void csv_free(CsvTable *table);
 
 /* The column of that name; an error of status STATUS_USAGE that names `path` when there is none. */

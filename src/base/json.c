@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* jansson answers an allocation failure with NULL, and setting a NULL fails too: a null in its place would be a lie, so
-   the failure is remembered until the text is asked for. */
+   the failure is remembered until the next text is asked for, which takes the blame. */
 static bool memory_ran_out = false;
 
 static Json *made(Json *value) {
@@ -42,7 +42,9 @@ Json *js_list(Json *object, const char *key) {
 void js_free(Json *value) { json_decref(value); }
 
 bool js_dump(const Json *value, bool indented, char **text, Error *err) {
-    *text = memory_ran_out ? NULL : json_dumps(value, indented ? JSON_INDENT(2) : JSON_COMPACT);
+    const bool whole = !memory_ran_out;
+    memory_ran_out = false; /* it was this document's; the next one starts afresh */
+    *text = whole ? json_dumps(value, indented ? JSON_INDENT(2) : JSON_COMPACT) : NULL;
     if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
     return true;
 }

@@ -21,7 +21,9 @@ void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
 void js_free(Json *value);
 
-/* Text of a value, indented or on one line, which the caller frees. Fails when memory ran out somewhere on the way. */
+/* Text of a value, indented or on one line, which the caller frees. Fails when memory ran out since the last dump, in
+   whatever was built since then: build a document, dump it and free it before the next one. After a failure the next
+   document starts afresh. */
 bool js_dump(const Json *value, bool indented, char **text, Error *err);
 
 /* Parses text that must be one JSON value without repeated keys. The error starts with `what` and says where. */

@@ -16,16 +16,14 @@
 #include "data/corpus.h"
 #include "model/initialization.h"
 #include "ops/matmul.h"
-#include "train/optimizer.h"
-#include "train/plan.h"
-#include "train/step.h"
+#include "train/announce.h"
+#include "train/loop.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
 typedef struct {
     const Config *config;
-    Plan plan;
     Corpus corpus;
     Model model;
     Optimizer optimizer;
@@ -35,6 +33,7 @@ typedef struct {
     size_t step, clocked;                               /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
     size_t steps;
+    double flops;                /* of a step */
     double peak, bandwidth;      /* floating-point operations a second; bytes a second */
     double start_up, first_step; /* seconds from the start of the process to the beginning of the first step; of it */
 } Bench;
@@ -198,10 +197,8 @@ static void print_report(const Bench *b, double step, double peak_rss, FILE *out
     cpu_name(cpu, sizeof cpu);
     fprintf(out, "%s: %zu threads on %s, OpenBLAS core %s\n", b->config->name, b->model.threads, cpu, matmul_core());
     fprintf(out, "  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps, tokens / step);
-    fprintf(out, "  arithmetic     %.4g GFLOP a step, %.1f GFLOP/s\n", b->plan.flops_per_step / 1e9,
-            b->plan.flops_per_step / step / 1e9);
-    fprintf(out, "  sgemm peak     %.1f GFLOP/s: a share of %.1f %%\n", b->peak / 1e9,
-            100 * b->plan.flops_per_step / step / b->peak);
+    fprintf(out, "  arithmetic     %.4g GFLOP a step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
+    fprintf(out, "  sgemm peak     %.1f GFLOP/s: a share of %.1f %%\n", b->peak / 1e9, 100 * b->flops / step / b->peak);
     fprintf(out, "  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", peak_rss,
             b->bandwidth / 1e9);
     fprintf(out, "  start-up       %.2f s until the first step began, which took %.2f s\n", b->start_up, b->first_step);
@@ -216,9 +213,9 @@ static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, 
     js_set(json, "step_ms", js_number(1e3 * step));
     js_set(json, "steps", js_integer((int64_t)b->steps));
     js_set(json, "tokens_per_s", js_number(tokens / step));
-    js_set(json, "gflop_per_step", js_number(b->plan.flops_per_step / 1e9));
+    js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->peak / 1e9));
-    js_set(json, "share_of_peak", js_number(b->plan.flops_per_step / step / b->peak));
+    js_set(json, "share_of_peak", js_number(b->flops / step / b->peak));
     js_set(json, "peak_rss_mb", js_number(peak_rss));
     js_set(json, "start_up_s", js_number(b->start_up));
     js_set(json, "first_step_s", js_number(b->first_step));
@@ -234,16 +231,20 @@ static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, 
 static bool prepare(Bench *b, size_t threads, Error *err) {
     const Config *c = b->config;
     size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
-    if (!plan_corpus(&b->corpus, c, NULL, err) || !plan_make(&b->plan, c, b->corpus.vocabulary.count, threads, err) ||
-        !model_make(&b->model, &b->plan.shape, (size_t)c->train.batch, threads, true, err) ||
+    size_t bytes;
+    if (!config_corpus(&b->corpus, c, NULL, err)) return false;
+    const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
+    if (!training_memory(c, &shape, threads, &bytes, err) ||
+        !model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
         !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err))
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);
     b->profiles = calloc(threads, sizeof *b->profiles);
     if (!b->tokens || !b->profiles) return error_set(err, STATUS_FAILED, "no memory for the batches");
     b->targets = b->tokens + ids;
-    tensors_initialise(&b->model.tensors, &b->plan.shape, (Init)c->model.init, (uint64_t)c->train.seed,
-                       b->model.threads, b->model.parameters);
+    b->flops = model_flops(&shape, (double)tokens_per_step(c));
+    tensors_initialise(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
+                       b->model.parameters);
     return true;
 }
 

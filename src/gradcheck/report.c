@@ -8,7 +8,8 @@
 #include "base/interrupt.h"
 #include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
-#include "train/plan.h"
+#include "train/announce.h"
+#include "train/run.h"
 
 enum { COMBINATIONS_MAX = 1024, LABEL = 41 };
 
@@ -26,7 +27,7 @@ static bool subject_make(Subject *s, const Config *c, size_t threads, Error *err
     const uint64_t seed = (uint64_t)c->train.seed;
     const size_t T = (size_t)c->model.context, most = GRADCHECK_SEQUENCES;
     const size_t B = (size_t)c->train.batch < most ? (size_t)c->train.batch : most;
-    if (!plan_corpus(&s->corpus, c, NULL, err)) return false;
+    if (!config_corpus(&s->corpus, c, NULL, err)) return false;
     const ModelShape shape = model_shape(c, s->corpus.vocabulary.count);
     if (shape.C < 3)
         return error_set(

@@ -95,6 +95,14 @@ CpuLevel gemm_level(void) {
     return CPU_OTHER;
 }
 
+size_t gemm_buffer_bytes(void) {
+#ifdef WIDE
+    return sizeof packed + sizeof copied;
+#else
+    return 0;
+#endif
+}
+
 void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c) {
 #ifdef WIDE
     (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed, copied);

@@ -18,6 +18,9 @@
    this build. */
 CpuLevel gemm_level(void);
 
+/* Bytes of the panels that each thread packs into; 0 where gemm_level says CPU_OTHER. */
+size_t gemm_buffer_bytes(void);
+
 /* The product. C overlaps neither A nor B; the level is one that the processor has. */
 void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c);
 

@@ -52,6 +52,8 @@ void matmul_setup(void) {
 
 bool matmul_is_own(void) { return sizeof(real) == sizeof(float) && gemm_level() != CPU_OTHER; }
 
+size_t matmul_buffer_bytes(void) { return matmul_is_own() ? gemm_buffer_bytes() : 0; }
+
 const char *matmul_core(void) { return openblas_get_corename(); }
 
 bool matmul_is_openmp_build(void) { return openblas_get_parallel() == OPENBLAS_OPENMP; }

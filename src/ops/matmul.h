@@ -46,6 +46,9 @@ void matmul_setup(void);
    nor on the number of threads. */
 bool matmul_is_own(void);
 
+/* Bytes in which each thread packs its operands, once it has made a product; 0 with OpenBLAS, which does not say. */
+size_t matmul_buffer_bytes(void);
+
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
 const char *matmul_core(void);
 bool matmul_is_openmp_build(void);

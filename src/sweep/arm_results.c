@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
-#include "base/files.h"
 #include "base/results.h"
 #include "base/statistics.h"
-#include "train/checkpoint.h"
+#include "train/logs.h"
 
 const char *const ARM_STATE_NAMES[] = {"not started", "running", "finished", "diverged", "interrupted", "failed"};
 
 double curve_first(const Curve *curve) { return curve->count ? curve->value[0] : NAN; }
 double curve_last(const Curve *curve) { return curve->count ? curve->value[curve->count - 1] : NAN; }
+
+double curve_last_step(const Curve *curve) { return curve->count ? curve->step[curve->count - 1] : NAN; }
 
 ArmState arm_state_read(const char *directory, char *message, size_t capacity) {
     Json *run;
@@ -43,80 +43,70 @@ static void curve_add(Curve *curve, double step, double value) {
     curve->value[curve->count++] = value;
 }
 
-static bool read_metrics(ArmResults *r, const char *directory, Error *err) {
-    char path[4096];
-    CsvTable table;
-    size_t step, train, val, norm;
+static bool take_losses(ArmResults *r, const LogTable *table, Error *err) {
     Curve *losses = &r->curves[CURVE_TRAIN_LOSS], *validations = &r->curves[CURVE_VAL_LOSS];
-    if (!path_join(path, sizeof path, directory, LOG_NAMES[LOG_METRICS], err)) return false;
-    if (!path_exists(path)) return true;
-    bool ok = csv_read(&table, path, err) && csv_column(&table, path, "step", &step, err) &&
-              csv_column(&table, path, "train_loss", &train, err) && csv_column(&table, path, "val_loss", &val, err) &&
-              csv_column(&table, path, "grad_norm", &norm, err) && curve_make(losses, table.rows, err) &&
-              curve_make(validations, table.rows, err);
-    double *norms = ok ? calloc(table.rows + 1, sizeof *norms) : NULL;
-    if (ok && !norms) ok = error_set(err, STATUS_FAILED, "no memory for %zu numbers", table.rows);
-    for (size_t row = 0; ok && row < table.rows; row++) {
-        double at = csv_at(&table, row, step), loss = csv_at(&table, row, val);
-        curve_add(losses, at, csv_at(&table, row, train));
-        norms[row] = csv_at(&table, row, norm);
+    if (!curve_make(losses, table->rows, err) || !curve_make(validations, table->rows, err)) return false;
+    for (size_t row = 0; row < table->rows; row++) {
+        const double step = table->column[METRICS_STEP][row], loss = table->column[METRICS_VAL_LOSS][row];
+        curve_add(losses, step, table->column[METRICS_TRAIN_LOSS][row]);
         if (isnan(loss)) continue;
-        curve_add(validations, at, loss);
-        if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = (size_t)at;
+        curve_add(validations, step, loss);
+        if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = (size_t)step;
     }
-    if (ok) r->grad_norm_median = median_of(norms, table.rows);
-    free(norms);
-    csv_free(&table);
-    return ok;
+    r->grad_norm_median = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
+    return true;
 }
 
-/* From MEANS on in the order of the curves, but for the last, which is the product of two columns. */
-enum { STEP, LAYER, MEANS, W_Q_NORM = MEANS + CURVE_QK_NORM - CURVE_ENTROPY, W_K_NORM, COLUMNS };
-static const char *const ATTENTION_COLUMNS[COLUMNS] = {
-    "step",     "layer",   "entropy", "score_std", "saturated", "grad_q_median", "grad_scores_median",
-    "w_q_norm", "w_k_norm"};
+/* What a head's row of attention.csv gives to a curve. */
+static double measure(const LogTable *table, CurveKind kind, size_t row) {
+    double *const *column = table->column;
+    switch (kind) {
+    case CURVE_ENTROPY: return column[ATTENTION_ENTROPY][row];
+    case CURVE_SCORE_STD: return column[ATTENTION_SCORE_STD][row];
+    case CURVE_SATURATED: return column[ATTENTION_SATURATED][row];
+    case CURVE_GRAD_Q: return column[ATTENTION_GRAD_Q_MEDIAN][row];
+    case CURVE_GRAD_SCORES: return column[ATTENTION_GRAD_SCORES_MEDIAN][row];
+    case CURVE_QK_NORM: return column[ATTENTION_W_Q_NORM][row] * column[ATTENTION_W_K_NORM][row];
+    default: return NAN;
+    }
+}
 
-/* Rows come look by look, in each layer by layer and head by head. */
-static bool collect_looks(ArmResults *r, const CsvTable *table, const size_t column[COLUMNS], const char *path,
-                          Error *err) {
+/* Rows come step by step, in each layer by layer and head by head. */
+static bool take_heads(ArmResults *r, const LogTable *table, const char *directory, Error *err) {
+    const double *steps = table->column[ATTENTION_STEP], *layers = table->column[ATTENTION_LAYER];
     size_t all = 0; /* heads of all layers */
-    while (all < table->rows && csv_at(table, all, column[STEP]) == csv_at(table, 0, column[STEP]))
-        r->heads += csv_at(table, all++, column[LAYER]) == 0;
-    size_t looks = all ? table->rows / all : 0; /* the last one may have been cut off */
-    r->entropy = calloc(looks * r->heads + 1, sizeof *r->entropy);
-    r->score_std = calloc(looks * r->heads + 1, sizeof *r->score_std);
-    if (!r->entropy || !r->score_std) return error_set(err, STATUS_FAILED, "no memory for %zu looks", looks);
+    while (all < table->rows && steps[all] == steps[0]) r->heads += layers[all++] == 0;
+    const size_t measured = all ? table->rows / all : 0; /* steps; the last one may have been cut off */
+    r->entropy = calloc(measured * r->heads + 1, sizeof *r->entropy);
+    r->score_std = calloc(measured * r->heads + 1, sizeof *r->score_std);
+    if (!r->entropy || !r->score_std) return error_set(err, STATUS_FAILED, "no memory for %zu numbers", table->rows);
     for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
-        if (!curve_make(&r->curves[kind], looks, err)) return false;
-    for (size_t look = 0; look < looks; look++) {
-        double sums[CURVE_COUNT] = {0}, step = csv_at(table, look * all, column[STEP]);
+        if (!curve_make(&r->curves[kind], measured, err)) return false;
+    for (size_t n = 0; n < measured; n++) {
+        double sums[CURVE_COUNT] = {0};
         for (size_t i = 0; i < all; i++) {
-            size_t row = look * all + i;
-            if (csv_at(table, row, column[STEP]) != step)
-                return error_set(err, STATUS_USAGE, "%s:%zu: step %g has not the %zu rows of the first one", path,
-                                 row + 2, step, all);
-            for (int c = MEANS; c < W_Q_NORM; c++) sums[CURVE_ENTROPY + c - MEANS] += csv_at(table, row, column[c]);
-            sums[CURVE_QK_NORM] += csv_at(table, row, column[W_Q_NORM]) * csv_at(table, row, column[W_K_NORM]);
+            const size_t row = n * all + i;
+            if (steps[row] != steps[n * all])
+                return error_set(err, STATUS_USAGE, "%s/%s:%zu: step %g has not the %zu rows of the first one",
+                                 directory, LOG_NAMES[LOG_ATTENTION], row + 2, steps[n * all], all);
+            for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
+                sums[kind] += measure(table, (CurveKind)kind, row);
             if (i >= r->heads) continue;
-            r->entropy[look * r->heads + i] = csv_at(table, row, column[MEANS]);
-            r->score_std[look * r->heads + i] = csv_at(table, row, column[MEANS + CURVE_SCORE_STD - CURVE_ENTROPY]);
+            r->entropy[n * r->heads + i] = measure(table, CURVE_ENTROPY, row);
+            r->score_std[n * r->heads + i] = measure(table, CURVE_SCORE_STD, row);
         }
         for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
-            curve_add(&r->curves[kind], step, sums[kind] / (double)all);
+            curve_add(&r->curves[kind], steps[n * all], sums[kind] / (double)all);
     }
     return true;
 }
 
-static bool read_attention(ArmResults *r, const char *directory, Error *err) {
-    char path[4096];
-    CsvTable table;
-    size_t column[COLUMNS] = {0};
-    if (!path_join(path, sizeof path, directory, LOG_NAMES[LOG_ATTENTION], err)) return false;
-    if (!path_exists(path)) return true;
-    bool ok = csv_read(&table, path, err);
-    for (size_t i = 0; ok && i < COLUMNS; i++) ok = csv_column(&table, path, ATTENTION_COLUMNS[i], &column[i], err);
-    ok = ok && collect_looks(r, &table, column, path, err);
-    csv_free(&table);
+static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) {
+    LogTable table = {0};
+    bool there, ok = logs_find(directory, log, &there, err);
+    if (ok && there) ok = logs_read(directory, log, &table, err);
+    if (ok && there) ok = log == LOG_METRICS ? take_losses(r, &table, err) : take_heads(r, &table, directory, err);
+    log_table_free(&table);
     return ok;
 }
 
@@ -130,7 +120,7 @@ bool arm_results_read(ArmResults *r, const char *directory, Error *err) {
         js_as_number(js_get(run, "threads"), &r->threads);
     }
     js_free(run);
-    return read_metrics(r, directory, err) && read_attention(r, directory, err);
+    return read_log(r, directory, LOG_METRICS, err) && read_log(r, directory, LOG_ATTENTION, err);
 }
 
 void arm_results_free(ArmResults *r) {

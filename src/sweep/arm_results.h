@@ -32,7 +32,7 @@ typedef enum {
 
 typedef struct {
     Curve curves[CURVE_COUNT];
-    double *entropy, *score_std; /* (looks, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
+    double *entropy, *score_std; /* (steps, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
     size_t heads;
     double grad_norm_median, best_val_loss; /* NaN: none */
     size_t best_step;
@@ -47,5 +47,7 @@ void arm_results_free(ArmResults *results);
 /* The first and last value of a curve; NaN of an empty one. */
 double curve_first(const Curve *curve);
 double curve_last(const Curve *curve);
+/* The step of the last value; NaN of an empty curve. */
+double curve_last_step(const Curve *curve);
 
 #endif

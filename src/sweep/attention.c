@@ -1,29 +1,21 @@
-/* attention_compare.png: settings as columns, the heads of layer 0 as rows, before training and, below, after it.
-   Weights are on no disk: they are computed again, from the initial parameters, which are drawn by the seed, and from
-   the last checkpoint. The numbers above the panels are those of attention.csv. */
+/* attention_compare.png: settings as columns, the heads of layer 0 as rows, at the first step and, below, at the last.
+   Weights are those of the runs' snapshots, the numbers above the panels those of attention.csv. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "data/corpus.h"
-#include "model/probe.h"
 #include "show/heatmap.h"
 #include "sweep/parts.h"
-#include "train/pictures.h"
-#include "train/plan.h"
-#include "train/safetensors.h"
+#include "train/snapshot.h"
 
 enum { COLUMNS_MAX = 8, HEADS_MAX = 4, ROWS_MAX = 2 * HEADS_MAX, PANELS_MAX = ROWS_MAX * COLUMNS_MAX, TEXT = 128 };
-enum { WEIGHTS = PICTURE_TEXT_MAX * PICTURE_TEXT_MAX };
-
 /* One setting, by the run of its first seed. */
 typedef struct {
     const Arm *arm;
     const ArmRun *run;
-    int32_t ids[PICTURE_TEXT_MAX];
-    uint32_t text[PICTURE_TEXT_MAX];
-    size_t length, vocabulary, heads;
+    Snapshot first, last; /* empty (T 0): the run has none */
+    size_t heads;
     bool other_text;
     char label[GROUP_LABEL + 32];
 } Column;
@@ -32,9 +24,9 @@ typedef struct {
     const Sweep *sweep;
     Column columns[COLUMNS_MAX];
     size_t count, settings, heads, most_heads, length;
+    const uint32_t *text; /* (length) of all that are shown */
     char rows[ROWS_MAX][64], panels[PANELS_MAX][TEXT];
-    float weights[PANELS_MAX][WEIGHTS];
-    bool there[PANELS_MAX];
+    float *weights[PANELS_MAX]; /* (length, length); NULL: left empty */
 } Comparison;
 
 /* A label of several keys, or of several settings that are the same, goes over as many lines as it has parts. */
@@ -47,24 +39,30 @@ static void label_column(Column *column, const char *legend) {
         if (c[-1] == ',' || (strncmp(c, " and ", 5) == 0)) *c = '\n';
 }
 
+/* The step of a column's last snapshot, once its run has finished. */
+static double last_step(const Column *column) {
+    return column->run->state == ARM_FINISHED ? curve_last_step(&column->run->results.curves[CURVE_ENTROPY]) : NAN;
+}
+
 static bool add_column(Comparison *c, const Group *group, Error *err) {
     const Sweep *s = c->sweep;
-    Column *column = &c->columns[c->count];
-    size_t arm = s->arms.arms[group->arm[0]].same_as;
-    bool cut;
-    Corpus corpus;
+    Column *column = &c->columns[c->count++];
+    const size_t arm = s->arms.arms[group->arm[0]].same_as;
+    const Curve *measured = &s->runs[arm].results.curves[CURVE_ENTROPY];
+    char directory[4096];
     column->arm = &s->arms.arms[arm];
     column->run = &s->runs[arm];
-    const Config *config = &column->arm->config;
-    if (!plan_corpus(&corpus, config, NULL, err)) return false;
-    bool ok = picture_text(config, &corpus, (size_t)config->model.context, column->ids, column->text, &column->length,
-                           &cut, err);
-    column->vocabulary = corpus.vocabulary.count;
-    column->heads = (size_t)config->model.heads;
-    corpus_free(&corpus);
+    column->heads = (size_t)column->arm->config.model.heads;
     label_column(column, group->legend);
-    c->count += ok;
-    return ok;
+    if (measured->count == 0) return true;
+    if (!sweep_arm_path(s, arm, directory, err) ||
+        !snapshot_load(&column->first, directory, &column->arm->config, (size_t)measured->step[0], err))
+        return false;
+    if (isnan(last_step(column))) return true;
+    if (!snapshot_load(&column->last, directory, &column->arm->config, (size_t)last_step(column), err)) return false;
+    return (column->first.T == column->last.T &&
+            memcmp(column->first.text, column->last.text, sizeof column->last.text) == 0) ||
+           error_set(err, STATUS_USAGE, "the snapshots in %s/attention are of two texts", directory);
 }
 
 static bool collect_columns(Comparison *c, Error *err) {
@@ -80,24 +78,24 @@ static bool collect_columns(Comparison *c, Error *err) {
 /* A shorter context sees the beginning of the text; what it does there does not depend on what follows, in any arm. So
    the shortest length is shown of all. A text that begins otherwise has no place in the grid. */
 static void agree_on_text(Comparison *c) {
-    c->length = PICTURE_TEXT_MAX;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->columns[i].length < c->length) c->length = c->columns[i].length;
+    static const uint32_t blank[1] = {' '}; /* where no run got as far as a snapshot */
+    c->text = NULL;
+    c->length = SNAPSHOT_TEXT_MAX;
     for (size_t i = 0; i < c->count; i++) {
-        Column *column = &c->columns[i];
-        column->other_text = memcmp(column->text, c->columns[0].text, c->length * sizeof *column->text) != 0;
-        if (column->heads > c->most_heads) c->most_heads = column->heads;
+        const Snapshot *s = &c->columns[i].first;
+        if (c->columns[i].heads > c->most_heads) c->most_heads = c->columns[i].heads;
+        if (s->T && s->T < c->length) c->length = s->T;
+        if (s->T && !c->text) c->text = s->text;
+    }
+    if (!c->text) c->text = blank, c->length = 1;
+    for (size_t i = 0; i < c->count; i++) {
+        const Snapshot *s = &c->columns[i].first;
+        c->columns[i].other_text = s->T && memcmp(s->text, c->text, c->length * sizeof *c->text) != 0;
     }
     c->heads = c->most_heads < HEADS_MAX ? c->most_heads : HEADS_MAX;
 }
 
 static size_t panel_of(const Comparison *c, size_t row, size_t column) { return row * c->count + column; }
-
-/* The step of a column's last look, once it has finished. */
-static double last_step(const Column *column) {
-    const Curve *looks = &column->run->results.curves[CURVE_ENTROPY];
-    return column->run->state == ARM_FINISHED && looks->count ? looks->step[looks->count - 1] : NAN;
-}
 
 /* The one last step of all that finished, or NaN. */
 static double common_last_step(const Comparison *c) {
@@ -111,56 +109,39 @@ static double common_last_step(const Comparison *c) {
     return common;
 }
 
-/* One half of a column, from the parameters that are in the model. */
-static void look(Comparison *c, Model *model, size_t at, bool last) {
+/* The beginning of a head's weights, as long as the text that is shown. */
+static bool copy_weights(Comparison *c, const Snapshot *s, size_t head, size_t panel, Error *err) {
+    const size_t n = c->length;
+    const float *weights = snapshot_weights(s, 0, head);
+    c->weights[panel] = calloc(n * n, sizeof *weights);
+    if (!c->weights[panel]) return error_set(err, STATUS_FAILED, "no memory to compare attention");
+    for (size_t query = 0; query < n; query++)
+        memcpy(c->weights[panel] + query * n, weights + query * s->T, n * sizeof *weights);
+    return true;
+}
+
+/* One half of a column, from one of its snapshots. */
+static bool fill_half(Comparison *c, size_t at, const Snapshot *s, bool last, Error *err) {
     const Column *column = &c->columns[at];
     const ArmResults *r = &column->run->results;
-    const Curve *looks = &r->curves[CURVE_ENTROPY];
     const bool named = last && isnan(common_last_step(c));
-    model_forward(model, &(Batch){column->ids, NULL, 1, c->length});
     for (size_t head = 0; head < c->heads && head < column->heads; head++) {
-        size_t panel = panel_of(c, head + (last ? c->heads : 0), at);
-        probe_weights(model, 0, head, c->length, c->weights[panel]);
-        c->there[panel] = true;
-        if (looks->count == 0 || head >= r->heads) continue;
-        size_t row = (last ? looks->count - 1 : 0) * r->heads + head;
+        const size_t panel = panel_of(c, head + (last ? c->heads : 0), at);
+        if (!copy_weights(c, s, head, panel, err)) return false;
+        if (head >= r->heads) continue;
+        size_t row = (last ? r->curves[CURVE_ENTROPY].count - 1 : 0) * r->heads + head;
         int used = named ? snprintf(c->panels[panel], TEXT, "step %.0f: ", last_step(column)) : 0;
         snprintf(c->panels[panel] + used, TEXT - (size_t)used, "entropy %.2f, score std %.2f", r->entropy[row],
                  r->score_std[row]);
     }
-}
-
-static bool load(const Comparison *c, const Column *column, Model *model, Error *err) {
-    char directory[4096], path[4096];
-    size_t step;
-    const TensorSet set = tensor_set(&model->tensors, model->parameters);
-    if (!sweep_arm_path(c->sweep, (size_t)(column->arm - c->sweep->arms.arms), directory, err) ||
-        !path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err) ||
-        !safetensors_load(path, &set, &step, err))
-        return false;
-    if ((double)step == last_step(column)) return true;
-    return error_set(err, STATUS_USAGE, "%s is of step %zu, and attention.csv beside it ends with step %.0f", path,
-                     step, last_step(column));
+    return true;
 }
 
 static bool fill_column(Comparison *c, size_t at, Error *err) {
     const Column *column = &c->columns[at];
-    const Config *config = &column->arm->config;
-    const ModelShape shape = model_shape(config, column->vocabulary);
-    Model model;
     if (column->other_text) return true;
-    bool ok = model_make(&model, &shape, 1, 1, false, err);
-    if (ok) {
-        tensors_initialise(&model.tensors, &shape, (Init)config->model.init, (uint64_t)config->train.seed, 1,
-                           model.parameters);
-        look(c, &model, at, false);
-    }
-    if (ok && !isnan(last_step(column))) {
-        ok = load(c, column, &model, err);
-        if (ok) look(c, &model, at, true);
-    }
-    model_free(&model);
-    return ok;
+    return (column->first.T == 0 || fill_half(c, at, &column->first, false, err)) &&
+           (column->last.T == 0 || fill_half(c, at, &column->last, true, err));
 }
 
 static void label_rows(Comparison *c) {
@@ -180,7 +161,7 @@ static void describe(const Comparison *c, char *out, size_t capacity) {
     size_t others = 0, longest = 0, used;
     for (size_t i = 0; i < c->count; i++) {
         others += c->columns[i].other_text;
-        if (c->columns[i].length > longest) longest = c->columns[i].length;
+        if (c->columns[i].first.T > longest) longest = c->columns[i].first.T;
     }
     used = (size_t)snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
     if (c->count && group->count > 1 && used < capacity)
@@ -202,7 +183,7 @@ static bool save(const Comparison *c, Error *err) {
     const char *panel_labels[PANELS_MAX], *row_labels[ROWS_MAX], *column_labels[COLUMNS_MAX];
     char path[4096], title[512], subtitle[512];
     for (size_t i = 0; i < 2 * c->heads * c->count; i++) {
-        panels[i] = c->there[i] ? c->weights[i] : NULL;
+        panels[i] = c->weights[i];
         panel_labels[i] = *c->panels[i] ? c->panels[i] : NULL;
     }
     for (size_t i = 0; i < 2 * c->heads; i++) row_labels[i] = c->rows[i];
@@ -211,7 +192,7 @@ static bool save(const Comparison *c, Error *err) {
     describe(c, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
                                     .subtitle = subtitle,
-                                    .text = c->columns[0].text,
+                                    .text = c->text,
                                     .length = c->length,
                                     .rows = 2 * c->heads,
                                     .columns = c->count,
@@ -232,6 +213,11 @@ bool sweep_draw_attention(const Sweep *sweep, Error *err) {
     for (size_t i = 0; ok && i < c->count; i++) ok = fill_column(c, i, err);
     if (ok) label_rows(c);
     ok = ok && save(c, err);
+    for (size_t i = 0; i < PANELS_MAX; i++) free(c->weights[i]);
+    for (size_t i = 0; i < c->count; i++) {
+        snapshot_free(&c->columns[i].first);
+        snapshot_free(&c->columns[i].last);
+    }
     free(c);
     return ok;
 }

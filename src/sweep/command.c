@@ -37,7 +37,9 @@ static bool resume_sweep(const Command *command, int *signal, Error *err) {
     if (!program_again(program, sizeof program, err) ||
         !sweep_resume(command->target, &options, stdout, signal, &finished, err))
         return false;
-    if (finished) printf("%s has finished: %s/summary.md tells\n", command->target, command->target);
+    if (finished)
+        printf("%s has finished; its tables and pictures were made again: %s/summary.md\n", command->target,
+               command->target);
     return true;
 }
 

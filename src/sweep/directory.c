@@ -7,7 +7,7 @@
 #include "base/range.h"
 #include "base/results.h"
 #include "sweep/parts.h"
-#include "train/plan.h"
+#include "train/description.h"
 #include "train/trainer.h"
 
 bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {
@@ -189,8 +189,8 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
 bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->arms.arms[0].config;
     Corpus corpus;
-    if (!plan_corpus(&corpus, c, NULL, err)) return false;
-    bool ok = s->going_on ? run_description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
+    if (!config_corpus(&corpus, c, NULL, err)) return false;
+    bool ok = s->going_on ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
                           : make_directory(s, &corpus, err);
     corpus_free(&corpus);
     if (ok && s->going_on) describe_going_on(s);

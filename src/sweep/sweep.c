@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/results.h"
 #include "sweep/parts.h"
-#include "train/plan.h"
 #include "train/trainer.h"
 
 static bool make(Sweep *s, const Config *config, const SweepOptions *options, Error *err) {
@@ -37,15 +36,9 @@ static bool check(Sweep *s, Error *err) {
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
     size_t most = 0; /* bytes an arm takes */
     for (size_t i = 0; i < s->arms.count; i++) {
-        const Config *c = &s->arms.arms[i].config;
-        Corpus corpus;
-        Plan plan;
+        size_t bytes;
         if (s->arms.arms[i].same_as != i) continue;
-        if (!train_check(c, &options, err) || !plan_corpus(&corpus, c, NULL, err)) return false;
-        bool ok = plan_make(&plan, c, corpus.vocabulary.count, s->threads, err);
-        corpus_free(&corpus);
-        if (!ok) return false;
-        size_t bytes = size_add(size_add(plan.weight_bytes, plan.optimizer_bytes), plan.activation_bytes);
+        if (!train_check(&s->arms.arms[i].config, &options, &bytes, err)) return false;
         if (bytes > most) most = bytes;
     }
     size_t runs = arms_runs(&s->arms), room = most ? memory_of_machine() / most : runs;
@@ -133,6 +126,18 @@ static bool give_up(Sweep *s, size_t unfinished, size_t first, int signal_number
     return true;
 }
 
+/* The tables and pictures of a sweep that has finished, again, from what its runs left on disk. */
+static bool write_again(Sweep *s, Error *err) {
+    size_t first = 0;
+    sweep_recall(s);
+    read_back(s);
+    if (count_unfinished(s, &first) == 0) return write_all(s, err);
+    const ArmRun *run = &s->runs[first];
+    return error_set(err, STATUS_USAGE, "%s/run.json says that the sweep has finished, but %s has not: %s",
+                     s->directory, s->arms.arms[first].name,
+                     *run->message ? run->message : ARM_STATE_NAMES[run->state]);
+}
+
 /* Everything after the directory is known. */
 static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
     size_t first = 0;
@@ -193,7 +198,8 @@ bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out,
     Config *config = calloc(1, sizeof *config);
     bool ok = (config || error_set(err, STATUS_FAILED, "no memory for a config")) &&
               load_config(config, directory, err) && make(&s, config, options, err) &&
-              sweep_enter(&s, directory, finished, err) && (*finished || run(&s, out, signal_number, err));
+              sweep_enter(&s, directory, finished, err) &&
+              (*finished ? write_again(&s, err) : run(&s, out, signal_number, err));
     release(&s);
     free(config);
     return ok;

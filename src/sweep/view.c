@@ -6,19 +6,18 @@
 
 #include "base/files.h"
 #include "sweep/parts.h"
-#include "train/checkpoint.h"
-#include "train/results.h"
+#include "train/logs.h"
 
 enum { LINE = 160, NAME_SHOWN = 32 };
 
 /* A line that is no row changes nothing. */
 static void take_row(ArmRun *run, char *line) {
-    MetricsRow row;
+    double row[METRICS_COLUMNS];
     line[strcspn(line, "\n")] = 0;
-    if (!metrics_row_read(line, &row)) return;
-    run->step = row.step;
-    run->train_loss = row.train_loss;
-    if (!isnan(row.val_loss)) run->val_loss = row.val_loss;
+    if (!logs_parse_row(LOG_METRICS, line, row)) return;
+    run->step = (size_t)row[METRICS_STEP];
+    run->train_loss = row[METRICS_TRAIN_LOSS];
+    if (!isnan(row[METRICS_VAL_LOSS])) run->val_loss = row[METRICS_VAL_LOSS];
 }
 
 void sweep_look(const Sweep *s, size_t i) {

@@ -11,9 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/results.h"
-#include "train/safetensors.h"
-
-const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
+#include "train/tensor_set.h"
 
 enum { FORMAT = 2, FILE_COUNT = 3 };
 enum { MODEL_FILE, OPTIMIZER_FILE, STATE_FILE }; /* in the order in which they are written */
@@ -128,8 +126,8 @@ static bool write_file(const Checkpoint *c, const RunState *s, int file, const c
     const TensorSet model = tensor_set(&c->model->tensors, c->model->parameters), optimizer = optimizer_set(c);
     FileWriter writer;
     if (!file_writer_open(&writer, path, err)) return false;
-    bool ok = file == MODEL_FILE       ? safetensors_write(writer.stream, &model, s->step, err)
-              : file == OPTIMIZER_FILE ? safetensors_write(writer.stream, &optimizer, s->step, err)
+    bool ok = file == MODEL_FILE       ? tensor_set_write(writer.stream, &model, s->step, err)
+              : file == OPTIMIZER_FILE ? tensor_set_write(writer.stream, &optimizer, s->step, err)
                                        : write_state(c, s, writer.stream, err);
     if (ok) return file_writer_commit(&writer, err);
     file_writer_abandon(&writer);
@@ -251,7 +249,7 @@ static bool load_tensors(const Checkpoint *c, char slot, int file, const TensorS
                          Error *err) {
     char path[4096];
     size_t step;
-    if (!path_in(path, c->directory, err, "%c/%s", slot, FILE_NAMES[file]) || !safetensors_load(path, set, &step, err))
+    if (!path_in(path, c->directory, err, "%c/%s", slot, FILE_NAMES[file]) || !tensor_set_load(path, set, &step, err))
         return false;
     if (step == s->step) return true;
     return error_set(err, STATUS_USAGE,

@@ -21,11 +21,8 @@
 #define SQRTDK_TRAIN_CHECKPOINT_H
 
 #include "model/transformer.h"
+#include "train/logs.h"
 #include "train/optimizer.h"
-
-/* The logs a run appends to; a run that goes on cuts them back to where its checkpoint was made. */
-typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
-extern const char *const LOG_NAMES[LOG_COUNT];
 
 /* Where a run stands when nothing has been measured at `step` yet. */
 typedef struct {

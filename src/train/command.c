@@ -1,12 +1,14 @@
 #include "train/command.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/interrupt.h"
+#include "base/results.h"
+#include "train/logs.h"
 #include "train/sample.h"
-#include "train/saved_run.h"
 #include "train/trainer.h"
 
 /* --- ./train CONFIG.ini, and resume */
@@ -15,31 +17,57 @@ static void print_file(const char *directory, const char *name, const char *what
     printf("  %-16s %s/%s\n", what, directory, name);
 }
 
-static void print_results(const RunRecord *r) {
-    char duration[32], name[64];
-    progress_duration(r->seconds, duration, sizeof duration);
-    printf("%s after %zu step%s and %s", r->signal ? "stopped" : "done", r->steps_done, r->steps_done == 1 ? "" : "s",
-           duration);
-    if (r->train_count) printf(": train loss %.4f", r->train_loss[r->train_count - 1]);
-    if (r->val_count) printf(", validation loss %.4f", r->val_loss[r->val_count - 1]);
-    putchar('\n');
-    if (r->val_count) printf("the best validation loss was %.4f, at step %zu\n", r->best_val_loss, r->best_step);
-    printf("look at\n");
-    print_file(r->directory, "loss.png", "loss curves");
-    if (r->looks) {
-        snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->first.step);
-        print_file(r->directory, name, "attention first");
-        snprintf(name, sizeof name, "attention/step%06zu_layer0.png", r->last.step);
-        print_file(r->directory, name, "attention last");
+static double number_of(const Json *description, const char *key) {
+    double number = NAN;
+    js_as_number(js_get(description, key), &number);
+    return number;
+}
+
+/* The heatmaps of the first and the last step whose attention was measured. */
+static bool print_heatmaps(const char *directory, Error *err) {
+    LogTable attention;
+    bool ok = logs_read(directory, LOG_ATTENTION, &attention, err);
+    for (int last = 0; ok && last < 2 && attention.rows; last++) {
+        char name[64];
+        const double step = attention.column[ATTENTION_STEP][last ? attention.rows - 1 : 0];
+        snprintf(name, sizeof name, "attention/step%06.0f_layer0.png", step);
+        print_file(directory, name, last ? "attention last" : "attention first");
     }
-    print_file(r->directory, "samples.txt", "text it wrote");
-    print_file(r->directory, "metrics.csv", "losses");
-    print_file(r->directory, "attention.csv", "attention");
+    log_table_free(&attention);
+    return ok;
+}
+
+/* What a run came to, as its run.json and logs say. */
+static bool print_results(const TrainOutcome *outcome, Error *err) {
+    const char *directory = outcome->directory;
+    Json *d;
+    char duration[32];
+    bool ok = run_description_load(&d, directory, err);
+    if (ok) {
+        const double steps = number_of(d, "steps"), train = number_of(d, "train_loss"), val = number_of(d, "val_loss");
+        progress_duration(number_of(d, "seconds"), duration, sizeof duration);
+        printf("%s after %.0f step%s and %s", outcome->signal ? "stopped" : "done", steps, steps == 1 ? "" : "s",
+               duration);
+        if (isfinite(train)) printf(": train loss %.4f", train);
+        if (isfinite(val)) printf(", validation loss %.4f", val);
+        putchar('\n');
+        if (isfinite(val))
+            printf("the best validation loss was %.4f, at step %.0f\n", number_of(d, "best_val_loss"),
+                   number_of(d, "best_step"));
+        printf("look at\n");
+        print_file(directory, "loss.png", "loss curves");
+        ok = print_heatmaps(directory, err);
+        print_file(directory, "samples.txt", "text it wrote");
+        print_file(directory, "metrics.csv", "losses");
+        print_file(directory, "attention.csv", "attention");
+    }
+    js_free(d);
+    return ok;
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
-    RunRecord record;
+    TrainOutcome outcome;
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = {.threads = command_threads(command),
                                   .out = command->out,
@@ -52,28 +80,25 @@ static bool run_training(const Command *command, int *signal, Error *err) {
         return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", command->target,
                          command->target);
     if (command->dry_run) return train_dry_run(&config, &options, stdout, err);
-    bool ok = train_run(&config, &options, &record, err);
-    if (ok) print_results(&record);
-    *signal = record.signal;
-    record_free(&record);
+    bool ok = train_run(&config, &options, &outcome, err) && print_results(&outcome, err);
+    *signal = outcome.signal;
     return ok;
 }
 
 bool resume_run(const Command *command, int *signal, Error *err) {
-    RunRecord record;
-    bool finished;
+    TrainOutcome outcome;
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = {
         .threads = (size_t)command->threads, .command_line = command->line, .progress = &progress};
-    bool ok = train_resume(command->target, command->overrides.items, command->overrides.count, &options, &record,
-                           &finished, err);
-    if (ok && finished)
-        printf("%s has made all of its steps; to train it further: ./train resume %s --set train.steps=N\n",
+    bool ok =
+        train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err);
+    if (ok && outcome.had_finished)
+        printf("%s has made all of its steps; its pictures were drawn again; to train it further: ./train resume %s "
+               "--set train.steps=N\n",
                command->target, command->target);
     else if (ok)
-        print_results(&record);
-    *signal = record.signal;
-    record_free(&record);
+        ok = print_results(&outcome, err);
+    *signal = outcome.signal;
     return ok;
 }
 
@@ -88,16 +113,19 @@ const Verb train_verb = {
 /* --- eval */
 
 static bool run_evaluation(const Command *command, int *signal, Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     double loss;
     size_t characters;
     bool complete;
     interrupt_survive_closed_pipes();
-    bool ok = saved_run_open(&run, command->target, 0, command_threads(command), err) &&
-              saved_run_evaluate(&run, &loss, &characters, &complete, err);
+    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+              run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
+              run_evaluate(&run, &model, &loss, &characters, &complete, err);
     if (ok && complete) printf("validation loss %.4f nats a character, over %zu characters\n", loss, characters);
     *signal = ok && !complete ? interrupt_signal() : 0;
-    saved_run_close(&run);
+    model_free(&model);
+    run_close(&run);
     return ok;
 }
 
@@ -125,7 +153,7 @@ static const Option SAMPLE_OPTIONS[] = {
     {0},
 };
 
-static bool write_sample(SavedRun *run, Sampler *sampler, int *signal, Error *err) {
+static bool write_sample(const Run *run, Model *model, Sampler *sampler, int *signal, Error *err) {
     static int32_t ids[PROMPT_MAX];
     size_t count = 1;
     const SampleOptions options = {.tokens = (size_t)tokens,
@@ -137,19 +165,22 @@ static bool write_sample(SavedRun *run, Sampler *sampler, int *signal, Error *er
         !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
         return false;
     fputs(prompt, stdout);
-    bool all = sample_text(&run->model, &run->vocabulary, sampler, ids, count, &options, stdout);
+    bool all = sample_text(model, &run->vocabulary, sampler, ids, count, &options, stdout);
     fputc('\n', stdout);
     *signal = all ? 0 : interrupt_signal();
     return true; /* a stdout that failed is noticed at the end of main */
 }
 
 static bool run_sampling(const Command *command, int *signal, Error *err) {
-    static SavedRun run;
+    static Run run;
+    Model model = {0};
     Sampler sampler = {0};
-    bool ok = saved_run_open(&run, command->target, 1, command_threads(command), err) &&
-              sampler_make(&sampler, &run.model.shape, err) && write_sample(&run, &sampler, signal, err);
+    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+              run_load_model(&run, &model, 1, command_threads(command), err) &&
+              sampler_make(&sampler, &model.shape, err) && write_sample(&run, &model, &sampler, signal, err);
     sampler_free(&sampler);
-    saved_run_close(&run);
+    model_free(&model);
+    run_close(&run);
     return ok;
 }
 

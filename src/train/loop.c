@@ -5,71 +5,93 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "train/announce.h"
 #include "train/evaluate.h"
 #include "train/pictures.h"
-#include "train/safetensors.h"
-#include "train/step.h"
+#include "train/tensor_set.h"
 
-/* Of the parameters after record->steps_done updates. */
+double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
+                      int32_t *targets, double *batch_seconds) {
+    const size_t B = (size_t)config->train.batch, T = model->shape.T, parts = (size_t)config->train.accumulate;
+    const uint64_t seed = (uint64_t)config->train.seed;
+    double sum = 0;
+    for (size_t part = 0; part < parts; part++) {
+        const uint64_t number = (uint64_t)step * parts + part;
+        const double start = omp_get_wtime();
+        corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
+        if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
+        sum +=
+            model_forward_backward(model, &(Batch){tokens, targets, B, T}, seed, number, 1 / (double)parts, part == 0);
+    }
+    return sum / ((double)B * (double)T * (double)parts);
+}
+
+/* Of the parameters after `step` updates. */
 static bool save(Trainer *t, Error *err) {
     const Checkpoint checkpoint = trainer_checkpoint(t);
-    const RunRecord *r = t->record;
-    RunState state = {.step = r->steps_done,
+    RunState state = {.step = t->step,
                       .seconds = omp_get_wtime() - t->start,
-                      .best_val_loss = r->best_val_loss,
-                      .best_step = r->best_step};
+                      .best_val_loss = t->best_val_loss,
+                      .best_step = t->best_step};
     memcpy(state.log_size, t->log_size, sizeof state.log_size);
     Error left;
-    if (!results_sync(&t->results, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
-    if (!results_keep(&t->place, &left)) progress_message(t->options->progress, "  note      %s", left.message);
+    if (!logs_sync(&t->logs, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
+    if (!results_keep(&t->run.made, &left)) progress_message(t->progress, "  note      %s", left.message);
     return true;
 }
 
-static bool save_best(const Trainer *t, size_t step, Error *err) {
+static bool save_best(const Trainer *t, Error *err) {
     char path[4096];
     const TensorSet set = tensor_set(&t->model.tensors, t->model.parameters);
-    return results_path(&t->results, path, "checkpoint/best.safetensors", err) &&
-           safetensors_save(path, &set, step, err);
+    return run_path(&t->run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &set, t->step, err);
 }
 
-void loop_look(Trainer *t, size_t step, Look *look) {
+static void log_heads(const Trainer *t) {
+    const size_t H = t->model.shape.attention.H;
+    for (size_t i = 0; i < t->model.shape.L * H; i++) {
+        const HeadStatistics *s = &t->heads[i];
+        const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
+        const double row[ATTENTION_COLUMNS] = {
+            (double)t->step, (double)(i / H), (double)(i % H), s->score_std, s->score_max, s->entropy, s->max_weight,
+            s->saturated,    q->mean,         q->rms,          q->median,    q->p10,       q->p99,     scores->mean,
+            scores->rms,     scores->median,  scores->p10,     scores->p99,  s->w_q_norm,  s->w_k_norm};
+        logs_append(&t->logs, LOG_ATTENTION, row);
+    }
+}
+
+/* The attention of the parameters as they are: statistics on the fixed batch into attention.csv, and the fixed text's
+   snapshot and heatmaps. The snapshot comes first, so that there is one for every step in attention.csv. */
+static bool measure_attention(Trainer *t, Error *err) {
     Model *m = &t->model;
-    const RunRecord *r = t->record;
-    look->step = step;
-    const Batch batch = {t->look_tokens, t->look_targets, t->look_batch, m->shape.T};
-    probe_gradients(m, &batch, t->look_room, look->gradients);
-    probe_statistics(m, t->look_batch, m->shape.T, look->heads);
-    model_forward(m, &(Batch){t->text, NULL, 1, r->text_length});
-    for (size_t layer = 0; layer < r->L; layer++)
-        for (size_t head = 0; head < r->H; head++)
-            probe_weights(m, layer, head, r->text_length, look_weights(r, look, layer, head));
+    Snapshot *s = &t->snapshot;
+    const Batch batch = {t->probe_tokens, t->probe_targets, t->probe_batch, m->shape.T};
+    probe_gradients(m, &batch, t->probe_scratch, t->gradients);
+    probe_statistics(m, t->probe_batch, m->shape.T, t->heads);
+    model_forward(m, &(Batch){t->text, NULL, 1, s->T});
+    probe_snapshot(m, s->T, s->scores, s->weights);
+    s->step = t->step;
+    if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
+    log_heads(t);
+    return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->step, err);
 }
 
-static bool look_at_attention(Trainer *t, size_t step, Error *err) {
-    RunRecord *r = t->record;
-    Look *look = record_next_look(r);
-    loop_look(t, step, look);
-    bool ok = results_attention(&t->results, r, look, err) && picture_attention(r, t->config, look, err);
-    record_looked(r);
-    return ok;
-}
-
-static bool write_sample(Trainer *t, size_t step, Error *err) {
-    const int32_t start = sample_start(&t->corpus.vocabulary);
-    const SampleOptions options = {
-        .tokens = (size_t)t->config->log.sample_tokens, .temperature = 1, .seed = (uint64_t)t->config->train.seed};
+static bool write_sample(Trainer *t, Error *err) {
+    const Vocabulary *vocabulary = &t->run.corpus.vocabulary;
+    const int32_t start = sample_start(vocabulary);
+    const SampleOptions options = {.tokens = (size_t)t->run.config.log.sample_tokens,
+                                   .temperature = 1,
+                                   .seed = (uint64_t)t->run.config.train.seed};
     if (options.tokens == 0) return true;
-    FILE *out = t->results.logs[LOG_SAMPLES];
-    fprintf(out, "==== step %zu, validation loss %.4f ====\n", step, t->last_val_loss);
-    bool whole = sample_text(&t->model, &t->corpus.vocabulary, &t->sampler, &start, 1, &options, out);
+    FILE *out = t->logs.file[LOG_SAMPLES];
+    fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->step, t->last_val_loss);
+    bool whole = sample_text(&t->model, vocabulary, &t->sampler, &start, 1, &options, out);
     t->cut_short = !whole && interrupt_signal();
     fputs("\n\n", out);
-    return results_flush_samples(&t->results, err);
+    return logs_flush(&t->logs, LOG_SAMPLES, err);
 }
 
 /* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is no number any more. */
-static bool check_finite(const Trainer *t, size_t step, const char *which, double loss, const double *norm,
-                         Error *err) {
+static bool check_finite(const Trainer *t, const char *which, double loss, const double *norm, Error *err) {
     if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
     const char *weight = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
     const char *gradient = norm ? tensors_find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
@@ -80,74 +102,86 @@ static bool check_finite(const Trainer *t, size_t step, const char *which, doubl
     return error_set(
         err, STATUS_DIVERGED,
         "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
-        step, which, isnan(loss) ? fabs(loss) : loss, what, name);
+        t->step, which, isnan(loss) ? fabs(loss) : loss, what, name);
 }
 
-/* The validation loss at `step`, unless a signal cuts it short. Keeps the best parameters. */
-static bool validate(Trainer *t, size_t step, Error *err) {
+/* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
+static bool validate(Trainer *t, Error *err) {
     bool complete;
-    double loss = evaluate(&t->model, &t->corpus, batch_size(t), (size_t)t->config->eval.batches, t->tokens, t->targets,
-                           &complete);
+    const double loss = evaluate(&t->model, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches,
+                                 t->tokens, t->targets, &complete);
     t->cut_short = !complete;
     if (t->cut_short) return true;
     t->last_val_loss = loss;
-    if (!check_finite(t, step, "validation", loss, NULL, err)) return false;
-    return (!record_best(t->record, step, loss) || save_best(t, step, err)) && write_sample(t, step, err);
+    if (!check_finite(t, "validation", loss, NULL, err)) return false;
+    if (logs_rounded(loss) < t->best_val_loss) {
+        t->best_val_loss = logs_rounded(loss);
+        t->best_step = t->step;
+        if (!save_best(t, err)) return false;
+    }
+    return write_sample(t, err);
 }
 
 static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
 
-static bool write_metrics(Trainer *t, size_t step, double lr, double loss, bool validated, double norm, Error *err) {
-    size_t tokens = step * (size_t)(t->config->train.accumulate * t->config->train.batch) * t->model.shape.T;
-    const MetricsRow row = {step, tokens, omp_get_wtime() - t->start, lr, loss, validated ? t->last_val_loss : NAN,
-                            norm};
-    return results_metrics(&t->results, &row, t->record, err);
+static bool write_metrics(Trainer *t, double lr, double loss, bool validated, double norm, Error *err) {
+    const double row[METRICS_COLUMNS] = {
+        [METRICS_STEP] = (double)t->step,
+        [METRICS_TOKENS] = (double)(t->step * tokens_per_step(&t->run.config)),
+        [METRICS_SECONDS] = omp_get_wtime() - t->start,
+        [METRICS_LR] = lr,
+        [METRICS_TRAIN_LOSS] = loss,
+        [METRICS_VAL_LOSS] = validated ? t->last_val_loss : NAN,
+        [METRICS_GRAD_NORM] = norm,
+    };
+    logs_append(&t->logs, LOG_METRICS, row);
+    return logs_flush(&t->logs, LOG_METRICS, err);
 }
 
-static void show_progress(const Trainer *t, size_t step) {
-    double now = omp_get_wtime(), seconds = now - t->start, each = step ? seconds / (double)step : 0;
-    size_t steps = (size_t)t->config->train.steps;
-    double tokens = (double)t->config->train.batch * (double)t->config->train.accumulate * (double)t->model.shape.T;
-    progress_update(t->options->progress, now, step, steps, t->last_train_loss, t->last_val_loss,
-                    each > 0 ? tokens / each : 0, each * (double)(steps - step));
+static void show_progress(const Trainer *t) {
+    double now = omp_get_wtime(), seconds = now - t->start, each = t->step ? seconds / (double)t->step : 0;
+    size_t steps = (size_t)t->run.config.train.steps;
+    progress_update(t->progress, now, t->step, steps, t->last_train_loss, t->last_val_loss,
+                    each > 0 ? (double)tokens_per_step(&t->run.config) / each : 0, each * (double)(steps - t->step));
 }
 
-/* One pass of the loop: what is measured at `step`, then the update to step + 1 (none at the last). */
-static bool take_step(Trainer *t, size_t step, Error *err) {
-    const Config *c = t->config;
-    bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
-    bool looks = due(step, c->log.attention_every) || last || step == 0;
-    if (validated && !validate(t, step, err)) return false;
+/* One pass of the loop: what is measured at a step, then the update to the next (none at the last). */
+static bool take_step(Trainer *t, Error *err) {
+    const Config *c = &t->run.config;
+    const size_t step = t->step;
+    const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
+    const bool measures = due(step, c->log.attention_every) || last || step == 0;
+    if (validated && !validate(t, err)) return false;
     if (t->cut_short) return true;
-    if (looks && !look_at_attention(t, step, err)) return false;
+    if (measures && !measure_attention(t, err)) return false;
 
-    double lr = learning_rate(c, step),
-           loss = step_gradients(&t->model, &t->corpus, c, step, t->tokens, t->targets, NULL);
-    double norm = gradient_norm(&t->optimizer, t->model.gradients);
-    if (!check_finite(t, step, "training", loss, &norm, err)) return false;
+    const double lr = learning_rate(c, step),
+                 loss = step_gradients(&t->model, &t->run.corpus, c, step, t->tokens, t->targets, NULL),
+                 norm = gradient_norm(&t->optimizer, t->model.gradients);
+    if (!check_finite(t, "training", loss, &norm, err)) return false;
     t->last_train_loss = loss;
-    if ((due(step, c->log.every) || validated) && !write_metrics(t, step, lr, loss, validated, norm, err)) return false;
+    if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
     if (validated)
-        progress_message(t->options->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step,
-                         loss, t->last_val_loss, norm);
-    show_progress(t, step);
+        progress_message(t->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step, loss,
+                         t->last_val_loss, norm);
+    show_progress(t);
     if (last) return true;
     optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
-    t->record->steps_done = step + 1;
-    results_log_sizes(&t->results, t->log_size);
-    return !due(step + 1, c->train.steps > (int64_t)step + 1 ? c->log.checkpoint_every : 0) || save(t, err);
+    t->step = step + 1;
+    logs_sizes(&t->logs, t->log_size);
+    return !due(t->step, c->train.steps > (int64_t)t->step ? c->log.checkpoint_every : 0) || save(t, err);
 }
 
-bool loop_run(Trainer *t, size_t first, Error *err) {
-    size_t steps = (size_t)t->config->train.steps;
-    t->record->steps_done = first;
-    results_log_sizes(&t->results, t->log_size);
-    for (size_t step = first; step <= steps; step++) {
-        if (!take_step(t, step, err)) return false;
-        t->record->signal = interrupt_signal();
-        if (t->record->signal && (step < steps || t->cut_short)) break;
-        t->record->signal = 0;
+bool loop_run(Trainer *t, Error *err) {
+    const size_t steps = (size_t)t->run.config.train.steps;
+    logs_sizes(&t->logs, t->log_size);
+    for (bool last = false; !last;) {
+        last = t->step == steps;
+        if (!take_step(t, err)) return false;
+        t->signal = interrupt_signal();
+        if (t->signal && (!last || t->cut_short)) break;
+        t->signal = 0;
     }
-    progress_clear(t->options->progress);
+    progress_clear(t->progress);
     return save(t, err);
 }

@@ -2,48 +2,60 @@
 #ifndef SQRTDK_TRAIN_LOOP_H
 #define SQRTDK_TRAIN_LOOP_H
 
-#include "base/results.h"
-#include "data/corpus.h"
+#include "model/probe.h"
+#include "show/progress.h"
 #include "train/checkpoint.h"
+#include "train/logs.h"
 #include "train/optimizer.h"
-#include "train/results.h"
+#include "train/run.h"
 #include "train/sample.h"
-#include "train/trainer.h"
+#include "train/snapshot.h"
 
-/* Arrays are made before the first step; the loop allocates nothing but for pictures and checkpoints. */
+/* Arrays are made before the first step; the loop allocates nothing but for pictures, snapshots' files and checkpoints.
+ */
 typedef struct {
-    const Config *config;
-    const TrainOptions *options;
-    RunRecord *record;
-    Corpus corpus;
+    Run run;
+    Progress *progress;
     Model model;
     Optimizer optimizer;
     Sampler sampler;
-    int32_t *tokens, *targets;           /* (batch, T): of training, or of the evaluation in progress */
-    int32_t *look_tokens, *look_targets; /* (look_batch, T): the fixed validation batch */
-    size_t look_batch;
-    double *look_room;              /* gradient_probe_room */
-    int32_t text[PICTURE_TEXT_MAX]; /* ids of the fixed text */
-    bool text_is_cut;               /* it is longer than the context */
-    ResultsDirectory place;         /* of a new run */
-    Results results;
-    size_t log_size[LOG_COUNT]; /* of the logs before anything was measured at the current step */
-    bool cut_short;             /* a signal came during the last validation or sample */
-    double start, last_train_loss, last_val_loss;
+    Logs logs;
+    int32_t *tokens, *targets; /* (batch, T): of training, or of the evaluation in progress */
+
+    /* What attention is measured on: a fixed validation batch and a fixed text. */
+    int32_t *probe_tokens, *probe_targets; /* (probe_batch, T) */
+    size_t probe_batch;
+    double *probe_scratch;         /* probe_gradients_scratch */
+    HeadStatistics *heads;         /* (L, H) */
+    GradientStatistics *gradients; /* (L, H) */
+    int32_t text[SNAPSHOT_TEXT_MAX];
+    bool text_is_cut; /* it is longer than the context */
+    Snapshot snapshot;
+
+    size_t step;          /* updates so far */
+    double best_val_loss; /* as metrics.csv has it; INFINITY before the first evaluation */
+    size_t best_step;
+    double start;                          /* when the run began, had it never been stopped */
+    double last_train_loss, last_val_loss; /* NaN: none yet */
+    size_t log_size[LOG_COUNT];            /* of the logs before anything was measured at the current step */
+    bool cut_short;                        /* a signal came during the last validation or sample */
+    int signal;                            /* that ended the run early, or 0 */
 } Trainer;
 
-static inline size_t batch_size(const Trainer *t) { return (size_t)t->config->train.batch; }
+static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
 
 static inline Checkpoint trainer_checkpoint(Trainer *t) {
-    return (Checkpoint){t->record->directory, t->config, &t->model, &t->optimizer};
+    return (Checkpoint){t->run.directory, &t->run.config, &t->model, &t->optimizer};
 }
 
-/* From step `first` to the last, or to a signal; ends with a checkpoint. Step s is measured, then followed by update
-   s + 1; the last step is measured only. */
-bool loop_run(Trainer *trainer, size_t first, Error *err);
+/* From trainer->step to the last step, or to a signal; ends with a checkpoint. Step s is measured, then followed by
+   update s + 1; the last step is measured only. */
+bool loop_run(Trainer *trainer, Error *err);
 
-/* The attention of the parameters as they are, into a look: statistics on the fixed batch, weights on the fixed text.
- */
-void loop_look(Trainer *trainer, size_t step, Look *look);
+/* One step without what surrounds it, as the benchmark times it: gradients of the model over the step's
+   train.accumulate batches, into model->gradients; returns their mean loss. With `batch_seconds`, adds to it how long
+   the making of batches took. tokens, targets: (batch, context). */
+double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
+                      int32_t *targets, double *batch_seconds);
 
 #endif

@@ -5,302 +5,269 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/range.h"
+#include "base/files.h"
+#include "base/memory.h"
 #include "base/results.h"
 #include "ops/matmul.h"
+#include "train/announce.h"
+#include "train/description.h"
 #include "train/evaluate.h"
 #include "train/loop.h"
 #include "train/pictures.h"
-#include "train/plan.h"
 
-static bool prepare_batches(Trainer *t, Error *err) {
-    size_t B = batch_size(t), T = t->model.shape.T;
-    t->tokens = calloc(B * T, sizeof *t->tokens);
-    t->targets = calloc(B * T, sizeof *t->targets);
-    size_t look = model_slice(&t->model.shape, B);
-    t->look_tokens = calloc(look * T, sizeof *t->look_tokens);
-    t->look_targets = calloc(look * T, sizeof *t->look_targets);
-    t->look_room = calloc(probe_gradients_scratch(&t->model.shape, look), sizeof *t->look_room);
-    if (!t->tokens || !t->targets || !t->look_tokens || !t->look_targets || !t->look_room)
+/* calloc of a product of sizes that is checked. */
+static void *make_array(size_t count, size_t size) {
+    return size_mul(count, size) == SIZE_MAX ? NULL : calloc(count, size);
+}
+
+static bool make_batches(Trainer *t, Error *err) {
+    const ModelShape *s = &t->model.shape;
+    const size_t B = batch_size(t), probed = model_slice(s, B), heads = size_mul(s->L, s->attention.H);
+    t->tokens = make_array(size_mul(B, s->T), sizeof *t->tokens);
+    t->targets = make_array(size_mul(B, s->T), sizeof *t->targets);
+    t->probe_tokens = make_array(size_mul(probed, s->T), sizeof *t->probe_tokens);
+    t->probe_targets = make_array(size_mul(probed, s->T), sizeof *t->probe_targets);
+    t->probe_scratch = make_array(probe_gradients_scratch(s, probed), sizeof *t->probe_scratch);
+    t->heads = make_array(heads, sizeof *t->heads);
+    t->gradients = make_array(heads, sizeof *t->gradients);
+    if (!t->tokens || !t->targets || !t->probe_tokens || !t->probe_targets || !t->probe_scratch || !t->heads ||
+        !t->gradients)
         return error_set(err, STATUS_FAILED, "no memory for the batches");
-    t->look_batch = validation_batch(&t->corpus, look, T, t->look_tokens, t->look_targets);
+    t->probe_batch = validation_batch(&t->run.corpus, probed, s->T, t->probe_tokens, t->probe_targets);
     return true;
 }
 
-/* Everything that config and text can be refused for, before anything is written. `vocabulary` NULL: the text's. */
-static bool prepare(Trainer *t, const Vocabulary *vocabulary, Error *err) {
-    const Config *c = t->config;
-    Plan plan;
-    if (!plan_corpus(&t->corpus, c, vocabulary, err) ||
-        !plan_make(&plan, c, t->corpus.vocabulary.count, t->options->threads, err) ||
-        !model_make(&t->model, &plan.shape, batch_size(t), t->options->threads, true, err) ||
-        !optimizer_make(&t->optimizer, c, t->model.tensors.flat, t->options->threads, err) ||
-        !sampler_make(&t->sampler, &plan.shape, err) || !record_make(t->record, c, &plan.shape, err) ||
-        !prepare_batches(t, err))
-        return false;
-    return picture_text(c, &t->corpus, plan.shape.T, t->text, t->record->text, &t->record->text_length, &t->text_is_cut,
-                        err);
+/* Everything but the directory, and all that config and text can be refused for, before anything is written. The run's
+   text is loaded. *bytes: what it takes. */
+static bool make(Trainer *t, const TrainOptions *options, size_t *bytes, Error *err) {
+    const Config *c = &t->run.config;
+    const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
+    uint32_t text[SNAPSHOT_TEXT_MAX];
+    size_t length;
+    t->progress = options->progress;
+    t->best_val_loss = INFINITY;
+    t->last_train_loss = t->last_val_loss = NAN;
+    return training_memory(c, &shape, options->threads, bytes, err) &&
+           model_make(&t->model, &shape, batch_size(t), options->threads, true, err) &&
+           optimizer_make(&t->optimizer, c, t->model.tensors.flat, options->threads, err) &&
+           sampler_make(&t->sampler, &shape, err) && make_batches(t, err) &&
+           picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_is_cut, err) &&
+           snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
 /* The same for a new run, which needs a place as well. */
-static bool prepare_new(Trainer *t, Error *err) {
-    const char *out = t->options->out;
-    return results_check(out ? out : t->config->log.out, out != NULL, t->options->force, err) && prepare(t, NULL, err);
+static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, size_t *bytes, Error *err) {
+    const char *out = options->out;
+    return results_check(out ? out : config->log.out, out != NULL, options->force, err) &&
+           run_new(&t->run, config, err) && make(t, options, bytes, err);
+}
+
+static void trainer_free(Trainer *t) {
+    logs_close(&t->logs);
+    free(t->tokens);
+    free(t->targets);
+    free(t->probe_tokens);
+    free(t->probe_targets);
+    free(t->probe_scratch);
+    free(t->heads);
+    free(t->gradients);
+    snapshot_free(&t->snapshot);
+    sampler_free(&t->sampler);
+    optimizer_free(&t->optimizer);
+    model_free(&t->model);
+    run_close(&t->run);
 }
 
 static void initialise(Trainer *t) {
-    tensors_initialise(&t->model.tensors, &t->model.shape, (Init)t->config->model.init, (uint64_t)t->config->train.seed,
-                       t->model.threads, t->model.parameters);
+    tensors_initialise(&t->model.tensors, &t->model.shape, (Init)t->run.config.model.init,
+                       (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
 }
 
-static Json *describe(const Trainer *t) {
-    const ModelShape *s = &t->model.shape;
-    char divisor[64];
-    scale_text(t->config->attention.scale_divisor, divisor, sizeof divisor);
-    Json *run = run_description(t->options->command_line, t->options->threads);
-    run_description_products(run);
-    js_set(run, "name", js_text(t->config->name));
-    js_set(run, "parameters", js_integer((int64_t)t->model.tensors.parameters));
-    char fingerprint[CORPUS_FINGERPRINT];
-    corpus_fingerprint(&t->corpus, fingerprint);
-    js_set(run, "corpus", js_text(fingerprint));
-    js_set(run, "vocabulary", js_integer((int64_t)s->V));
-    js_set(run, "scale_divisor", js_text(divisor));
-    js_set(run, "divisor", js_number(divisor_value(t->config->attention.scale_divisor, s->attention.D)));
-    js_set(run, "multiplier", js_number((double)s->attention.multiplier));
-    return run;
+/* The directories of what a run writes. */
+static bool make_directories(const Run *run, Error *err) {
+    char path[4096];
+    return run_path(run, path, "attention", err) && directory_make(path, false, err) &&
+           run_path(run, path, "checkpoint", err) && directory_make(path, false, err);
 }
 
-static bool open_directory(Trainer *t, Error *err) {
-    const char *out = t->options->out;
-    RunRecord *r = t->record;
-    if (!results_make(&t->place, out ? out : t->config->log.out, out != NULL, t->options->force, err)) return false;
-    memcpy(r->directory, t->place.path, sizeof t->place.path);
-    return results_open(&t->results, r->directory, t->config, &t->corpus.vocabulary, describe(t), err);
+static bool open_directory(Trainer *t, const TrainOptions *options, Error *err) {
+    const char *out = options->out;
+    return run_create(&t->run, out ? out : t->run.config.log.out, out != NULL, options->force,
+                      description_make(&t->run, &t->model, options->command_line), err) &&
+           make_directories(&t->run, err) && logs_start(&t->logs, t->run.directory, err);
 }
 
 /* The spread of the first block's scores on the first batch (its first slice), mean over its heads. */
 static double measure_scores(Trainer *t) {
-    size_t B = model_slice(&t->model.shape, batch_size(t)), T = t->model.shape.T, H = t->model.shape.attention.H;
+    const ModelShape *s = &t->model.shape;
+    const size_t B = model_slice(s, batch_size(t));
     double sum = 0;
-    corpus_training_batch(&t->corpus, (uint64_t)t->config->train.seed, 0, B, T, t->tokens, t->targets);
-    model_forward(&t->model, &(Batch){t->tokens, NULL, B, T});
-    probe_statistics(&t->model, B, T, t->record->first.heads);
-    for (size_t h = 0; h < H; h++) sum += t->record->first.heads[h].score_std;
-    return sum / (double)H;
+    corpus_training_batch(&t->run.corpus, (uint64_t)t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
+    model_forward(&t->model, &(Batch){t->tokens, NULL, B, s->T});
+    probe_statistics(&t->model, B, s->T, t->heads);
+    for (size_t h = 0; h < s->attention.H; h++) sum += t->heads[h].score_std;
+    return sum / (double)s->attention.H;
 }
 
 static void note_set_aside(const Trainer *t) {
     char old[RESULTS_PATH];
-    if (!*t->place.replaced && results_set_aside(t->record->directory, old))
-        progress_message(t->options->progress, "  note      %s is there, set aside by a --force that was killed", old);
+    if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
+        progress_message(t->progress, "  note      %s is there, set aside by a --force that was killed", old);
 }
 
 static bool announce(Trainer *t, Error *err) {
-    Plan plan;
+    const Config *c = &t->run.config;
     char *text;
-    if (!plan_make(&plan, t->config, t->corpus.vocabulary.count, t->options->threads, err) ||
-        !plan_announce(&plan, t->config, &t->corpus, t->options->threads, measure_scores(t), &text, err))
-        return false;
-    progress_message(t->options->progress, "training %s into %s\n%s", t->config->name, t->record->directory, text);
+    if (!announcement(c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t), &text, err)) return false;
+    progress_message(t->progress, "training %s into %s\n%s", c->name, t->run.directory, text);
     free(text);
     if (t->text_is_cut)
-        progress_message(t->options->progress,
-                         "  note      pictures show the first %zu characters of log.attention_text",
-                         t->record->text_length);
+        progress_message(t->progress, "  note      pictures show the first %zu characters of log.attention_text",
+                         t->snapshot.T);
     note_set_aside(t);
     return true;
 }
 
+/* run.json says how the run ended, `failure` being NULL when it did not fail: with the last losses of metrics.csv. */
+static bool conclude(const Trainer *t, const Error *failure, Error *err) {
+    const RunEnd end = {.failure = failure,
+                        .signal = t->signal,
+                        .steps = t->step,
+                        .seconds = t->start > 0 ? omp_get_wtime() - t->start : 0,
+                        .best_val_loss = t->best_val_loss,
+                        .best_step = t->best_step};
+    return description_conclude(&t->run, &end, err);
+}
+
 /* The loss curves and run.json are brought to their last state however the run ended. */
 static bool finish(Trainer *t, bool ok, Error *err) {
-    Error second, *where = ok ? err : &second; /* the first error is the one to tell */
-    t->record->seconds = omp_get_wtime() - t->start;
-    progress_clear(t->options->progress);
-    bool drawn = picture_loss(t->record, t->config, where);
-    bool concluded = results_conclude(&t->results, t->record, ok && drawn ? NULL : err, drawn ? where : &second);
+    Error second, *where = ok ? err : &second; /* the first error is the one to report */
+    progress_clear(t->progress);
+    bool drawn = picture_loss(&t->run, where);
+    bool concluded = conclude(t, ok && drawn ? NULL : err, drawn ? where : &second);
     return ok && drawn && concluded;
 }
 
-static void trainer_free(Trainer *t) {
-    results_close(&t->results);
-    results_release(&t->place);
-    free(t->tokens);
-    free(t->targets);
-    free(t->look_tokens);
-    free(t->look_targets);
-    free(t->look_room);
-    sampler_free(&t->sampler);
-    optimizer_free(&t->optimizer);
-    model_free(&t->model);
-    corpus_free(&t->corpus);
+static void report(const Trainer *t, TrainOutcome *outcome) {
+    snprintf(outcome->directory, sizeof outcome->directory, "%s", t->run.directory);
+    outcome->signal = t->signal;
 }
 
-bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err) {
-    *record = (RunRecord){0};
-    Trainer t = {.config = config, .options = options, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
-    bool ok = prepare_new(&t, err) && open_directory(&t, err);
+bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err) {
+    Trainer t = {0};
+    *outcome = (TrainOutcome){0};
+    size_t bytes;
+    bool ok = make_new(&t, config, options, &bytes, err) && open_directory(&t, options, err);
     Error ignored;
     if (ok) {
         initialise(&t);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
-        ok = finish(&t, ok && loop_run(&t, 0, err), err);
-    } else if (t.results.description) {
-        results_conclude(&t.results, record, err, &ignored);
+        ok = finish(&t, ok && loop_run(&t, err), err);
+    } else if (*t.run.directory) {
+        conclude(&t, err, &ignored);
     }
-    if (!ok) results_withdraw(&t.place, err); /* nothing, once there is a checkpoint */
+    if (!ok) results_withdraw(&t.run.made, err); /* nothing, once there is a checkpoint */
+    report(&t, outcome);
     trainer_free(&t);
     return ok;
 }
 
-/* The config of a run that goes on. Nothing but the number of steps may be another. */
-static bool load_config(Config *config, const Results *results, const char *const *overrides, size_t count,
-                        Error *err) {
-    char path[4096];
-    const char *name = js_as_text(js_get(results->description, "name"));
+/* Nothing but the number of steps may be another than it was. */
+static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
             return error_set(err, STATUS_USAGE,
-                             "a run goes on with the config it has; only train.steps can be set, not %s", overrides[i]);
-    if (!results_path(results, path, "config.ini", err) || !config_load(config, path, overrides, count, err))
-        return false;
-    if (name) snprintf(config->name, sizeof config->name, "%s", name); /* the file's own is config */
+                             "a run is resumed with the config it has; only train.steps can be set, not %s",
+                             overrides[i]);
     return true;
 }
 
-static bool load_vocabulary(Vocabulary *vocabulary, const Results *results, Error *err) {
-    char path[4096];
-    return results_path(results, path, "vocab.json", err) && vocabulary_load(vocabulary, path, err);
-}
-
-/* The threads it had, unless others are asked for. */
-static size_t threads_of(const Results *results, size_t asked) {
-    int64_t threads;
-    bool known =
-        js_as_integer(js_get(results->description, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
-    return asked ? asked : known ? (size_t)threads : 1;
-}
-
-/* run.json gets a line about going on; bits repeat only where threads and kernels are what they were. */
-static void describe_going_on(Trainer *t, size_t step) {
-    Json *run = t->results.description, *now = js_object();
-    const char *core = js_as_text(js_get(run, "blas_core"));
-    size_t threads = threads_of(&t->results, 0);
-    js_set(now, "step", js_integer((int64_t)step));
-    js_set(now, "time", time_now());
-    js_set(now, "version", js_text(SQRTDK_VERSION));
-    js_set(now, "command", js_text(t->options->command_line));
-    js_set(now, "threads", js_integer((int64_t)t->options->threads));
-    js_set(now, "blas_core", js_text(matmul_core()));
-    js_append(js_list(run, "resumed"), now);
-    progress_message(t->options->progress, "resuming %s in %s at step %zu of %lld", t->config->name,
-                     t->record->directory, step, (long long)t->config->train.steps);
-    note_set_aside(t);
-    const char *products = js_as_text(js_get(run, "products"));
-    bool own = products && strcmp(products, "sqrtdk") == 0;
-    if (own && matmul_is_own()) return; /* the same bits with any number of threads */
-    if (own || matmul_is_own() || threads != t->options->threads || !core || strcmp(core, matmul_core()) != 0)
-        progress_message(t->options->progress,
-                         "  note      begun with %zu thread%s (%s), going on with %zu (%s): from here on\n"
-                         "            equal to rounding, not to the bit",
-                         threads, threads == 1 ? "" : "s",
-                         own    ? "own products"
-                         : core ? core
-                                : "?",
-                         t->options->threads, matmul_is_own() ? "own products" : matmul_core());
+/* The last validation loss of the logs, for the progress line; NaN: none. */
+static bool last_validation(const Trainer *t, double *loss, Error *err) {
+    LogTable metrics;
+    bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
+    *loss = ok ? log_last(&metrics, METRICS_VAL_LOSS) : NAN;
+    log_table_free(&metrics);
+    return ok;
 }
 
 /* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */
-static bool restore(Trainer *t, RunState *state, bool *finished, Error *err) {
+static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Error *err) {
     const Checkpoint checkpoint = trainer_checkpoint(t);
-    RunRecord *r = t->record;
-    const char *result = js_as_text(js_get(t->results.description, "result"));
+    const Config *c = &t->run.config;
+    RunState state;
     bool found;
     initialise(t);
-    loop_look(t, 0, &r->first); /* gone from memory, but the first parameters can be drawn again */
-    if (!checkpoint_load(&checkpoint, state, &found, err)) return false;
-    if (state->step > (size_t)t->config->train.steps)
-        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %lld is less", r->directory,
-                         state->step, (long long)t->config->train.steps);
-    *finished = state->step == (size_t)t->config->train.steps && result && strcmp(result, "finished") == 0;
+    if (!checkpoint_load(&checkpoint, &state, &found, err)) return false;
+    if (state.step > (size_t)c->train.steps)
+        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %lld is less",
+                         t->run.directory, state.step, (long long)c->train.steps);
+    t->step = state.step;
+    t->best_val_loss = state.best_val_loss;
+    t->best_step = state.best_step;
+    t->start = omp_get_wtime() - state.seconds;
+    if (state.step == (size_t)c->train.steps && !description_has_finished(&t->run, finished, err)) return false;
     if (*finished) return true;
-    if (state->step > 0) record_looked(r);
-    r->best_val_loss = state->best_val_loss;
-    r->best_step = state->best_step;
-    describe_going_on(t, state->step);
-    return results_go_on(&t->results, t->config, state->log_size, r, err);
-}
-
-static bool set_directory(RunRecord *record, const char *directory, Error *err) {
-    int length = snprintf(record->directory, sizeof record->directory, "%s", directory);
-    return (length > 0 && (size_t)length < sizeof record->directory) ||
-           error_set(err, STATUS_USAGE, "the path of the run directory is %s", length ? "too long" : "empty");
+    bool ok = (found ? logs_resume(&t->logs, t->run.directory, state.log_size, err)
+                     : logs_start(&t->logs, t->run.directory, err)) &&
+              last_validation(t, &t->last_val_loss, err) && make_directories(&t->run, err) &&
+              run_write_config(&t->run, err) &&
+              description_resume(&t->run, state.step, options->command_line, options->threads, t->progress, err);
+    if (ok) note_set_aside(t);
+    return ok;
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
-                  RunRecord *record, bool *finished, Error *err) {
+                  TrainOutcome *outcome, Error *err) {
     TrainOptions own = *options;
-    Vocabulary vocabulary = {0};
-    RunState state;
-    *record = (RunRecord){0};
-    *finished = false;
-    Config *config = calloc(1, sizeof *config);
-    Trainer t = {.config = config, .options = &own, .record = record, .last_train_loss = NAN, .last_val_loss = NAN};
-    bool ok = (config || error_set(err, STATUS_FAILED, "no memory for a config")) &&
-              results_enter(&t.results, directory, err) && load_config(config, &t.results, overrides, count, err) &&
-              load_vocabulary(&vocabulary, &t.results, err);
-    if (ok) {
-        own.threads = threads_of(&t.results, options->threads);
-        ok = prepare(&t, &vocabulary, err) && set_directory(record, directory, err) &&
-             run_description_check_corpus(t.results.description, directory, config->data.corpus, &t.corpus, err) &&
-             restore(&t, &state, finished, err);
-    }
-    if (ok && !*finished) {
-        t.start = omp_get_wtime() - state.seconds;
-        if (record->val_count) t.last_val_loss = record->val_loss[record->val_count - 1];
-        ok = finish(&t, loop_run(&t, state.step, err), err);
-    }
-    vocabulary_free(&vocabulary);
+    Trainer t = {.run.lock = -1};
+    size_t bytes;
+    *outcome = (TrainOutcome){0};
+    bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err) &&
+              run_load_corpus(&t.run, err) && (own.threads || description_threads(&t.run, &own.threads, err)) &&
+              make(&t, &own, &bytes, err) && restore(&t, &own, &outcome->had_finished, err);
+    if (ok) ok = outcome->had_finished ? picture_all(&t.run, err) : finish(&t, loop_run(&t, err), err);
+    report(&t, outcome);
     trainer_free(&t);
-    free(config);
     return ok;
 }
 
-bool train_check(const Config *config, const TrainOptions *options, Error *err) {
-    RunRecord record = {0};
-    Trainer t = {.config = config, .options = options, .record = &record};
-    bool ok = prepare_new(&t, err);
+bool train_check(const Config *config, const TrainOptions *options, size_t *bytes, Error *err) {
+    Trainer t = {0};
+    bool ok = make_new(&t, config, options, bytes, err);
     trainer_free(&t);
-    record_free(&record);
     return ok;
 }
 
-/* Comments, so that the whole output is a config again. */
-static void write_commented(const char *text, FILE *out) {
+/* As comments, so that the whole output is a config again. */
+static bool write_announcement(const Trainer *t, FILE *out, Error *err) {
+    char *text;
+    if (!announcement(&t->run.config, &t->run.corpus, &t->model, &t->optimizer, NAN, &text, err)) return false;
     fputs("\n; ", out);
-    for (; *text; text++) {
-        fputc(*text, out);
-        if (*text == '\n') fputs("; ", out);
+    for (const char *c = text; *c; c++) {
+        fputc(*c, out);
+        if (*c == '\n') fputs("; ", out);
     }
     fputc('\n', out);
+    free(text);
+    return true;
 }
 
 bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
-    Corpus corpus;
-    Plan plan;
-    char *text = NULL;
-    if (!plan_corpus(&corpus, config, NULL, err)) return false;
-    bool ok = plan_make(&plan, config, corpus.vocabulary.count, options->threads, err) &&
-              plan_announce(&plan, config, &corpus, options->threads, NAN, &text, err);
-    if (ok) write_commented(text, out);
-    free(text);
-    corpus_free(&corpus);
+    Trainer t = {0};
+    size_t bytes;
+    bool ok = run_new(&t.run, config, err) && make(&t, options, &bytes, err) && write_announcement(&t, out, err);
+    trainer_free(&t);
     return ok;
 }
 
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
-    if (!train_check(config, options, err)) return false;
-    config_write(config, out);
-    return train_announce(config, options, out, err);
+    Trainer t = {0};
+    size_t bytes;
+    bool ok = make_new(&t, config, options, &bytes, err);
+    if (ok) config_write(config, out);
+    ok = ok && write_announcement(&t, out, err);
+    trainer_free(&t);
+    return ok;
 }

@@ -3,7 +3,7 @@
 #define SQRTDK_TRAIN_TRAINER_H
 
 #include "show/progress.h"
-#include "train/record.h"
+#include "train/run.h"
 
 typedef struct {
     size_t threads;           /* for train_resume 0: as many as the run had */
@@ -13,27 +13,34 @@ typedef struct {
     Progress *progress;
 } TrainOptions;
 
+/* Where a run is and what ended it. What it measured is in the logs there, and how it ended in run.json. */
+typedef struct {
+    char directory[RESULTS_PATH]; /* "" until it was made, or opened */
+    int signal;                   /* that ended it early, or 0 */
+    bool had_finished;            /* of train_resume: there was nothing left to do */
+} TrainOutcome;
+
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
-   good. A signal (interrupt_catch) ends it after the current step with everything saved, and record->signal says so:
-   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. With `force`, what
-   was there returns to its place when the run fails before its first checkpoint (base/results.h). Free the record with
-   record_free in either case. */
-bool train_run(const Config *config, const TrainOptions *options, RunRecord *record, Error *err);
+   good. A signal (interrupt_catch) ends it after the current step with everything saved, and outcome->signal says so:
+   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. With
+   `force`, what was there returns to its place when the run fails before its first checkpoint (base/results.h). */
+bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
-/* Goes on with the run in `directory` from its last checkpoint, or from the start if it was stopped before the first,
-   to the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may
-   set train.steps ("train.steps=2000"), nothing else. *finished: it has made all of its steps, and nothing was done.
-   Refuses, with the difference named, a directory whose config, text, vocabulary or logs are not those of the
-   checkpoint, or in which another process trains. Ends like train_run. */
+/* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to
+   the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may set
+   train.steps ("train.steps=2000"), nothing else. Of a run that has made all of its steps only the pictures are drawn
+   again, from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
+   logs are not those of the checkpoint, or in which another process trains. Ends like train_run. */
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
-                  const TrainOptions *options, RunRecord *record, bool *finished, Error *err);
+                  const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
-/* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. */
-bool train_check(const Config *config, const TrainOptions *options, Error *err);
+/* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. *bytes: the memory it would
+   take (training_memory). */
+bool train_check(const Config *config, const TrainOptions *options, size_t *bytes, Error *err);
 
 /* What training would take, as comments of a config, to `out`: corpus, model, memory, machine. */
 bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err);
-/* After train_check, the resolved config and train_announce, to `out`; writes nothing else. */
+/* The same checks as train_check; then the resolved config and what train_announce says, to `out`. */
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 #endif

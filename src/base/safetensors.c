@@ -1,0 +1,194 @@
+#include "base/safetensors.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/results.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "safetensors holds little-endian numbers, and this code writes them as they lie in memory"
+#endif
+
+static const struct {
+    const char *name;
+    size_t size;
+} TYPES[] = {[ARRAY_F32] = {"F32", 4}, [ARRAY_F64] = {"F64", 8}, [ARRAY_I32] = {"I32", 4}};
+
+static const size_t HEADER_LIMIT = (size_t)100 << 20; /* bytes, as the reference implementation has it */
+static const char METADATA_KEY[] = "__metadata__";
+
+size_t named_array_bytes(const NamedArray *a) {
+    size_t bytes = TYPES[a->type].size;
+    for (size_t d = 0; d < a->dimensions; d++) bytes = size_mul(bytes, a->shape[d]);
+    return bytes;
+}
+
+static Json *describe(const NamedArray *a, size_t begin) {
+    Json *description = js_object(), *shape = js_array(), *offsets = js_array();
+    for (size_t d = 0; d < a->dimensions; d++) js_append(shape, js_integer((int64_t)a->shape[d]));
+    js_append(offsets, js_integer((int64_t)begin));
+    js_append(offsets, js_integer((int64_t)(begin + named_array_bytes(a))));
+    js_set(description, "dtype", js_text(TYPES[a->type].name));
+    js_set(description, "shape", shape);
+    js_set(description, "data_offsets", offsets);
+    return description;
+}
+
+static bool header_text(const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines, char **text,
+                        Error *err) {
+    Json *header = js_object(), *texts = js_object();
+    js_set(texts, "format", js_text("pt"));
+    js_set(texts, "producer", js_text("sqrtdk " SQRTDK_VERSION));
+    for (size_t i = 0; i < lines; i++) js_set(texts, metadata[i].key, js_text(metadata[i].value));
+    js_set(header, METADATA_KEY, texts);
+    for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&arrays[i++]))
+        js_set(header, arrays[i].name, describe(&arrays[i], at));
+    bool ok = js_dump(header, false, text, err);
+    js_free(header);
+    return ok;
+}
+
+bool safetensors_write(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
+                       Error *err) {
+    char *header = NULL;
+    if (!header_text(arrays, count, metadata, lines, &header, err)) return false;
+    /* Blanks behind the header bring the numbers to a multiple of 8, so that readers can map them. */
+    uint64_t length = (strlen(header) + 7) / 8 * 8;
+    fwrite(&length, sizeof length, 1, stream);
+    fprintf(stream, "%-*s", (int)length, header);
+    for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), stream);
+    free(header);
+    return true;
+}
+
+bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
+                      Error *err) {
+    FileWriter writer;
+    if (!file_writer_open(&writer, path, err)) return false;
+    if (safetensors_write(writer.stream, arrays, count, metadata, lines, err)) return file_writer_commit(&writer, err);
+    file_writer_abandon(&writer);
+    return false;
+}
+
+static bool parse_header(SafetensorsFile *f, Error *err) {
+    uint64_t length = 0;
+    if (f->size >= 8) memcpy(&length, f->bytes, 8);
+    if (f->size < 8 || length > f->size - 8 || length > HEADER_LIMIT)
+        return error_set(err, STATUS_USAGE, "%s is not a safetensors file: its header is cut short", f->path);
+    if (!js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err)) return false;
+    f->begin = 8 + (size_t)length;
+    return js_is_object(f->header) || error_set(err, STATUS_USAGE, "%s: the header is not a JSON object", f->path);
+}
+
+bool safetensors_open(SafetensorsFile *f, const char *path, size_t limit, Error *err) {
+    *f = (SafetensorsFile){0};
+    if (strlen(path) >= sizeof f->path) return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", path);
+    snprintf(f->path, sizeof f->path, "%s", path);
+    return file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f->bytes, &f->size, err) &&
+           parse_header(f, err);
+}
+
+void safetensors_close(SafetensorsFile *f) {
+    js_free(f->header);
+    free(f->bytes);
+    *f = (SafetensorsFile){0};
+}
+
+const char *safetensors_metadata(const SafetensorsFile *f, const char *key) {
+    return js_as_text(js_get(js_get(f->header, METADATA_KEY), key));
+}
+
+size_t safetensors_metadata_number(const SafetensorsFile *f, const char *key) {
+    const char *text = safetensors_metadata(f, key);
+    char *end;
+    if (!text || !isdigit((unsigned char)*text)) return SIZE_MAX;
+    unsigned long long number = strtoull(text, &end, 10);
+    return *end == 0 ? number : SIZE_MAX;
+}
+
+static void shape_text(const NamedArray *a, char *out, size_t capacity) {
+    size_t used = 0;
+    for (size_t d = 0; d < a->dimensions && used < capacity; d++)
+        used += (size_t)snprintf(out + used, capacity - used, "%s%zu", d ? ", " : "(", a->shape[d]);
+    if (used < capacity) snprintf(out + used, capacity - used, ")");
+}
+
+static bool same_shape(const NamedArray *a, const Json *shape) {
+    bool same = js_array_size(shape) == a->dimensions;
+    for (size_t d = 0; same && d < a->dimensions; d++) {
+        int64_t size;
+        same = js_as_integer(js_at(shape, d), &size) && size >= 0 && (size_t)size == a->shape[d];
+    }
+    return same;
+}
+
+/* Checks an array's entry and finds its bytes behind the header. */
+static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner, size_t *begin, Error *err) {
+    const Json *found = js_get(f->header, a->name), *offsets = js_get(found, "data_offsets");
+    const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
+    int64_t from = -1, to = -1;
+    if (!found) return error_set(err, STATUS_USAGE, "%s has no tensor %s, as %s has", f->path, a->name, owner);
+    if (!type || strcmp(type, expected) != 0)
+        return error_set(err, STATUS_USAGE, "%s: %s is of type %.20s; %s is accepted", f->path, a->name,
+                         type ? type : "?", expected);
+    if (!same_shape(a, js_get(found, "shape"))) {
+        char ours[128];
+        shape_text(a, ours, sizeof ours);
+        return error_set(err, STATUS_USAGE, "%s: %s has another shape than in %s, where it is %s", f->path, a->name,
+                         owner, ours);
+    }
+    if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
+        !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from || (uint64_t)to > f->size - f->begin ||
+        (size_t)(to - from) != named_array_bytes(a))
+        return error_set(err, STATUS_USAGE, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
+    *begin = (size_t)from;
+    return true;
+}
+
+/* A tensor of the file that is none of the arrays, or NULL. */
+static const char *find_unknown(const SafetensorsFile *f, const NamedArray *arrays, size_t count) {
+    for (size_t k = 0; k < js_object_size(f->header); k++) {
+        const char *name = js_object_key(f->header, k);
+        bool known = strcmp(name, METADATA_KEY) == 0;
+        for (size_t i = 0; !known && i < count; i++) known = strcmp(name, arrays[i].name) == 0;
+        if (!known) return name;
+    }
+    return NULL;
+}
+
+/* The header holds the arrays and no other; none overlaps another, and together they fill the data, so there is no gap
+   either. */
+static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner,
+                         size_t *begins, Error *err) {
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!check_entry(f, &arrays[i], owner, &begins[i], err)) return false;
+        size_t end = begins[i] + named_array_bytes(&arrays[i]);
+        total += named_array_bytes(&arrays[i]);
+        for (size_t j = 0; j < i; j++)
+            if (begins[j] < end && begins[i] < begins[j] + named_array_bytes(&arrays[j]))
+                return error_set(err, STATUS_USAGE, "%s: the tensors %s and %s overlap", f->path, arrays[j].name,
+                                 arrays[i].name);
+    }
+    if (js_object_size(f->header) != count + (js_get(f->header, METADATA_KEY) != NULL))
+        return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which %s lacks", f->path,
+                         find_unknown(f, arrays, count), owner);
+    if (total != f->size - f->begin)
+        return error_set(err, STATUS_USAGE, "%s has %zu bytes of numbers, and %s takes %zu", f->path,
+                         f->size - f->begin, owner, total);
+    return true;
+}
+
+bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err) {
+    size_t *begins = calloc(count + 1, sizeof *begins);
+    bool ok = (begins != NULL || error_set(err, STATUS_FAILED, "no memory to read %s", f->path)) &&
+              check_header(f, arrays, count, owner, begins, err);
+    for (size_t i = 0; ok && i < count; i++)
+        memcpy(arrays[i].data, f->bytes + f->begin + begins[i], named_array_bytes(&arrays[i]));
+    free(begins);
+    return ok;
+}

@@ -1,0 +1,64 @@
+/* The safetensors format (Hugging Face): 8 bytes of header length, a JSON header of names, types, shapes and offsets,
+   then the numbers, little-endian, in the order in which they were given. */
+#ifndef SQRTDK_BASE_SAFETENSORS_H
+#define SQRTDK_BASE_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef enum { ARRAY_F32, ARRAY_F64, ARRAY_I32 } ArrayType;
+
+/* An array of a file: what it is called there, and where its numbers are in memory, row-major. */
+enum { ARRAY_NAME = 64, ARRAY_DIMENSIONS = 4 };
+typedef struct {
+    char name[ARRAY_NAME];
+    ArrayType type;
+    size_t dimensions, shape[ARRAY_DIMENSIONS];
+    void *data;
+} NamedArray;
+
+/* Bytes of its numbers; SIZE_MAX when they do not fit. */
+size_t named_array_bytes(const NamedArray *array);
+
+/* One line of a file's metadata, which are texts (UTF-8). */
+typedef struct {
+    const char *key, *value;
+} Metadata;
+
+/* Writes a file's bytes: `count` arrays, and `lines` of metadata behind "format" and "producer". Fails without memory;
+   whether the bytes got there the stream's owner asks. */
+bool safetensors_write(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
+                       Error *err);
+/* The same to a path, through a new name, an fsync and a rename. */
+bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
+                      Error *err);
+
+/* A file that is read, whole in memory. */
+typedef struct json_t Json;
+typedef struct {
+    char path[4096];
+    char *bytes;
+    size_t size, begin; /* of the file; where the numbers begin */
+    Json *header;
+} SafetensorsFile;
+
+/* Reads a file whose numbers take at most `limit` bytes. What is wrong with it is an error of status STATUS_USAGE that
+   names the path. Free with safetensors_close, also after a failure. */
+bool safetensors_open(SafetensorsFile *file, const char *path, size_t limit, Error *err);
+void safetensors_close(SafetensorsFile *file);
+
+/* A value of the metadata, the file's until it is closed; NULL when there is none of that name. */
+const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
+/* One that is a whole number in digits; SIZE_MAX when it is none. */
+size_t safetensors_metadata_number(const SafetensorsFile *file, const char *key);
+
+/* Copies the numbers to where the arrays have theirs, which stay as they were on failure. The file must hold exactly
+   these arrays, with these types and shapes, without gaps or overlaps; anything else is an error of status STATUS_USAGE
+   that names the difference, the arrays being those of `owner` ("the config's model"). */
+bool safetensors_take(const SafetensorsFile *file, const NamedArray *arrays, size_t count, const char *owner,
+                      Error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* What a run takes, and what is said of it before it starts: sizes, memory, arithmetic, machine. */
+#ifndef SQRTDK_TRAIN_ANNOUNCE_H
+#define SQRTDK_TRAIN_ANNOUNCE_H
+
+#include "data/corpus.h"
+#include "model/transformer.h"
+#include "train/optimizer.h"
+
+/* Bytes that training a model takes: its arenas, the optimizer's, and what threads pack matrices into. Fails when they
+   do not fit a size, or the machine has less memory: before anything is allocated. */
+bool training_memory(const Config *config, const ModelShape *shape, size_t threads, size_t *bytes, Error *err);
+
+/* Tokens of one step of training. */
+size_t tokens_per_step(const Config *config);
+
+/* The announcement: corpus, model, divisor and multiplier, training, memory, machine; a block of lines without the last
+   line end, which the caller frees. `measured_std` NaN leaves out the scores' measured standard deviation. */
+bool announcement(const Config *config, const Corpus *corpus, const Model *model, const Optimizer *optimizer,
+                  double measured_std, char **text, Error *err);
+
+/* 1234567 -> "1,234,567" */
+void format_count(size_t n, char *out, size_t capacity);
+
+#endif

@@ -1,0 +1,95 @@
+/* A run's logs: metrics.csv, attention.csv and samples.txt. One table says what their columns are; rows are appended
+   and read back by it, so that curves, pictures, sweeps and a resumed run see what was written and nothing else. What
+   the columns mean is in docs/formats.md. */
+#ifndef SQRTDK_TRAIN_LOGS_H
+#define SQRTDK_TRAIN_LOGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
+extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
+
+/* Columns of metrics.csv. */
+enum {
+    METRICS_STEP,
+    METRICS_TOKENS,
+    METRICS_SECONDS,
+    METRICS_LR,
+    METRICS_TRAIN_LOSS,
+    METRICS_VAL_LOSS, /* empty (NaN) between evaluations */
+    METRICS_GRAD_NORM,
+    METRICS_COLUMNS
+};
+/* Columns of attention.csv; rows come by step, layer, head. */
+enum {
+    ATTENTION_STEP,
+    ATTENTION_LAYER,
+    ATTENTION_HEAD,
+    ATTENTION_SCORE_STD,
+    ATTENTION_SCORE_MAX,
+    ATTENTION_ENTROPY,
+    ATTENTION_MAX_WEIGHT,
+    ATTENTION_SATURATED,
+    ATTENTION_GRAD_Q, /* and the four behind it: mean, rms, median, p10, p99 */
+    ATTENTION_GRAD_Q_MEDIAN = ATTENTION_GRAD_Q + 2,
+    ATTENTION_GRAD_SCORES = ATTENTION_GRAD_Q + 5, /* likewise */
+    ATTENTION_GRAD_SCORES_MEDIAN = ATTENTION_GRAD_SCORES + 2,
+    ATTENTION_W_Q_NORM = ATTENTION_GRAD_SCORES + 5,
+    ATTENTION_W_K_NORM,
+    ATTENTION_COLUMNS,
+    LOG_COLUMNS_MAX = ATTENTION_COLUMNS
+};
+
+/* Open for appending. */
+typedef struct {
+    const char *directory; /* of the run; outlives this */
+    FILE *file[LOG_COUNT];
+} Logs;
+
+/* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
+   after a failure. */
+bool logs_start(Logs *logs, const char *directory, Error *err);
+/* The logs of a run that is resumed, cut back to `size` bytes each. Nothing is written before all of them are known to
+   begin with this version's headers, to hold whole lines up to there, and to be readable: else an error of status
+   STATUS_USAGE. */
+bool logs_resume(Logs *logs, const char *directory, const size_t size[LOG_COUNT], Error *err);
+void logs_close(Logs *logs);
+
+/* Appends a row of metrics.csv or attention.csv, a number for each column. */
+void logs_append(const Logs *logs, Log log, const double row[]);
+/* Hands what was appended to the system: a full disk is noticed at the row that met it. */
+bool logs_flush(const Logs *logs, Log log, Error *err);
+/* Everything in the logs is on disk, before a checkpoint says that it is there. */
+bool logs_sync(const Logs *logs, Error *err);
+/* How many bytes the logs have now. */
+void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
+
+/* What a log holds, by column. */
+typedef struct {
+    size_t rows;
+    double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
+    double *numbers;                 /* that the columns are in */
+} LogTable;
+
+/* Reads metrics.csv or attention.csv of a run's directory. Columns are found by name, since later versions may add
+   some; a last line without its end is left out. Errors have status STATUS_USAGE and name the file. Free with
+   log_table_free, also after a failure. */
+bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
+void log_table_free(LogTable *table);
+/* The last value of a column that is not empty; NaN when all are. */
+double log_last(const LogTable *table, int column);
+/* Whether the directory has the file at all; fails where that cannot be told. */
+bool logs_find(const char *directory, Log log, bool *there, Error *err);
+
+/* A line of a log as this version writes it, which is cut into its fields, as numbers; false when it is no such row. */
+bool logs_parse_row(Log log, char *line, double row[]);
+
+/* A number as a row of metrics.csv has it: rounded to the digits that are written. */
+double logs_rounded(double loss);
+
+#endif

@@ -1,0 +1,91 @@
+#include "train/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/safetensors.h"
+#include "base/utf8.h"
+
+enum { TENSORS = 2 };
+
+bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t T, Error *err) {
+    const size_t count = size_mul(size_mul(L, H), T * T), bytes = size_mul(count, sizeof(float));
+    *s = (Snapshot){.L = L, .H = H, .T = T};
+    memcpy(s->text, text, T * sizeof *text);
+    if (bytes != SIZE_MAX) {
+        s->scores = calloc(count, sizeof *s->scores);
+        s->weights = calloc(count, sizeof *s->weights);
+    }
+    return (s->scores && s->weights) || error_set(err, STATUS_FAILED, "no memory for a snapshot of the attention");
+}
+
+void snapshot_free(Snapshot *s) {
+    free(s->scores);
+    free(s->weights);
+    *s = (Snapshot){0};
+}
+
+static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
+    arrays[0] = (NamedArray){"scores", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, s->scores};
+    arrays[1] = (NamedArray){"weights", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, s->weights};
+}
+
+static bool path_of(const char *directory, size_t step, char path[4096], Error *err) {
+    char name[64];
+    snprintf(name, sizeof name, "attention/step%06zu.safetensors", step);
+    return path_join(path, 4096, directory, name, err);
+}
+
+bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
+    const ScaleDivisor divisor = config->attention.scale_divisor;
+    char path[4096], step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], multiplier[32], name[64], *end = text;
+    NamedArray arrays[TENSORS];
+    *text = 0;
+    for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
+    snprintf(step, sizeof step, "%zu", s->step);
+    snprintf(multiplier, sizeof multiplier, "%.9g", scale_multiplier(divisor, (size_t)config->model.d_k));
+    scale_text(divisor, name, sizeof name);
+    const Metadata metadata[] = {{"step", step}, {"text", text}, {"multiplier", multiplier}, {"divisor", name}};
+    list_tensors(s, arrays);
+    return path_of(directory, s->step, path, err) &&
+           safetensors_save(path, arrays, TENSORS, metadata, sizeof metadata / sizeof *metadata, err);
+}
+
+/* The code points of a text, at most SNAPSHOT_TEXT_MAX; 0 where it is none, or longer. */
+static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
+    size_t count = 0, size = text ? strlen(text) : 0;
+    for (size_t at = 0, length; at < size; at += length) {
+        length = count < SNAPSHOT_TEXT_MAX ? utf8_decode(text + at, size - at, &characters[count]) : 0;
+        if (length == 0) return 0;
+        count++;
+    }
+    return count;
+}
+
+bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
+    const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
+    const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
+    char path[4096];
+    uint32_t text[SNAPSHOT_TEXT_MAX];
+    SafetensorsFile file;
+    NamedArray arrays[TENSORS];
+    *s = (Snapshot){0};
+    if (!path_of(directory, step, path, err)) return false;
+    bool ok = safetensors_open(&file, path, most, err);
+    const size_t T = ok ? decode(safetensors_metadata(&file, "text"), text) : 0;
+    if (ok && safetensors_metadata_number(&file, "step") != step)
+        ok = error_set(err, STATUS_USAGE, "%s is not of step %zu: it says another step, or none", path, step);
+    else if (ok && T == 0)
+        ok = error_set(err, STATUS_USAGE, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX);
+    ok = ok && snapshot_make(s, L, H, text, T, err);
+    if (ok) {
+        s->step = step;
+        list_tensors(s, arrays);
+        ok = safetensors_take(&file, arrays, TENSORS, "the model of config.ini", err);
+    }
+    safetensors_close(&file);
+    return ok;
+}

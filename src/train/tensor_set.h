@@ -1,0 +1,32 @@
+/* The tensors of a model's table as a safetensors file: parameters under their own names, an optimizer's moments under
+   those of torch.optim. */
+#ifndef SQRTDK_TRAIN_TENSOR_SET_H
+#define SQRTDK_TRAIN_TENSOR_SET_H
+
+#include <stdio.h>
+
+#include "model/tensors.h"
+
+/* What one file holds: every tensor of a table, once for each group, from that group's flat array. */
+enum { TENSOR_GROUPS_MAX = 2 };
+typedef struct {
+    const TensorTable *table;
+    size_t groups;
+    struct {
+        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
+        real *flat;
+    } group[TENSOR_GROUPS_MAX];
+} TensorSet;
+/* A model's parameters: one group, names as in the table. */
+TensorSet tensor_set(const TensorTable *table, real *flat);
+
+/* Writes the file's bytes, `step` among its metadata; whether they got there the stream's owner asks. */
+bool tensor_set_write(FILE *stream, const TensorSet *set, size_t step, Error *err);
+/* The same to a path, through a new name, an fsync and a rename. */
+bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err);
+
+/* Into the flat arrays, which stay as they were on failure; what the file must hold says safetensors_take. *step is
+   what the metadata say, SIZE_MAX when they say nothing. */
+bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err);
+
+#endif

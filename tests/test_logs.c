@@ -1,0 +1,159 @@
+/* What the logs hold is what reading them gives back; a resumed run's are cut to where its checkpoint was made; and
+   what is no log of this program is refused, or changes nothing. The numbers a run writes are tested in
+   test_run_files.c. */
+#include "training.h"
+
+#include "train/logs.h"
+
+/* An independent reader's numbers (read_table), to the last digit. */
+static void assert_same_table(const LogTable *table, const Table *expected) {
+    assert_int_equal(table->rows, expected->rows);
+    for (size_t row = 0; row < table->rows; row++)
+        for (size_t c = 0; c < expected->columns; c++) {
+            const double number = table->column[c][row], other = expected->at[row][c];
+            assert_that(number == other || (isnan(number) && isnan(other)), "column %zu of row %zu", c, row);
+        }
+}
+
+static void a_runs_logs(void **state) {
+    (void)state;
+    LogTable table;
+    Error err = {0};
+    CONFIGURE("model.layers=2");
+    train("run", 1);
+    bool there;
+    assert_true(logs_find(in("run"), LOG_METRICS, &there, &err) && there);
+    assert_true(logs_find(temporary, LOG_METRICS, &there, &err) && !there);
+    assert_that(logs_read(in("run"), LOG_METRICS, &table, &err), "%s", err.message);
+    assert_same_table(&table, read_metrics("run"));
+    assert_true(log_last(&table, METRICS_VAL_LOSS) == last_of(read_metrics("run"), VAL_LOSS));
+    log_table_free(&table);
+    char *header = contents(in("run/attention.csv"), NULL);
+    header[strcspn(header, "\n")] = 0;
+    assert_that(logs_read(in("run"), LOG_ATTENTION, &table, &err), "%s", err.message);
+    assert_same_table(&table, read_table(in("run/attention.csv"), header));
+    const double *heads = table.column[ATTENTION_HEAD];
+    for (size_t row = 0; row < table.rows; row++) assert_true(heads[row] == (double)(row % 2));
+    log_table_free(&table);
+}
+
+static void append(const Logs *logs, double step, double val_loss) {
+    const double row[METRICS_COLUMNS] = {step, 64 * step, 0.12345, 1e-3, 2.123456789, val_loss, 3};
+    Error err;
+    logs_append(logs, LOG_METRICS, row);
+    assert_true(logs_flush(logs, LOG_METRICS, &err));
+}
+
+/* Rows in the digits of docs/formats.md; cut back, and appended to again. */
+static void cut_back(void **state) {
+    (void)state;
+    static const char *const lines = "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
+                                     "0,0,0.123,0.001,2.123457,3.5,3\n10,640,0.123,0.001,2.123457,,3\n";
+    Logs logs;
+    Error err = {0};
+    size_t size[LOG_COUNT], ended[LOG_COUNT];
+    assert_true(logs_start(&logs, temporary, &err));
+    append(&logs, 0, 3.5);
+    append(&logs, 10, NAN);
+    fputs("text\n", logs.file[LOG_SAMPLES]);
+    assert_true(logs_sync(&logs, &err));
+    logs_sizes(&logs, size);
+    assert_int_equal(size[LOG_METRICS], strlen(lines));
+    assert_string_equal(contents(in("metrics.csv"), NULL), lines);
+    append(&logs, 20, 3);
+    logs_close(&logs);
+    FILE *torn = fopen(in("metrics.csv"), "ab"); /* killed on the way through a row */
+    fputs("30,1920,0.1", torn);
+    fclose(torn);
+    assert_that(logs_resume(&logs, temporary, size, &err), "%s", err.message);
+    assert_string_equal(contents(in("metrics.csv"), NULL), lines);
+    logs_sizes(&logs, ended);
+    assert_memory_equal(size, ended, sizeof size);
+    append(&logs, 20, NAN);
+    logs_close(&logs);
+    LogTable table;
+    assert_true(logs_read(temporary, LOG_METRICS, &table, &err));
+    assert_int_equal(table.rows, 3);
+    assert_true(table.column[METRICS_STEP][2] == 20 && log_last(&table, METRICS_VAL_LOSS) == 3.5);
+    log_table_free(&table);
+}
+
+/* As many rows as there are: nothing was sized for fewer. */
+static void many_rows(void **state) {
+    (void)state;
+    enum { ROWS = 20000 };
+    Logs logs;
+    LogTable table;
+    Error err = {0};
+    assert_true(logs_start(&logs, temporary, &err));
+    for (int i = 0; i < ROWS; i++) append(&logs, i, i % 2 ? (double)NAN : (double)i);
+    logs_close(&logs);
+    assert_true(logs_read(temporary, LOG_METRICS, &table, &err));
+    assert_int_equal(table.rows, ROWS);
+    for (int i = 0; i < ROWS; i++) assert_true(table.column[METRICS_STEP][i] == i);
+    log_table_free(&table);
+}
+
+#define HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
+static void refused(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"", "no line of column names"},
+        {"step,tokens,seconds,lr,train_loss,grad_norm\n", "val_loss"},
+        {HEADER "0,0,0,1,2,3\n", "metrics.csv:2"},
+        {HEADER "0,0,0,1,2,3,4,5\n", "metrics.csv:2"},
+        {HEADER "0,0,0,1,two,3,4\n", "metrics.csv:2"},
+        {HEADER "0,0,0,1,2,3,4\n-1,0,0,1,2,3,4\n", "metrics.csv:3: its step"},
+        {HEADER "0.5,0,0,1,2,3,4\n", "its step"},
+        {HEADER ",0,0,1,2,3,4\n", "its step"},
+        {HEADER "nan,0,0,1,2,3,4\n", "its step"},
+        {HEADER "1e300,0,0,1,2,3,4\n", "its step"},
+        {HEADER "0,inf,0,1,2,3,4\n", "its tokens"},
+    };
+    LogTable table;
+    Error err = {0};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        put_text("metrics.csv", bad[i][0]);
+        assert_refused(logs_read(temporary, LOG_METRICS, &table, &err), &err, bad[i][1], bad[i][0]);
+        log_table_free(&table);
+    }
+    assert_refused(logs_read(in("nowhere"), LOG_METRICS, &table, &err), &err, "nowhere/metrics.csv", "no file");
+    log_table_free(&table);
+}
+
+/* The live view's: a line that is no row is passed over. */
+static void lines(void **state) {
+    (void)state;
+    static const char *const bad[] = {"step,tokens,seconds,lr,train_loss,val_loss,grad_norm",
+                                      "",
+                                      "1,2,3,4,5,6",
+                                      "1,2,3,4,5,6,7,8",
+                                      "1,2,3,4,,6,7",
+                                      "-1,2,3,4,5,6,7",
+                                      ",2,3,4,5,6,7",
+                                      "1,2,3,4,5,x,7"};
+    double row[METRICS_COLUMNS];
+    char good[] = "120,2,3,4,5.5,,7", validated[] = "1,2,3,4,5,6.25,7";
+    assert_true(logs_parse_row(LOG_METRICS, good, row));
+    assert_true(row[METRICS_STEP] == 120 && row[METRICS_TRAIN_LOSS] == 5.5 && isnan(row[METRICS_VAL_LOSS]));
+    assert_true(logs_parse_row(LOG_METRICS, validated, row) && row[METRICS_VAL_LOSS] == 6.25);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "%s", bad[i]);
+        assert_that(!logs_parse_row(LOG_METRICS, line, row), "taken: %s", bad[i]);
+    }
+}
+
+/* What is compared for the best is what the row says. */
+static void rounding(void **state) {
+    (void)state;
+    assert_true(logs_rounded(2.12345678) == 2.123457 && logs_rounded(1e-9) == 1e-9 && logs_rounded(3) == 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back), TRAINING_TEST(many_rows),
+        TRAINING_TEST(refused),     TRAINING_TEST(lines),    TRAINING_TEST(rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Snapshots of attention, and the pictures drawn from them: the file has what the model computes, whatever does not
+   belong to the run is refused, and a finished run's pictures are drawn again to the byte. */
+#include "training.h"
+
+#include "base/safetensors.h"
+#include "model/probe.h"
+#include "train/pictures.h"
+#include "train/snapshot.h"
+
+static Run run;
+static Snapshot snapshot;
+static Model model;
+
+static int leave(void **state) {
+    snapshot_free(&snapshot);
+    model_free(&model);
+    run_close(&run);
+    return temporary_leave(state);
+}
+#define SNAPSHOT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+static bool load(const char *name, size_t step, Error *err) {
+    snapshot_free(&snapshot);
+    return snapshot_load(&snapshot, in(name), &config, step, err);
+}
+
+/* The last snapshot is of the parameters that the run ends with: its scores and weights are worked out again, a weight
+   from the scores by its definition. */
+static void of_the_model(void **state) {
+    (void)state;
+    Error err = {0};
+    CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the naïve keys");
+    train("run", 1);
+    assert_that(load("run", 10, &err), "%s", err.message);
+    assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == 14 && snapshot.step == 10);
+    assert_int_equal(snapshot.text[6], 0xEF); /* ï */
+    assert_true(run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 1, 1, &err));
+    int32_t ids[14];
+    for (size_t i = 0; i < 14; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
+    model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = 14});
+    for (size_t head = 0; head < 4; head++) {
+        const float *scores = snapshot.scores + head * 14 * 14,
+                    *weights = snapshot_weights(&snapshot, head / 2, head % 2);
+        const size_t stride = 3 * 32;
+        for (size_t i = 0; i < 14; i++) {
+            const real *q = model.blocks[head / 2].qkv.values + i * stride + head % 2 * 16;
+            double sum = 0;
+            for (size_t j = 0; j <= i; j++) {
+                const real *k = model.blocks[head / 2].qkv.values + j * stride + 32 + head % 2 * 16;
+                assert_close(scores[i * 14 + j], dot(q, k, 16), 1e-4, "score %zu, %zu of head %zu", i, j, head);
+                sum += exp((double)scores[i * 14 + j] / 3);
+            }
+            for (size_t j = 0; j < 14; j++) {
+                double expected = j <= i ? exp((double)scores[i * 14 + j] / 3) / sum : 0;
+                assert_close(weights[i * 14 + j], expected, 1e-5, "weight %zu, %zu of head %zu", i, j, head);
+                if (j > i) assert_true(scores[i * 14 + j] == 0 && weights[i * 14 + j] == 0);
+            }
+        }
+    }
+}
+
+static void metadata(void **state) {
+    (void)state;
+    SafetensorsFile file;
+    Error err = {0};
+    CONFIGURE("train.steps=1", "log.attention_text=\"keys\\nand\"", "attention.scale_divisor=none");
+    train("run", 1);
+    assert_true(safetensors_open(&file, in("run/attention/step000001.safetensors"), 1 << 20, &err));
+    assert_int_equal(safetensors_metadata_number(&file, "step"), 1);
+    assert_string_equal(safetensors_metadata(&file, "text"), "keys\nand");
+    assert_string_equal(safetensors_metadata(&file, "multiplier"), "1");
+    assert_string_equal(safetensors_metadata(&file, "divisor"), "none");
+    assert_null(safetensors_metadata(&file, "author"));
+    safetensors_close(&file);
+}
+
+static void refused(void **state) {
+    (void)state;
+    Error err = {0};
+    size_t size;
+    CONFIGURE("train.steps=1", "log.attention_text=keys");
+    train("run", 1);
+    const char *path = "run/attention/step000001.safetensors", *whole = contents(in(path), &size);
+    assert_refused(load("run", 2, &err), &err, "step000002", "no such step");
+    config.model.heads = 4;
+    assert_refused(load("run", 1, &err), &err, "another shape", "a model of other heads");
+    config.model.heads = 2;
+    for (size_t cut = 0; cut < size; cut += 7) {
+        put(path, whole, cut);
+        assert_refused(load("run", 1, &err), &err, "step000001.safetensors", "a file cut short");
+    }
+    static const char *const changes[][3] = {{"\"step\":\"1\"", "\"step\":\"7\"", "is not of step 1"},
+                                             {"\"step\":\"1\"", "\"step\":\"x\"", "is not of step 1"},
+                                             {"\"text\":\"keys\"", "\"text\":\"key\" ", "shape"},
+                                             {"\"text\":\"keys\"", "\"test\":\"keys\"", "lacks its text"},
+                                             {"\"scores\"", "\"scares\"", "scores"}};
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        char *changed = kept(malloc(size));
+        memcpy(changed, whole, size);
+        char *place = memmem(changed, size, changes[i][0], strlen(changes[i][0]));
+        assert_non_null(place);
+        memcpy(place, changes[i][1], strlen(changes[i][1]));
+        put(path, changed, size);
+        assert_refused(load("run", 1, &err), &err, changes[i][2], changes[i][1]);
+    }
+    put(path, whole, size);
+    assert_that(load("run", 1, &err), "%s", err.message);
+}
+
+/* Every picture of a finished run, from its logs and snapshots alone: resume draws them again as they were. */
+static void drawn_again(void **state) {
+    (void)state;
+    static const char *const names[] = {"run/loss.png", "run/attention/step000000_layer1.png",
+                                        "run/attention/step000003_layer0.png", "run/attention/step000006_layer1.png"};
+    const char *before[COUNT_OF(names)];
+    size_t sizes[COUNT_OF(names)], size;
+    Error err = {0};
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.command_line = "resume", .progress = &progress};
+    CONFIGURE("model.layers=2", "train.steps=6", "log.attention_every=3");
+    train("run", 1);
+    const char *json = contents(in("run/run.json"), NULL);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        before[i] = contents(in(names[i]), &sizes[i]);
+        assert_int_equal(remove(in(names[i])), 0);
+    }
+    assert_true(train_resume(in("run"), NULL, 0, &options, &outcome, &err) && outcome.had_finished);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *after = contents(in(names[i]), &size);
+        assert_that(size == sizes[i] && memcmp(before[i], after, size) == 0, "%s", names[i]);
+    }
+    assert_string_equal(contents(in("run/run.json"), NULL), json);
+    assert_int_equal(remove(in("run/attention/step000003.safetensors")), 0);
+    assert_refused(train_resume(in("run"), NULL, 0, &options, &outcome, &err), &err, "step000003.safetensors",
+                   "a run without one of its snapshots");
+}
+
+/* attention.csv's rows are the labels: a head without one is not drawn as if it had. */
+static void without_a_row(void **state) {
+    (void)state;
+    Error err = {0};
+    CONFIGURE("train.steps=1");
+    train("run", 1);
+    assert_true(run_open(&run, in("run"), NULL, 0, false, &err));
+    assert_true(picture_attention(&run, 1, &err));
+    char *csv = contents(in("run/attention.csv"), NULL);
+    *(strrchr(csv, '\n')) = 0;
+    *(strrchr(csv, '\n') + 1) = 0;
+    put_text("run/attention.csv", csv);
+    assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1", "a row that is gone");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SNAPSHOT_TEST(of_the_model), SNAPSHOT_TEST(metadata),      SNAPSHOT_TEST(refused),
+        SNAPSHOT_TEST(drawn_again),  SNAPSHOT_TEST(without_a_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
