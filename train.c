@@ -10,13 +10,13 @@
 #include "base/interrupt.h"
 #include "base/range.h"
 #include "base/results.h"
-#include "bench/command.h"
+#include "bench/bench.h"
 #include "config/config.h"
-#include "gradcheck/command.h"
+#include "gradcheck/report.h"
 #include "ops/matmul.h"
-#include "sweep/command.h"
-#include "theory/command.h"
-#include "train/command.h"
+#include "sweep/sweep.h"
+#include "theory/report.h"
+#include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
 static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb,     &eval_verb, &sample_verb,

@@ -16,7 +16,7 @@
 static const struct {
     const char *name;
     size_t size;
-} TYPES[] = {[ARRAY_F32] = {"F32", 4}, [ARRAY_F64] = {"F64", 8}, [ARRAY_I32] = {"I32", 4}};
+} TYPES[] = {[ARRAY_F32] = {"F32", 4}, [ARRAY_F64] = {"F64", 8}};
 
 static const size_t HEADER_LIMIT = (size_t)100 << 20; /* bytes, as the reference implementation has it */
 static const char METADATA_KEY[] = "__metadata__";
@@ -52,8 +52,8 @@ static bool header_text(const NamedArray *arrays, size_t count, const Metadata *
     return ok;
 }
 
-bool safetensors_write(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
-                       Error *err) {
+static bool write_stream(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
+                         Error *err) {
     char *header = NULL;
     if (!header_text(arrays, count, metadata, lines, &header, err)) return false;
     /* Blanks behind the header bring the numbers to a multiple of 8, so that readers can map them. */
@@ -69,7 +69,7 @@ bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, 
                       Error *err) {
     FileWriter writer;
     if (!file_writer_open(&writer, path, err)) return false;
-    if (safetensors_write(writer.stream, arrays, count, metadata, lines, err)) return file_writer_commit(&writer, err);
+    if (write_stream(writer.stream, arrays, count, metadata, lines, err)) return file_writer_commit(&writer, err);
     file_writer_abandon(&writer);
     return false;
 }

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-typedef enum { ARRAY_F32, ARRAY_F64, ARRAY_I32 } ArrayType;
+typedef enum { ARRAY_F32, ARRAY_F64 } ArrayType;
 
 /* An array of a file: what it is called there, and where its numbers are in memory, row-major. */
 enum { ARRAY_NAME = 64, ARRAY_DIMENSIONS = 4 };
@@ -28,11 +28,8 @@ typedef struct {
     const char *key, *value;
 } Metadata;
 
-/* Writes a file's bytes: `count` arrays, and `lines` of metadata behind "format" and "producer". Fails without memory;
-   whether the bytes got there the stream's owner asks. */
-bool safetensors_write(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
-                       Error *err);
-/* The same to a path, through a new name, an fsync and a rename. */
+/* Writes `count` arrays, and `lines` of metadata behind "format" and "producer", through a new name, an fsync and a
+   rename. */
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err);
 

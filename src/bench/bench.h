@@ -3,6 +3,7 @@
 #ifndef SQRTDK_BENCH_BENCH_H
 #define SQRTDK_BENCH_BENCH_H
 
+#include "base/command.h"
 #include "config/config.h"
 
 /* Trains in memory (real batches, real updates; nothing is written): a second of warming up, then steps for about
@@ -10,5 +11,8 @@
    rows, measured before and after; the larger counts. Prints a report, or one line of JSON, to `out`. A caught signal
    ends it early with what was measured; *signal is set. */
 bool bench_run(const Config *config, size_t threads, double seconds, bool json, FILE *out, int *signal, Error *err);
+
+/* The verb (command.c). */
+extern const Verb bench_verb;
 
 #endif

@@ -1,7 +1,6 @@
-#include "bench/command.h"
+#include "bench/bench.h"
 
 #include "base/interrupt.h"
-#include "bench/bench.h"
 
 static double seconds = 8;
 static bool json;

@@ -1,4 +1,4 @@
-#include "gradcheck/command.h"
+#include "gradcheck/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/interrupt.h"
 #include "base/program.h"
-#include "gradcheck/report.h"
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
    "train-double", or "sqrtdk-double" where it is installed; returns false, with an error, when it cannot. */

@@ -2,6 +2,7 @@
 #ifndef SQRTDK_GRADCHECK_REPORT_H
 #define SQRTDK_GRADCHECK_REPORT_H
 
+#include "base/command.h"
 #include "config/config.h"
 #include "show/progress.h"
 
@@ -15,5 +16,8 @@ enum { GRADCHECK_SEQUENCES = 2 };
    `threads` at a time, and gets a line. A gradient that does not agree is an error of STATUS_FAILED that names the
    worst one. *signal is what cut the check short, or 0. */
 bool gradcheck_config(const Config *config, size_t threads, Progress *progress, FILE *out, int *signal, Error *err);
+
+/* The verb (command.c). */
+extern const Verb gradcheck_verb;
 
 #endif

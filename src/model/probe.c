@@ -94,16 +94,6 @@ void probe_snapshot(Model *m, size_t T, float *raw_scores, float *weights) {
     }
 }
 
-void probe_weights(Model *m, size_t layer, size_t head, size_t T, float *weights) {
-    const AttentionLayer a = model_attention(m, layer, T);
-    real *row = m->scratch;
-    for (size_t i = 0; i < T; i++) {
-        attention_scores(&a, head, i, 1, SCORES_MAPPED, row);
-        attention_weights(&a, head, row, i + 1, row);
-        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= i ? (float)row[j] : 0;
-    }
-}
-
 typedef struct {
     Model *model;
     const Batch *batch;

@@ -27,8 +27,6 @@ void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statisti
    sequence of T. */
 void probe_snapshot(Model *model, size_t T, float *raw_scores, float *weights);
 
-void probe_weights(Model *model, size_t layer, size_t head, size_t T, float *weights);
-
 /* Of a set of norms; quantiles are interpolated between the two nearest (as NumPy does). */
 typedef struct {
     double mean, rms, median, p10, p99;

@@ -1,9 +1,8 @@
-#include "sweep/command.h"
+#include "sweep/sweep.h"
 
 #include "base/interrupt.h"
 #include "base/program.h"
-#include "sweep/sweep.h"
-#include "train/command.h"
+#include "train/trainer.h"
 
 static SweepOptions options_for(const Command *command, const char *program, Progress *progress) {
     return (SweepOptions){.threads = command_threads(command),

@@ -4,6 +4,7 @@
 #ifndef SQRTDK_SWEEP_SWEEP_H
 #define SQRTDK_SWEEP_SWEEP_H
 
+#include "base/command.h"
 #include "config/config.h"
 #include "show/progress.h"
 
@@ -38,5 +39,8 @@ bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out,
 /* The same checks as sweep_run; then the config with [sweep] and, as comments, what it would take, to `out`. Writes
    nothing else. */
 bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err);
+
+/* The verbs (command.c); resume takes a run as well. */
+extern const Verb sweep_verb, resume_verb;
 
 #endif

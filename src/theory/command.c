@@ -1,10 +1,9 @@
-#include "theory/command.h"
+#include "theory/report.h"
 
 #include <limits.h>
 
 #include "base/interrupt.h"
 #include "theory/claims.h"
-#include "theory/report.h"
 
 static const char *d_k, *out;
 static long long keys, samples, seed = 1;

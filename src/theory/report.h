@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/command.h"
 #include "show/progress.h"
 #include "theory/theory.h"
 
@@ -28,5 +29,8 @@ bool theory_parse_list(const char *text, TheoryOptions *options, Error *err);
 /* Measures, then prints to `out` and writes the directory; whether it may be made is checked first. A caught signal
    ends it early with *signal set and nothing printed or written. */
 bool theory_run(const TheoryOptions *options, Progress *progress, FILE *out, int *signal, Error *err);
+
+/* The verb (command.c). */
+extern const Verb theory_verb;
 
 #endif

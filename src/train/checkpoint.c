@@ -112,11 +112,10 @@ static Json *describe(const Checkpoint *c, const RunState *s) {
     return state;
 }
 
-static bool write_state(const Checkpoint *c, const RunState *s, FILE *stream, Error *err) {
+static bool write_state(const Checkpoint *c, const RunState *s, const char *path, Error *err) {
     char *text = NULL;
     Json *state = describe(c, s);
-    bool ok = js_dump(state, true, &text, err);
-    if (ok) fputs(text, stream);
+    bool ok = js_dump(state, true, &text, err) && file_write(path, text, strlen(text), err);
     js_free(state);
     free(text);
     return ok;
@@ -124,14 +123,11 @@ static bool write_state(const Checkpoint *c, const RunState *s, FILE *stream, Er
 
 static bool write_file(const Checkpoint *c, const RunState *s, int file, const char *path, Error *err) {
     const TensorSet model = tensor_set(&c->model->tensors, c->model->parameters), optimizer = optimizer_set(c);
-    FileWriter writer;
-    if (!file_writer_open(&writer, path, err)) return false;
-    bool ok = file == MODEL_FILE       ? tensor_set_write(writer.stream, &model, s->step, err)
-              : file == OPTIMIZER_FILE ? tensor_set_write(writer.stream, &optimizer, s->step, err)
-                                       : write_state(c, s, writer.stream, err);
-    if (ok) return file_writer_commit(&writer, err);
-    file_writer_abandon(&writer);
-    return false;
+    switch (file) {
+    case MODEL_FILE: return tensor_set_save(path, &model, s->step, err);
+    case OPTIMIZER_FILE: return tensor_set_save(path, &optimizer, s->step, err);
+    default: return write_state(c, s, path, err);
+    }
 }
 
 /* A symbolic link at `path`, which may be there already. */

@@ -1,4 +1,4 @@
-#include "train/command.h"
+#include "train/trainer.h"
 
 #include <limits.h>
 #include <math.h>
@@ -9,7 +9,6 @@
 #include "base/results.h"
 #include "train/logs.h"
 #include "train/sample.h"
-#include "train/trainer.h"
 
 /* --- ./train CONFIG.ini, and resume */
 

@@ -1,5 +1,6 @@
 #include "train/tensor_set.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -26,25 +27,15 @@ static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     return arrays;
 }
 
-/* To a stream or, where that is NULL, to a path. */
-static bool write_set(FILE *stream, const char *path, const TensorSet *set, size_t step, Error *err) {
+bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
     char number[32];
     size_t count;
     NamedArray *arrays = arrays_of(set, &count, err);
     const Metadata metadata = {"step", number};
     snprintf(number, sizeof number, "%zu", step);
-    bool ok = arrays && (stream ? safetensors_write(stream, arrays, count, &metadata, 1, err)
-                                : safetensors_save(path, arrays, count, &metadata, 1, err));
+    bool ok = arrays && safetensors_save(path, arrays, count, &metadata, 1, err);
     free(arrays);
     return ok;
-}
-
-bool tensor_set_write(FILE *stream, const TensorSet *set, size_t step, Error *err) {
-    return write_set(stream, NULL, set, step, err);
-}
-
-bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
-    return write_set(NULL, path, set, step, err);
 }
 
 bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err) {

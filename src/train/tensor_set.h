@@ -3,8 +3,6 @@
 #ifndef SQRTDK_TRAIN_TENSOR_SET_H
 #define SQRTDK_TRAIN_TENSOR_SET_H
 
-#include <stdio.h>
-
 #include "model/tensors.h"
 
 /* What one file holds: every tensor of a table, once for each group, from that group's flat array. */
@@ -20,9 +18,7 @@ typedef struct {
 /* A model's parameters: one group, names as in the table. */
 TensorSet tensor_set(const TensorTable *table, real *flat);
 
-/* Writes the file's bytes, `step` among its metadata; whether they got there the stream's owner asks. */
-bool tensor_set_write(FILE *stream, const TensorSet *set, size_t step, Error *err);
-/* The same to a path, through a new name, an fsync and a rename. */
+/* Writes a file through a new name, an fsync and a rename, with `step` among its metadata. */
 bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err);
 
 /* Into the flat arrays, which stay as they were on failure; what the file must hold says safetensors_take. *step is

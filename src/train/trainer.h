@@ -2,6 +2,7 @@
 #ifndef SQRTDK_TRAIN_TRAINER_H
 #define SQRTDK_TRAIN_TRAINER_H
 
+#include "base/command.h"
 #include "show/progress.h"
 #include "train/run.h"
 
@@ -42,5 +43,9 @@ bool train_check(const Config *config, const TrainOptions *options, size_t *byte
 bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 /* The same checks as train_check; then the resolved config and what train_announce says, to `out`. */
 bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+
+/* The verbs (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
+extern const Verb train_verb, eval_verb, sample_verb;
+bool resume_run(const Command *command, int *signal, Error *err);
 
 #endif
