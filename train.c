@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/range.h"
 #include "base/results.h"
+#include "base/text.h"
 #include "bench/bench.h"
 #include "config/config.h"
 #include "gradcheck/report.h"
@@ -65,12 +67,24 @@ static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
     return verb->run(command, signal, err);
 }
 
+/* A word that is no verb is a config's path, unless there is no such file and it looks like a verb. */
+static bool check_word(const char *word, Error *err) {
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    if (*word == '-' || path_exists(word)) return true;
+    for (size_t i = 1; VERBS[i]; i++)
+        if (text_is_nearer(word, VERBS[i]->name, &best)) nearest = VERBS[i]->name;
+    return !nearest ||
+           error_set(err, STATUS_USAGE, "there is no verb and no file %.40s; did you mean ./train %s?", word, nearest);
+}
+
 static bool answer(int argc, char **argv, Command *command, int *signal, Error *err) {
     const Verb *verb = &train_verb;
     for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
     const int first = verb != &train_verb; /* the verb takes the place of the program's name */
     const bool alone = argc == 2;
+    if (argc > 1 && !first && !check_word(argv[1], err)) return false;
     if (alone && strcmp(argv[1], "--version") == 0)
         printf("sqrtdk %s\n", SQRTDK_VERSION);
     else if (alone && strcmp(argv[1], "--keys") == 0) /* docs/config.md */

@@ -151,9 +151,8 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
     if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
     char usage[80];
     verb_usage(verb, usage, sizeof usage);
-    return error_set(err, STATUS_USAGE,
-                     "nothing to do: usage: %s, for example ./train configs/dk64_scaled.ini (--help tells more)",
-                     usage);
+    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s (--help tells more)", usage,
+                     verb->name ? "" : ", for example ./train configs/dk64_scaled.ini");
 }
 
 size_t command_threads(const Command *command) {

@@ -57,8 +57,8 @@ typedef struct {
 
 /* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
    ended by NULL and begins with a word that is passed over: the verb or the program's name. Options stand anywhere, as
-   --name=value or --name value; a name may be cut where no other begins like that; after "--" come no more. Errors are
-   of status STATUS_USAGE and say what to do. With --help a target is not asked for. */
+   --name=value or --name value; a name may be abbreviated to a prefix that no other has; after "--" come no more.
+   Errors are of status STATUS_USAGE and say what to do. With --help a target is not asked for. */
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
 
 /* Threads to work with: those of --threads, or one for each processor. */

@@ -1,5 +1,6 @@
 #include "base/cpu.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -7,22 +8,12 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Which registers the operating system saves: 0x6 is AVX, 0xe6 AVX-512 (Intel SDM, volume 1, 13.3). */
-static unsigned saved_registers(void) {
-    unsigned low, high;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low;
-}
-
 CpuLevel cpu_level(void) {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX)) return CPU_BASELINE;
-    unsigned saved = saved_registers();
-    if ((saved & 0x6) != 0x6) return CPU_BASELINE;
-    const unsigned fma = c & bit_FMA;
-    const unsigned skylake = (unsigned)bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | (unsigned)bit_AVX512VL;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2) || !fma) return CPU_AVX;
-    return (saved & 0xe6) == 0xe6 && (b & skylake) == skylake ? CPU_AVX512 : CPU_AVX2;
+    __builtin_cpu_init(); /* by CPUID, and what the operating system saves */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return wide ? CPU_AVX512 : CPU_AVX2;
 }
 
 void cpu_name(char *out, size_t capacity) {
@@ -43,6 +34,6 @@ void cpu_name(char *out, size_t capacity) { snprintf(out, capacity, "unknown pro
 #endif
 
 const char *cpu_level_name(CpuLevel level) {
-    static const char *const names[] = {"SSE", "AVX", "AVX2", "AVX-512", "this processor"};
+    static const char *const names[] = {"SSE", "AVX2", "AVX-512", "this processor"};
     return names[level];
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Widths of vector kernels, oldest first. */
-typedef enum { CPU_BASELINE, CPU_AVX, CPU_AVX2, CPU_AVX512, CPU_OTHER } CpuLevel; /* OTHER: not an x86-64 */
+typedef enum { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_OTHER } CpuLevel; /* OTHER: not an x86-64 */
 
 /* The widest that both the processor and the operating system support. */
 CpuLevel cpu_level(void);

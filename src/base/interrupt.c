@@ -3,20 +3,21 @@
 #include <signal.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t caught = 0;
+const int INTERRUPTS[INTERRUPT_COUNT] = {SIGHUP, SIGINT, SIGTERM};
 
-enum { CAUGHT_COUNT = 2 };
-static const int CAUGHT[CAUGHT_COUNT] = {SIGINT, SIGTERM};
+static volatile sig_atomic_t caught = 0;
 
 static void note(int signal_number) {
     caught = signal_number;
-    for (int i = 0; i < CAUGHT_COUNT; i++) signal(CAUGHT[i], SIG_DFL);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
 }
 
 void interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CAUGHT_COUNT; i++) sigaction(CAUGHT[i], &action, NULL);
+    for (int i = 0; i < INTERRUPT_COUNT; i++)
+        if (INTERRUPTS[i] != SIGHUP || (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+            sigaction(INTERRUPTS[i], &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of writing, like a full disk */
 }
 

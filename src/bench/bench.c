@@ -22,6 +22,12 @@
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
+/* The rate of products of 2048 x 2048, each thread its rows: the best of a few, by this program's kernels and by
+   OpenBLAS. Floating-point operations per second; NaN without memory. */
+typedef struct {
+    double own, openblas;
+} Peak;
+
 typedef struct {
     const Config *config;
     Corpus corpus;
@@ -34,7 +40,8 @@ typedef struct {
     double step_seconds[STEPS_MAX];
     size_t steps;
     double flops;                /* of a step */
-    double peak, bandwidth;      /* floating-point operations a second; bytes a second */
+    Peak rates;                  /* of 2048^3 products */
+    double peak, bandwidth;      /* the larger of them: what shares are of; bytes per second */
     double start_up, first_step; /* seconds from the start of the process to the beginning of the first step; of it */
 } Bench;
 
@@ -53,27 +60,30 @@ static double process_age(void) {
            (double)strtoull(field, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The best of a few products of 2048 x 2048, each thread its rows, over the time they take. */
-static double measure_peak(size_t threads) {
+static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas) {
     const size_t n = PEAK_SIZE;
-    real *a = malloc(3 * n * n * sizeof *a), *b = a + n * n, *c = b + n * n;
     double best = 0;
-    if (!a) return NAN;
-    for (size_t i = 0; i < 3 * n * n; i++) a[i] = (real)(i % 13) - 6;
-    for (int blas = 0; blas < 2; blas++)
-        for (int i = 0; i < PEAK_REPEATS; i++) {
-            double start = omp_get_wtime();
+    for (int i = 0; i < PEAK_REPEATS; i++) {
+        const double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
-            {
-                Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-                const Product product = {
-                    .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
-                (blas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
-            }
-            best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
+        {
+            Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+            const Product product = {.m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+            (openblas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
         }
-    free(a);
+        best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
+    }
     return best;
+}
+static Peak measure_peak(size_t threads) {
+    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE;
+    real *a = malloc(3 * size * sizeof *a);
+    if (!a) return (Peak){NAN, NAN};
+    for (size_t i = 0; i < 3 * size; i++) a[i] = (real)(i % 13) - 6;
+    const Peak peak = {measure_products(a, a + size, a + 2 * size, threads, false),
+                       measure_products(a, a + size, a + 2 * size, threads, true)};
+    free(a);
+    return peak;
 }
 
 /* Bytes a second when every thread adds two arrays into a third, 4 MB each, as activations are. */
@@ -108,11 +118,6 @@ static double take_step(Bench *b, bool clocks) {
     if (clocks) b->update_seconds += mark - now, b->clocked++;
     b->step++;
     return mark - start;
-}
-
-static double median(Bench *b) {
-    sort_numbers(b->step_seconds, b->steps);
-    return quantile(b->step_seconds, b->steps, .5);
 }
 
 /* Operations and bytes of one step, by kind of work. The bytes are those of the arrays it reads and writes once. */
@@ -195,10 +200,13 @@ static void print_report(const Bench *b, double step, double peak_rss, FILE *out
     char cpu[64];
     double tokens = (double)b->config->train.batch * (double)b->config->train.accumulate * (double)b->model.shape.T;
     cpu_name(cpu, sizeof cpu);
-    fprintf(out, "%s: %zu threads on %s, OpenBLAS core %s\n", b->config->name, b->model.threads, cpu, matmul_core());
+    fprintf(out, "%s: %zu threads on %s; products by %s%s\n", b->config->name, b->model.threads, cpu,
+            matmul_is_own() ? "own kernels for " : "OpenBLAS core ",
+            matmul_is_own() ? cpu_level_name(cpu_level()) : matmul_core());
     fprintf(out, "  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps, tokens / step);
     fprintf(out, "  arithmetic     %.4g GFLOP a step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
-    fprintf(out, "  sgemm peak     %.1f GFLOP/s: a share of %.1f %%\n", b->peak / 1e9, 100 * b->flops / step / b->peak);
+    fprintf(out, "  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->peak / 1e9,
+            b->rates.own / 1e9, b->rates.openblas / 1e9, 100 * b->flops / step / b->peak);
     fprintf(out, "  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", peak_rss,
             b->bandwidth / 1e9);
     fprintf(out, "  start-up       %.2f s until the first step began, which took %.2f s\n", b->start_up, b->first_step);
@@ -215,6 +223,8 @@ static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, 
     js_set(json, "tokens_per_s", js_number(tokens / step));
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->peak / 1e9));
+    js_set(json, "own_gflops", js_number(b->rates.own / 1e9));
+    js_set(json, "openblas_gflops", js_number(b->rates.openblas / 1e9));
     js_set(json, "share_of_peak", js_number(b->flops / step / b->peak));
     js_set(json, "peak_rss_mb", js_number(peak_rss));
     js_set(json, "start_up_s", js_number(b->start_up));
@@ -258,7 +268,8 @@ bool bench_run(const Config *config, size_t threads, double seconds, bool json, 
         b->first_step = take_step(b, false);
         for (double start = omp_get_wtime(); omp_get_wtime() - start < 1 && !interrupt_signal();) take_step(b, false);
         getrusage(RUSAGE_SELF, &usage); /* before the arrays that only this measurement needs */
-        double before = measure_peak(threads), start = omp_get_wtime();
+        const Peak before = measure_peak(threads);
+        const double start = omp_get_wtime();
         while (b->steps < STEPS_MAX && !interrupt_signal() &&
                (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
             b->step_seconds[b->steps++] = take_step(b, false);
@@ -266,9 +277,11 @@ bool bench_run(const Config *config, size_t threads, double seconds, bool json, 
                 take_step(b, true); /* in between, so that the machine is the same */
         }
         *signal = interrupt_signal();
-        b->peak = fmax(before, measure_peak(threads));
+        const Peak after = measure_peak(threads);
+        b->rates = (Peak){fmax(before.own, after.own), fmax(before.openblas, after.openblas)};
+        b->peak = fmax(b->rates.own, b->rates.openblas);
         b->bandwidth = measure_bandwidth(threads);
-        double step = b->steps ? median(b) : NAN, peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
+        double step = median_of(b->step_seconds, b->steps), peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
         if (json)
             ok = print_json(b, step, peak_rss, out, err);
         else if (b->steps)

@@ -1,6 +1,5 @@
 #include "bench/bench.h"
 
-#include "base/interrupt.h"
 
 static double seconds = 8;
 static bool json;
@@ -13,7 +12,6 @@ static const Option OPTIONS[] = {
 
 static bool run(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
-    interrupt_survive_closed_pipes();
     return config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
            bench_run(&config, command_threads(command), seconds, json, stdout, signal, err);
 }

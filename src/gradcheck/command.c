@@ -31,7 +31,6 @@ static bool run(const Command *command, int *signal, Error *err) {
     static Config config;                            /* large */
     if ((*signal = interrupt_signal())) return true; /* which the other program would not know of */
     if (!become_double(command->argv, err)) return false;
-    interrupt_survive_closed_pipes();
     Progress progress = progress_make(stderr, command->quiet);
     return config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
            gradcheck_config(&config, command_threads(command), &progress, stdout, signal, err);

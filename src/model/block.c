@@ -3,8 +3,7 @@
 #include "ops/activation.h"
 
 /* A block is two sublayers f, attention and the feed-forward network, and each has a LayerNorm and a residual
-   connection: pre-norm    res = x + f(LN(x)),   the sublayer's output is res post-norm   res = x + f(x),       the
-   sublayer's output is LN(res). */
+   connection. Pre-norm: res = x + f(LN(x)), and res is the output. Post-norm: res = x + f(x), the output is LN(res). */
 static const Activation *input_of_f(const Worker *w, const LayerNorm *ln, const Activation *x) {
     return w->m->shape.pre_norm ? &ln->y : x;
 }

@@ -11,6 +11,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/interrupt.h"
+
 enum { CANNOT_START = 127 };
 
 /* Between fork and exec: system calls only. */
@@ -22,8 +24,7 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
     if (getppid() != parent) _exit(CANNOT_START); /* it died before that */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
         dup2(messages, STDERR_FILENO) >= 0) {
         if (null > STDERR_FILENO) close(null);
@@ -40,8 +41,7 @@ bool child_start(Child *child, const char *program, const char *const *arguments
         return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
     /* A signal that came to the child while our handler is still in place would be noted there and lost. */
     sigemptyset(&caught);
-    sigaddset(&caught, SIGINT);
-    sigaddset(&caught, SIGTERM);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
     sigprocmask(SIG_BLOCK, &caught, &before);
     pid_t parent = getpid();
     fflush(NULL);

@@ -110,6 +110,13 @@ static size_t count_runs(const Sweep *s, ArmState state) {
     return count;
 }
 
+/* Whether an exit status says that the process saved what it had and ended by one of the signals it was sent. */
+static bool was_interrupted(int status) {
+    for (int i = 0; i < INTERRUPT_COUNT; i++)
+        if (status == 128 + INTERRUPTS[i]) return true;
+    return false;
+}
+
 /* What the process said by its exit status and last line, and the run in its run.json. */
 static void conclude(const Sweep *s, size_t i, int status, const char *message) {
     ArmRun *run = &s->runs[i];
@@ -119,7 +126,7 @@ static void conclude(const Sweep *s, size_t i, int status, const char *message) 
     ArmState said = arm_state_read(directory, run->message, sizeof run->message);
     if ((status == 0 && said == ARM_FINISHED) || (status == STATUS_DIVERGED && said == ARM_DIVERGED)) {
         run->state = said;
-    } else if (status == 128 + SIGINT || status == 128 + SIGTERM) {
+    } else if (was_interrupted(status)) {
         run->state = ARM_INTERRUPTED;
         *run->message = 0;
     } else {

@@ -117,7 +117,6 @@ static bool run_evaluation(const Command *command, int *signal, Error *err) {
     double loss;
     size_t characters;
     bool complete;
-    interrupt_survive_closed_pipes();
     bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
               run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
               run_evaluate(&run, &model, &loss, &characters, &complete, err);
