@@ -1,6 +1,5 @@
 #include "bench/bench.h"
 
-
 static double seconds = 8;
 static bool json;
 

@@ -55,7 +55,7 @@ void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init 
     for (size_t i = 0; i < table->count; i++) {
         const Tensor *t = &table->items[i];
         const Rng rng = rng_make(seed, RNG_INIT, t->stream);
-        Rule rules[COLUMN_BLOCKS_MAX];
+        Rule rules[COLUMN_BLOCKS_MAX] = {{CONSTANT, 0}};
         for (size_t block = 0; block < t->block_count; block++) rules[block] = rule_of(shape, &t->blocks[block], init);
 #pragma omp parallel for num_threads((int)threads) schedule(static)
         for (size_t j = 0; j < t->count; j += 4)

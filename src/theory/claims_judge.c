@@ -43,7 +43,8 @@ static double value_of(char kind, const Statistic *statistic, const Figure *figu
 /* `text` is behind an opening brace; returns what is behind the closing one. */
 static const char *expand_one(const char *text, const Claim *claim, Figure figures[][CASES_MAX], char *out,
                               size_t size) {
-    const char kind = strchr("~<>=^", *text) ? *text++ : 0;
+    char kind = 0;
+    if (strchr("~<>=^", *text)) kind = *text++;
     char *at, format[16];
     size_t statistic = strtoul(text, &at, 10), first = strtoul(at + 1, &at, 10), last = first;
     if (*at == '-') last = strtoul(at + 1, &at, 10);

@@ -90,11 +90,12 @@ static void dot_rows(const Case *c, size_t queries, double *x, Row *rows) {
 /* Entries of W1 and W2 have variance 1/64, so that each adds variance 1 to a unit; those of v have variance 1. x: W1
    and W2 side by side, then q, k and v of each key. */
 static void additive_row(const Case *c, const double *x, Row *row) {
-    const double *q_and_k = x + c->d_k * 2 * SIDE;
+    const double *q_and_k = x + c->d_k * 2 * (size_t)SIDE;
     double scores[KEYS_MAX] = {0};
-    for (size_t j = 0; j < c->keys; j++, q_and_k += 2 * SIDE + c->d_k)
+    for (size_t j = 0; j < c->keys; j++, q_and_k += 2 * (size_t)SIDE + c->d_k)
         for (size_t u = 0; u < c->d_k; u++)
-            scores[j] += q_and_k[2 * SIDE + u] * tanh(dot(x + u * 2 * SIDE, q_and_k, 2 * SIDE) / sqrt(SIDE));
+            scores[j] += q_and_k[2 * (size_t)SIDE + u] *
+                         tanh(dot(x + u * 2 * (size_t)SIDE, q_and_k, 2 * (size_t)SIDE) / sqrt(SIDE));
     measure_row(c, scores, row);
 }
 
@@ -117,7 +118,7 @@ static void value_row(const Case *c, const double *x, Row *row) {
 
 /* Normal numbers for one row, or for one matrix. */
 static size_t numbers_drawn(const Case *c, size_t queries) {
-    if (c->from == FROM_ADDITIVE) return c->d_k * 2 * SIDE + c->keys * (2 * SIDE + c->d_k);
+    if (c->from == FROM_ADDITIVE) return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
     if (c->from == FROM_VALUES) return 2 * (c->keys + 1) * SIDE;
     return (queries + c->keys) * vector_room(c);
 }

@@ -13,6 +13,7 @@
 
 /* A table, with a line for each thing that is said of a claim. */
 /* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parts of initializers take none */
 
 /* Divisors */
 #define NONE {.mode = SCALE_NONE}
@@ -48,6 +49,8 @@
 #define TARGET(tolerance, ...) {tolerance, sizeof ARRAY(__VA_ARGS__) / sizeof(double), ARRAY(__VA_ARGS__)}
 #define SAID(...) .said = TARGET(__VA_ARGS__)
 #define EXPECTED(...) .expected = TARGET(__VA_ARGS__)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The order is the numbering, on which the random numbers depend: append. */
 const Claim CLAIMS[] = {

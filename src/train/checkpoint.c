@@ -184,7 +184,8 @@ static bool set_current(const Checkpoint *c, char slot, Error *err) {
 bool checkpoint_save(const Checkpoint *c, const RunState *s, Error *err) {
     char path[4096], current;
     if (!read_current(c->directory, &current, err) || !path_in(path, c->directory, err, "current")) return false;
-    const char slot = current == FIRST_SLOT ? SECOND_SLOT : FIRST_SLOT;
+    char slot = FIRST_SLOT;
+    if (current == FIRST_SLOT) slot = SECOND_SLOT;
     /* Before the other slot goes, `current` is on disk, whatever became of the save that wrote it. */
     if (!make_links(c->directory, err) || !directory_sync(path, err) || !fill_slot(c, s, slot, err)) return false;
     path[strlen(path) - strlen("/current")] = 0; /* checkpoint/ itself may be as new as its first slot */

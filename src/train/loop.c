@@ -49,12 +49,13 @@ static bool save_best(const Trainer *t, Error *err) {
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
+        const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
         const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {
-            (double)t->step, (double)(i / H), (double)(i % H), s->score_std, s->score_max, s->entropy, s->max_weight,
-            s->saturated,    q->mean,         q->rms,          q->median,    q->p10,       q->p99,     scores->mean,
-            scores->rms,     scores->median,  scores->p10,     scores->p99,  s->w_q_norm,  s->w_k_norm};
+        const double row[ATTENTION_COLUMNS] = {(double)t->step, (double)layer, (double)head, s->score_std, s->score_max,
+                                               s->entropy,      s->max_weight, s->saturated, q->mean,      q->rms,
+                                               q->median,       q->p10,        q->p99,       scores->mean, scores->rms,
+                                               scores->median,  scores->p10,   scores->p99,  s->w_q_norm,  s->w_k_norm};
         logs_append(&t->logs, LOG_ATTENTION, row);
     }
 }
