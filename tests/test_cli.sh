@@ -242,7 +242,7 @@ done
 kill -KILL "$running"
 wait "$running" 2>/dev/null
 running=
-refuses 2 'ours.old is there, set aside by a --force that was killed: move it back to ours, or remove it' \
+refuses 2 'ours.old is there, set aside by a --force that was stopped: move it back to ours, or remove it' \
     "$train" tiny.ini --out ours --force
 ends 0 "$train" resume ours --set train.steps=20
 check_match "stderr of: $name" 'note +ours.old is there' "$(cat "$said/err")"

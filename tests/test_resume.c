@@ -368,6 +368,12 @@ static void force_dies_anywhere(void **state) {
         assert_same_run("whole", "run");
     }
     assert_true(aside > 15 / STRIDE && replaced > 10 / STRIDE);
+
+    assert_true(shell("rm -rf run run.old && cp -a old run"));
+    assert_int_equal(child("replace", in("child.ini"), in("run"), 1, -1, 0), 128 + SIGTERM);
+    assert_true(shell("diff -r old run.old")); /* stopped before its first step */
+    assert_int_equal(resume("run", -1, -1), 0);
+    assert_same_run("whole", "run");
 }
 
 /* What may be another one: nothing that the run computes or writes depends on it. */

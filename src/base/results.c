@@ -77,7 +77,7 @@ static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Erro
     if (!old_name(old, d->path, err) || !path_find(old, &old_there, err)) return false;
     if (old_there)
         return error_set(err, STATUS_USAGE,
-                         "%s is there, set aside by a --force that was killed: move it back to %s, or remove it", old,
+                         "%s is there, set aside by a --force that was stopped: move it back to %s, or remove it", old,
                          d->path);
     if (!there) return true;
     if (!lock_replaceable(d->path, &d->replaced_lock, err)) return false;

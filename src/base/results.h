@@ -3,7 +3,7 @@
 
    --force replaces a directory only where every entry in it is one that this program writes. What stood there is set
    aside by one rename to PATH.old before the new directory is made, and removed once the new one holds something that
-   lasts (results_keep); until then a failure brings it back (results_withdraw). A program that is killed in between
+   lasts (results_keep); until then a failure brings it back (results_withdraw). A program that is stopped in between
    leaves both, and the next --force says so. */
 #ifndef SQRTDK_BASE_RESULTS_H
 #define SQRTDK_BASE_RESULTS_H
@@ -47,7 +47,7 @@ void results_release(ResultsDirectory *directory);
 /* The number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
 bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err);
 
-/* Whether PATH.old, which is put into `old`, is there: then a --force was killed before its results lasted. */
+/* Whether PATH.old, which is put into `old`, is there: then a --force was stopped before its results lasted. */
 bool results_set_aside(const char *path, char old[RESULTS_PATH]);
 
 /* Program, version, machine and time of start: what run.json opens with. The caller adds to it and frees it. */

@@ -36,7 +36,8 @@ static bool save(Trainer *t, Error *err) {
     memcpy(state.log_size, t->log_size, sizeof state.log_size);
     Error left;
     if (!logs_sync(&t->logs, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
-    if (!results_keep(&t->run.made, &left)) progress_message(t->progress, "  note      %s", left.message);
+    if (t->step > 0 && !results_keep(&t->run.made, &left))
+        progress_message(t->progress, "  note      %s", left.message);
     return true;
 }
 

@@ -112,7 +112,7 @@ static double measure_scores(Trainer *t) {
 static void note_set_aside(const Trainer *t) {
     char old[RESULTS_PATH];
     if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
-        progress_message(t->progress, "  note      %s is there, set aside by a --force that was killed", old);
+        progress_message(t->progress, "  note      %s is there, set aside by a --force that was stopped", old);
 }
 
 static bool announce(Trainer *t, Error *err) {
