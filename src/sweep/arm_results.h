@@ -1,5 +1,6 @@
-/* What an arm left on disk, read back: run.json, metrics.csv, attention.csv. Tables and pictures of a sweep are made
-   from this alone, so that one that was stopped and went on gives the same files as one that ran through. */
+/* What an arm left on disk, read back: run.json, metrics.csv, attention.csv. The tables and pictures of a sweep are
+   made from this, and attention_compare.png from the arms' snapshots too, so that a sweep that was stopped and resumed
+   gives the same files as one that ran through. */
 #ifndef SQRTDK_SWEEP_ARM_RESULTS_H
 #define SQRTDK_SWEEP_ARM_RESULTS_H
 

@@ -103,12 +103,12 @@ static bool is_unfinished(const Sweep *s, const char *directory) {
     return is;
 }
 
-static bool take_up(Sweep *s, const char *directory, Error *err) {
+static bool open_existing(Sweep *s, const char *directory, Error *err) {
     int64_t threads;
     if (!directory_lock(directory, &s->lock, err) || !run_description_load(&s->description, directory, err))
         return false;
     snprintf(s->directory, sizeof s->directory, "%s", directory);
-    s->going_on = true;
+    s->resumed = true;
     /* Every arm has the same number, however many processors there are by now. */
     if (js_as_integer(js_get(s->description, "arm_threads"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
@@ -125,7 +125,7 @@ bool sweep_find(Sweep *s, Error *err) {
         if (!path_find(path, &there, err)) return false;
         if (!there) break;
         if (is_unfinished(s, path)) {
-            if (take_up(s, path, err)) return true;
+            if (open_existing(s, path, err)) return true;
             if (o->out || err->status != STATUS_USAGE) return false; /* else another one is at it */
         }
         if (o->out) break;
@@ -137,7 +137,7 @@ bool sweep_enter(Sweep *s, const char *directory, bool *finished, Error *err) {
     *finished = false;
     if (strlen(directory) >= sizeof s->directory)
         return error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
-    if (!take_up(s, directory, err)) return false;
+    if (!open_existing(s, directory, err)) return false;
     *finished = has_ended(s->description);
     const Json *arms = js_get(s->description, "arms");
     bool same = js_array_size(arms) == s->arms.count && same_config(&s->arms, directory);
@@ -159,7 +159,7 @@ static bool describe(Sweep *s, const Corpus *corpus) {
     return true;
 }
 
-static void describe_going_on(Sweep *s) {
+static void describe_resumed(Sweep *s) {
     Json *now = js_object();
     js_set(now, "time", time_now());
     js_set(now, "version", js_text(SQRTDK_VERSION));
@@ -190,10 +190,10 @@ bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->arms.arms[0].config;
     Corpus corpus;
     if (!config_corpus(&corpus, c, NULL, err)) return false;
-    bool ok = s->going_on ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
-                          : make_directory(s, &corpus, err);
+    bool ok = s->resumed ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
+                         : make_directory(s, &corpus, err);
     corpus_free(&corpus);
-    if (ok && s->going_on) describe_going_on(s);
+    if (ok && s->resumed) describe_resumed(s);
     return ok && sweep_save(s, "running", err);
 }
 

@@ -60,7 +60,7 @@ static void announce(const Sweep *s) {
                              s->arms.arms[arm->same_as].name);
     }
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
-                     s->going_on ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
+                     s->resumed ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
                      runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     char old[RESULTS_PATH];
     if (!*s->made.replaced && results_set_aside(s->directory, old))
@@ -129,7 +129,7 @@ static bool give_up(Sweep *s, size_t unfinished, size_t first, int signal_number
 /* The tables and pictures of a sweep that has finished, again, from what its runs left on disk. */
 static bool write_again(Sweep *s, Error *err) {
     size_t first = 0;
-    sweep_recall(s);
+    sweep_load_states(s);
     read_back(s);
     if (count_unfinished(s, &first) == 0) return write_all(s, err);
     const ArmRun *run = &s->runs[first];
@@ -142,7 +142,7 @@ static bool write_again(Sweep *s, Error *err) {
 static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
     size_t first = 0;
     if (!check(s, err) || !sweep_open(s, err)) return false;
-    if (s->going_on) sweep_recall(s);
+    if (s->resumed) sweep_load_states(s);
     announce(s);
     *signal_number = sweep_train(s);
     read_back(s);

@@ -97,8 +97,8 @@ static void try_to_start(Sweep *s, size_t i) {
     }
     if (!ok || !start(s, i, directory, &err)) fail(run, &err);
     if (run->state != ARM_WAITING && run->state != ARM_RUNNING) {
-        sweep_look(s, i);
-        sweep_tell_end(s, i, now);
+        sweep_read_progress(s, i);
+        sweep_report_end(s, i, now);
     }
 }
 
@@ -147,8 +147,8 @@ static bool collect(Sweep *s) {
         int status;
         if (!child_ended(&s->runs[i].child, &status, message, sizeof message)) continue;
         conclude(s, i, status, message);
-        sweep_look(s, i);
-        sweep_tell_end(s, i, omp_get_wtime());
+        sweep_read_progress(s, i);
+        sweep_report_end(s, i, omp_get_wtime());
         any = true;
     }
     return any;
@@ -166,14 +166,14 @@ static void drop_replaced(Sweep *s) {
     if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
 }
 
-void sweep_recall(Sweep *s) {
+void sweep_load_states(Sweep *s) {
     for (size_t i = 0; i < s->arms.count; i++) {
         ArmRun *run = &s->runs[i];
         char directory[4096];
         Error err;
         if (!is_run(s, i) || !sweep_arm_path(s, i, directory, &err)) continue;
         ArmState state = arm_state_read(directory, run->message, sizeof run->message);
-        sweep_look(s, i);
+        sweep_read_progress(s, i);
         if (state != ARM_FINISHED && state != ARM_DIVERGED)
             *run->message = 0;
         else if (check_config(&s->arms.arms[i], directory, &err))
