@@ -123,6 +123,16 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_false(sweep_with(program, "other", 2, false));
     assert_non_null(strstr(err.message, "is not a run.json of this program"));
     assert_string_equal(contents(in("other/scale_divisor=none+seed=2/run.json"), NULL), "{}");
+    put_text("other/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    put_text("other/scale_divisor=none+seed=2/notes.txt", "mine");
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(
+        strstr(err.message, "other/scale_divisor=none+seed=2/notes.txt is nothing that this program writes"));
+    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
+    assert_int_equal(remove(in("other/scale_divisor=none+seed=2/run.json")), 0);
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(strstr(err.message, "seed=2 is not a run of this program"));
+    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
     assert_true(directory_remove(in("other/scale_divisor=none+seed=2"), &err));
 
     Progress progress = progress_make(stderr, true);

@@ -10,8 +10,9 @@ typedef enum { ARM_WAITING, ARM_RUNNING, ARM_FINISHED, ARM_DIVERGED, ARM_INTERRU
 extern const char *const ARM_STATE_NAMES[]; /* as in summary.csv */
 
 /* How the run in `directory` ended, from its run.json: ARM_WAITING where there is none, ARM_INTERRUPTED where it was
-   killed. `message` gets its error, "" without one. */
-ArmState arm_state_read(const char *directory, char *message, size_t capacity);
+   killed. `message` gets its error, "" without one. Fails where there is a run.json that cannot be read or is not of
+   this program. */
+bool arm_state_read(const char *directory, ArmState *state, char *message, size_t capacity, Error *err);
 
 typedef struct {
     size_t count;
