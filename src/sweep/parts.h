@@ -45,20 +45,24 @@ static inline ArmRun *sweep_run_of(const Sweep *sweep, size_t arm) {
 /* "directory/name of the arm" */
 bool sweep_arm_path(const Sweep *sweep, size_t arm, char path[4096], Error *err);
 
-/* directory.c. sweep_find: where, and whether it is there to go on with (then it is locked); writes nothing.
-   sweep_open makes it, or takes it up again. sweep_save brings run.json to the arms' present states; `result` as of a
-   run ("running", "finished", "interrupted", "failed"). */
+/* directory.c. sweep_find: where the sweep goes, and whether it was begun there (then `resumed`, and locked); writes
+   nothing. sweep_enter: the same for a directory that is named, and the config that the sweep in it began with, before
+   there are arms. Both fail, with STATUS_USAGE, where config.ini is not what it was then (run.json has its text).
+   sweep_open makes the directory, or notes in its run.json that it is resumed. sweep_save brings run.json to the arms'
+   present states; `result` as of a run ("running", "finished", "interrupted", "failed"). */
 bool sweep_find(Sweep *sweep, Error *err);
-bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err);
+bool sweep_enter(Sweep *sweep, const char *directory, Config *config, bool *finished, Error *err);
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, Error *err);
 void sweep_write_config(const Arms *arms, FILE *out);
-/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `text`, the config of `whose`. */
-bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err);
+/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `recorded`, with which `whose`
+   ("this arm") began: names the first line that differs. */
+bool sweep_check_config(const char *directory, const char *recorded, const char *whose, Error *err);
 
-/* train.c. sweep_load_states finds out which arms of a sweep that goes on have ended. sweep_train trains the others
-   until none is left or a signal came, which it returns. An arm's failure is the arm's. */
-void sweep_load_states(Sweep *sweep);
+/* train.c. sweep_load_states finds out which arms of a sweep that is resumed have ended, and returns whether any has
+   not; one whose run.json or config cannot be accepted has failed. sweep_train trains those until none is left or a
+   signal came, which it returns. An arm's failure is the arm's. */
+bool sweep_load_states(Sweep *sweep);
 int sweep_train(Sweep *sweep);
 
 /* view.c: the one progress view. sweep_read_progress reads what an arm has written since. */

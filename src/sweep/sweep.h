@@ -31,8 +31,9 @@ typedef struct {
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal, Error *err);
 
 /* Whether `directory` is that of a sweep; then sweep_resume continues it, whatever options->out says. *finished: it had
-   ended, and only its tables and pictures were written again, from what its runs left on disk. Refuses (STATUS_USAGE)
-   one in which another process is, or whose config or text is not what it began with. */
+   ended, and only its tables and pictures were written again, from what its runs left on disk; arms that were removed
+   since are trained. Refuses (STATUS_USAGE) one in which another process is, or whose config.ini or text is not what it
+   began with. */
 bool sweep_is(const char *directory);
 bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal, bool *finished,
                   Error *err);

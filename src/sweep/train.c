@@ -162,7 +162,8 @@ static void drop_replaced(Sweep *s) {
     if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
 }
 
-void sweep_load_states(Sweep *s) {
+bool sweep_load_states(Sweep *s) {
+    bool left = false;
     for (size_t i = 0; i < s->arms.count; i++) {
         ArmRun *run = &s->runs[i];
         char directory[4096];
@@ -176,9 +177,12 @@ void sweep_load_states(Sweep *s) {
             fail(run, &err);
         else if (ended)
             run->state = state;
-        else
+        else {
+            left = true;
             *run->message = 0;
+        }
     }
+    return left;
 }
 
 int sweep_train(Sweep *s) {
