@@ -159,8 +159,9 @@ static void results_of_a_run(void **state) {
     Error err = {0};
     ArmResults r;
     char message[64];
+    ArmState how;
     assert_true(directory_make(in("arm"), true, &err));
-    assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_WAITING);
+    assert_true(arm_state_read(in("arm"), &how, message, sizeof message, &err) && how == ARM_WAITING);
     assert_true(arm_results_read(&r, in("arm"), &err));
     assert_true(r.curves[CURVE_VAL_LOSS].count == 0 && isnan(curve_last(&r.curves[CURVE_ENTROPY])));
     arm_results_free(&r);
@@ -173,7 +174,7 @@ static void results_of_a_run(void **state) {
              ATTENTION "0,0,0,1,.5,0,1,3,1,2" REST "0,1,0,3,.7,.5,2,3,3,4" REST "1,0,0,2,.9,0,3,3,5,2" REST
                        "1,1,0,2,.7,0,4,3,1,0" REST "0,0,9,2,.1,1,6,7,1,1" REST "0,1,9,4,.2,1,8,7,1,1" REST
                        "1,0,9,6,.3,1,6,9,1,1" REST "1,1,9,8,.4,0,8,9,5,5" REST "0,0,12,2,.1,0,0,0,0,0" REST);
-    assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_DIVERGED);
+    assert_true(arm_state_read(in("arm"), &how, message, sizeof message, &err) && how == ARM_DIVERGED);
     assert_string_equal(message, "too far");
     assert_that(arm_results_read(&r, in("arm"), &err), "%s", err.message);
     assert_int_equal(r.curves[CURVE_TRAIN_LOSS].count, 4);
@@ -194,7 +195,12 @@ static void results_of_a_run(void **state) {
     assert_refused(arm_results_read(&r, in("arm"), &err), &err, "attention.csv:5", "steps in disorder");
     arm_results_free(&r);
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
-    assert_int_equal(arm_state_read(in("arm"), message, sizeof message), ARM_INTERRUPTED); /* it was killed */
+    assert_true(arm_state_read(in("arm"), &how, message, sizeof message, &err) &&
+                how == ARM_INTERRUPTED);                                      /* it was killed */
+    put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
+    assert_refused(arm_state_read(in("arm"), &how, message, sizeof message, &err), &err, "arm/run.json", "cut off");
+    assert_refused(arm_results_read(&r, in("arm"), &err), &err, "arm/run.json", "cut off");
+    arm_results_free(&r);
 }
 
 int main(void) {

@@ -177,6 +177,8 @@ static void foreign_files_stay(void **state) {
         {"mkdir sweep/lr=3 && cp run/run.json sweep/lr=3", "sweep/lr=3"},
         {"mkdir sweep/configs/old && touch sweep/configs/old/x.ini", "sweep/configs/old"},
         {"touch sweep/configs/notes.txt", "sweep/configs/notes.txt"},
+        {"touch sweep/configs/mine.ini", "sweep/configs/mine.ini"}, /* of no arm */
+        {"mkdir sweep/lr=2/configs && touch sweep/lr=2/configs/lr=1.ini", "sweep/lr=2/configs/lr=1.ini"},
         {"rm -r sweep/lr=2 && ln -s ../run sweep/lr=2", "sweep/lr=2"},
         {"ln -s run link", "link"},
         {"mkdir run.old", "run.old"},
@@ -194,6 +196,27 @@ static void foreign_files_stay(void **state) {
         }
         assert_string_equal(listing(), before);
         support_release(NULL);
+    }
+}
+
+/* A directory that could not be emptied is found before anything is moved, not after half of it is gone. */
+static void directories_that_cannot_be_written(void **state) {
+    (void)state;
+    Error err = {0};
+    static const char *const places[][2] = {
+        {"run/checkpoint/a", "run"}, {"run", "run"}, {"sweep/configs", "sweep"}, {"sweep/lr=1/attention", "sweep"}};
+    make_all_kinds();
+    const char *before = listing();
+    const bool root = geteuid() == 0; /* to whom everything is writable */
+    if (root) shell("chown -R 65534 .");
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        assert_int_equal(chmod(in(places[i][0]), 0555), 0);
+        if (root) assert_int_equal(seteuid(65534), 0);
+        bool done = make(in(places[i][1]), true, true, NULL, &err);
+        if (root) assert_int_equal(seteuid(0), 0);
+        assert_int_equal(chmod(in(places[i][0]), 0755), 0);
+        assert_refused(done, &err, in(places[i][0]), "a directory that cannot be written");
+        assert_string_equal(listing(), before);
     }
 }
 
@@ -342,17 +365,12 @@ static void description_of_any_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(next_free_name),
-        TEMPORARY_TEST(slash_at_the_end),
-        TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(known_files_are_replaced),
-        TEMPORARY_TEST(foreign_files_stay),
-        TEMPORARY_TEST(directories_in_use),
-        TEMPORARY_TEST(kept_or_withdrawn),
-        TEMPORARY_TEST(working_directory),
-        TEMPORARY_TEST(impossible),
-        TEMPORARY_TEST(description),
-        TEMPORARY_TEST(description_of_any_bytes),
+        TEMPORARY_TEST(next_free_name),     TEMPORARY_TEST(slash_at_the_end),
+        TEMPORARY_TEST(named_and_there),    TEMPORARY_TEST(known_files_are_replaced),
+        TEMPORARY_TEST(foreign_files_stay), TEMPORARY_TEST(directories_that_cannot_be_written),
+        TEMPORARY_TEST(directories_in_use), TEMPORARY_TEST(kept_or_withdrawn),
+        TEMPORARY_TEST(working_directory),  TEMPORARY_TEST(impossible),
+        TEMPORARY_TEST(description),        TEMPORARY_TEST(description_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

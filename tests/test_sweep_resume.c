@@ -85,7 +85,9 @@ static void other_sweeps_are_left_alone(void **state) {
     close(lock);
     put_text("other/scale_divisor=none+seed=1/config.ini", "[train]\nsteps = 3\n");
     assert_false(sweep_with(program, "other", 2, false));
-    assert_non_null(strstr(err.message, "is not the config of this arm"));
+    assert_non_null(strstr(
+        err.message,
+        "seed=1/config.ini is not the config this arm began with: line 1 is \"[train]\", not \"[data]\"; set it back"));
     assert_false(sweep_with(broken, "other", 2, true)); /* --force begins again */
     assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: ended with status 1"));
 
@@ -123,6 +125,16 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_false(sweep_with(program, "other", 2, false));
     assert_non_null(strstr(err.message, "is not a run.json of this program"));
     assert_string_equal(contents(in("other/scale_divisor=none+seed=2/run.json"), NULL), "{}");
+    put_text("other/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    put_text("other/scale_divisor=none+seed=2/notes.txt", "mine");
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(
+        strstr(err.message, "other/scale_divisor=none+seed=2/notes.txt is nothing that this program writes"));
+    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
+    assert_int_equal(remove(in("other/scale_divisor=none+seed=2/run.json")), 0);
+    assert_false(sweep_with(program, "other", 2, false));
+    assert_non_null(strstr(err.message, "seed=2 is not a run of this program"));
+    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
     assert_true(directory_remove(in("other/scale_divisor=none+seed=2"), &err));
 
     Progress progress = progress_make(stderr, true);
@@ -135,7 +147,17 @@ static void other_sweeps_are_left_alone(void **state) {
     const char *before = contents(in("other/config.ini"), NULL);
     put_text("other/config.ini", "[train]\nsteps = 3\n[sweep]\ntrain.seed = 1, 2, 3, 4\n");
     assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err,
-                   "config.ini is not what the sweep there began with", "another config");
+                   "other/config.ini is not the config the sweep began with: line 1 is", "another config");
+    /* one line that is as valid as before, and would leave the arms that have ended as they are */
+    char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
+    assert_non_null(steps);
+    memcpy(steps, "\nsteps = 15\n", strlen("\nsteps = 15\n"));
+    put_text("other/config.ini", edited);
+    const char *run_json = contents(in("other/run.json"), NULL);
+    static const char says[] = "is \"steps = 15\", not \"steps = 12\"; set it back";
+    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err, says, "resume");
+    assert_refused(sweep_with(program, "other", 2, false), &err, says, "sweep");
+    assert_string_equal(contents(in("other/run.json"), NULL), run_json);
     put_text("other/config.ini", before);
     const char *corpus = contents(in("corpus.txt"), NULL);
     put_text("corpus.txt", corpus + 7);
@@ -180,17 +202,39 @@ static void made_again(void **state) {
         assert_that(size == sizes[i] && memcmp(before[i], after, size) == 0, "%s", names[i]);
     }
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
-    assert_int_equal(remove(in("sweep/scale_divisor=none+seed=1/run.json")), 0);
+    /* a run that is not readable is not trained again; one that was removed is */
+    const char *run_json = contents(in("sweep/scale_divisor=none+seed=1/run.json"), NULL);
+    put_text("sweep/scale_divisor=none+seed=1/run.json", "{");
     assert_refused(sweep_resume(in("sweep"), &options, stdout, &signal_number, &finished, &err), &err,
-                   "scale_divisor=none+seed=1 has not: not started", "a run that is gone");
+                   "scale_divisor=none+seed=1 has not: ", "a run that cannot be read");
+    put_text("sweep/scale_divisor=none+seed=1/run.json", run_json);
+    assert_string_equal(contents(in("sweep/run.json"), NULL), json);
+}
+
+static void removed_arm_is_trained_again(void **state) {
+    (void)state;
+    Progress progress = progress_make(stderr, true);
+    const SweepOptions options = {
+        .threads = 2, .command_line = "./train resume", .program = program, .progress = &progress};
+    int signal_number;
+    bool finished;
+    FILE *table = fopen("/dev/null", "w");
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    sweep("sweep", 2);
+    assert_true(directory_remove(in("sweep/scale_divisor=none+seed=1"), &err));
+    bool done = sweep_resume(in("sweep"), &options, table, &signal_number, &finished, &err);
+    fclose(table);
+    assert_that(done && !finished, "%s", err.message);
+    assert_result("sweep", "finished");
+    assert_same_sweep("straight", "sweep");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(failures_are_the_arms_own),
-        SWEEP_TEST(goes_on_from_anything),
-        SWEEP_TEST(other_sweeps_are_left_alone),
-        SWEEP_TEST(made_again),
+        SWEEP_TEST(failures_are_the_arms_own),    SWEEP_TEST(goes_on_from_anything),
+        SWEEP_TEST(other_sweeps_are_left_alone),  SWEEP_TEST(made_again),
+        SWEEP_TEST(removed_arm_is_trained_again),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
 
 static bool old_name(char old[RESULTS_PATH], const char *path, Error *err) {
     if (!results_name(old, RESULTS_PATH - strlen(".old"), path, 1, err)) return false;
-    strcat(old, ".old");
+    snprintf(old + strlen(old), sizeof ".old", ".old");
     return true;
 }
 

@@ -1,4 +1,5 @@
-/* The names of everything that this program writes into a directory of results: what --force may remove. A new file
+/* The names of everything that this program writes into a directory of results: what --force, and resuming a sweep,
+   may remove. A new file
    there is a new line in the list of results_entries.c. */
 #ifndef SQRTDK_BASE_RESULTS_ENTRIES_H
 #define SQRTDK_BASE_RESULTS_ENTRIES_H
@@ -7,7 +8,8 @@
 
 /* Whether `directory` holds a run.json of this program, and nothing but what this program writes. Refused with
    STATUS_USAGE, the entry named: an unknown name, a known one of another type, a symbolic link that is not the
-   checkpoint's own, the directory of an arm in which a process trains. An error of the system has STATUS_FAILED. */
+   checkpoint's own, the directory of an arm in which a process trains, a directory from which nothing can be removed.
+   An error of the system has STATUS_FAILED. */
 bool results_hold_only_ours(const char *directory, Error *err);
 
 #endif

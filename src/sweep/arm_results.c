@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/results.h"
 #include "base/statistics.h"
 #include "train/logs.h"
@@ -15,21 +16,30 @@ double curve_last(const Curve *curve) { return curve->count ? curve->value[curve
 
 double curve_last_step(const Curve *curve) { return curve->count ? curve->step[curve->count - 1] : NAN; }
 
-ArmState arm_state_read(const char *directory, char *message, size_t capacity) {
+/* The run.json of a run; NULL where there is none. The caller frees it. */
+static bool load_run(const char *directory, Json **run, Error *err) {
+    char path[4096];
+    bool there;
+    *run = NULL;
+    return path_join(path, sizeof path, directory, "run.json", err) && path_find(path, &there, err) &&
+           (!there || run_description_load(run, directory, err));
+}
+
+bool arm_state_read(const char *directory, ArmState *state, char *message, size_t capacity, Error *err) {
     Json *run;
-    Error ignored;
-    ArmState state = ARM_WAITING;
+    *state = ARM_WAITING;
     *message = 0;
-    if (run_description_load(&run, directory, &ignored)) {
+    bool ok = load_run(directory, &run, err);
+    if (ok && run) {
         const char *result = js_as_text(js_get(run, "result")), *error = js_as_text(js_get(run, "error"));
-        for (state = ARM_FINISHED; state < ARM_FAILED; state++)
-            if (result && strcmp(result, ARM_STATE_NAMES[state]) == 0) break;
+        for (*state = ARM_FINISHED; *state < ARM_FAILED; (*state)++)
+            if (result && strcmp(result, ARM_STATE_NAMES[*state]) == 0) break;
         /* "running" is what a run says that was killed */
-        if (state == ARM_FAILED && !(result && strcmp(result, "failed") == 0)) state = ARM_INTERRUPTED;
+        if (*state == ARM_FAILED && !(result && strcmp(result, "failed") == 0)) *state = ARM_INTERRUPTED;
         snprintf(message, capacity, "%s", error ? error : "");
     }
     js_free(run);
-    return state;
+    return ok;
 }
 
 static bool curve_make(Curve *curve, size_t most, Error *err) {
@@ -112,15 +122,13 @@ static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) 
 
 bool arm_results_read(ArmResults *r, const char *directory, Error *err) {
     Json *run;
-    Error ignored;
     *r = (ArmResults){.grad_norm_median = NAN, .best_val_loss = NAN, .steps = NAN, .seconds = NAN, .threads = NAN};
-    if (run_description_load(&run, directory, &ignored)) {
-        js_as_number(js_get(run, "steps"), &r->steps);
-        js_as_number(js_get(run, "seconds"), &r->seconds);
-        js_as_number(js_get(run, "threads"), &r->threads);
-    }
+    bool ok = load_run(directory, &run, err);
+    js_as_number(js_get(run, "steps"), &r->steps); /* no run.json has no entries */
+    js_as_number(js_get(run, "seconds"), &r->seconds);
+    js_as_number(js_get(run, "threads"), &r->threads);
     js_free(run);
-    return read_log(r, directory, LOG_METRICS, err) && read_log(r, directory, LOG_ATTENTION, err);
+    return ok && read_log(r, directory, LOG_METRICS, err) && read_log(r, directory, LOG_ATTENTION, err);
 }
 
 void arm_results_free(ArmResults *r) {

@@ -1,5 +1,6 @@
-/* What an arm left on disk, read back: run.json, metrics.csv, attention.csv. Tables and pictures of a sweep are made
-   from this alone, so that one that was stopped and went on gives the same files as one that ran through. */
+/* What an arm left on disk, read back: run.json, metrics.csv, attention.csv. The tables and pictures of a sweep are
+   made from this, and attention_compare.png from the arms' snapshots too, so that a sweep that was stopped and resumed
+   gives the same files as one that ran through. */
 #ifndef SQRTDK_SWEEP_ARM_RESULTS_H
 #define SQRTDK_SWEEP_ARM_RESULTS_H
 
@@ -9,8 +10,9 @@ typedef enum { ARM_WAITING, ARM_RUNNING, ARM_FINISHED, ARM_DIVERGED, ARM_INTERRU
 extern const char *const ARM_STATE_NAMES[]; /* as in summary.csv */
 
 /* How the run in `directory` ended, from its run.json: ARM_WAITING where there is none, ARM_INTERRUPTED where it was
-   killed. `message` gets its error, "" without one. */
-ArmState arm_state_read(const char *directory, char *message, size_t capacity);
+   killed. `message` gets its error, "" without one. Fails where there is a run.json that cannot be read or is not of
+   this program. */
+bool arm_state_read(const char *directory, ArmState *state, char *message, size_t capacity, Error *err);
 
 typedef struct {
     size_t count;

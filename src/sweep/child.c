@@ -37,8 +37,12 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
 bool child_start(Child *child, const char *program, const char *const *arguments, Error *err) {
     sigset_t caught, before;
     *child = (Child){.messages = tmpfile()};
-    if (!child->messages || fcntl(fileno(child->messages), F_SETFD, FD_CLOEXEC) != 0)
-        return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    if (!child->messages || fcntl(fileno(child->messages), F_SETFD, FD_CLOEXEC) != 0) {
+        error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+        if (child->messages) fclose(child->messages);
+        *child = (Child){0};
+        return false;
+    }
     /* A signal that came to the child while our handler is still in place would be noted there and lost. */
     sigemptyset(&caught);
     for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);

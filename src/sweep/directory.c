@@ -48,33 +48,41 @@ void sweep_write_config(const Arms *arms, FILE *out) {
     combinations_print(arms->config, "", out);
 }
 
-/* The caller frees. */
-static bool text_of(const Arms *arms, char **text, Error *err) {
+/* What config.ini of these arms says; the caller frees it. NULL for want of memory. */
+static char *text_of(const Arms *arms) {
+    char *text = NULL;
     size_t size;
-    FILE *stream = open_memstream(text, &size);
+    FILE *stream = open_memstream(&text, &size);
     if (stream) sweep_write_config(arms, stream);
-    if (stream && fclose(stream) == 0) return true;
-    return error_set(err, STATUS_FAILED, "no memory for the text of a config");
+    if (stream && fclose(stream) == 0) return text;
+    free(text);
+    return NULL;
 }
 
-bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err) {
-    char path[4096], *there = NULL;
-    size_t size;
-    bool is = path_join(path, sizeof path, directory, "config.ini", err) &&
-              file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &there, &size, err);
-    if (is && strcmp(there, text) != 0)
-        is = error_set(err, STATUS_USAGE, "%s is not the config of %s: set it back, or remove %s", path, whose,
-                       directory);
-    free(there);
-    return is;
+/* Where a config stops being the recorded one; the end of both where it is the same. A record that is not UTF-8 has '?'
+   for every byte that is not ASCII (js_text). */
+static size_t first_difference(const char *text, const char *recorded) {
+    size_t i = 0;
+    while (text[i] && (text[i] == recorded[i] || (recorded[i] == '?' && (unsigned char)text[i] >= 0x80))) i++;
+    return i;
 }
 
-/* Whether a directory's config.ini is that of these arms. */
-static bool same_config(const Arms *arms, const char *directory) {
-    char *own = NULL;
-    Error ignored;
-    bool same = text_of(arms, &own, &ignored) && sweep_check_config(directory, own, "this sweep", &ignored);
-    free(own);
+bool sweep_check_config(const char *directory, const char *recorded, const char *whose, Error *err) {
+    char path[4096], *text;
+    size_t size, line = 1, start = 0;
+    if (!path_join(path, sizeof path, directory, "config.ini", err) ||
+        !file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &text, &size, err))
+        return false;
+    const size_t at = first_difference(text, recorded);
+    bool same = text[at] == recorded[at];
+    for (size_t i = 0; i < at; i++)
+        if (text[i] == '\n') line++, start = i + 1;
+    if (!same)
+        error_set(err, STATUS_USAGE,
+                  "%s is not the config %s began with: line %zu is \"%.*s\", not \"%.*s\"; set it back", path, whose,
+                  line, (int)strcspn(text + start, "\n"), text + start, (int)strcspn(recorded + start, "\n"),
+                  recorded + start);
+    free(text);
     return same;
 }
 
@@ -91,75 +99,92 @@ bool sweep_is(const char *directory) {
     return is;
 }
 
-/* The sweep that is to be run, begun in this directory and not ended. */
-static bool is_unfinished(const Sweep *s, const char *directory) {
+/* Whether the sweep that is to be run, whose config is `own`, was begun in this directory and has not ended. Fails
+   where it was, and config.ini there is another by now. */
+static bool is_unfinished(const char *directory, const char *own, bool *is, Error *err) {
     Json *run;
     Error ignored;
-    bool is =
-        sweep_is(directory) && same_config(&s->arms, directory) && run_description_load(&run, directory, &ignored);
-    if (!is) return false;
-    is = !has_ended(run);
+    bool ours = run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "arms")) > 0;
+    const char *began = ours && !has_ended(run) ? js_as_text(js_get(run, "config")) : NULL;
+    *is = began && own[first_difference(own, began)] == began[first_difference(own, began)];
+    bool ok = !*is || sweep_check_config(directory, began, "the sweep", err);
     js_free(run);
-    return is;
+    return ok;
 }
 
-static bool take_up(Sweep *s, const char *directory, Error *err) {
+/* Locks the directory and reads its run.json; on failure neither is kept. */
+static bool open_existing(Sweep *s, const char *directory, Error *err) {
     int64_t threads;
-    if (!directory_lock(directory, &s->lock, err) || !run_description_load(&s->description, directory, err))
+    if (strlen(directory) >= sizeof s->directory)
+        return error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
+    if (!directory_lock(directory, &s->lock, err)) return false;
+    if (!run_description_load(&s->description, directory, err)) {
+        js_free(s->description);
+        s->description = NULL;
+        close(s->lock);
+        s->lock = -1;
         return false;
-    snprintf(s->directory, sizeof s->directory, "%s", directory);
-    s->going_on = true;
+    }
+    memcpy(s->directory, directory, strlen(directory) + 1);
+    s->resumed = true;
     /* Every arm has the same number, however many processors there are by now. */
     if (js_as_integer(js_get(s->description, "arm_threads"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     return true;
 }
 
+/* Opens the first directory of those that may be meant in which the sweep was begun, if there is one. */
+static bool find_unfinished(Sweep *s, const char *wanted, bool named, Error *err) {
+    char path[sizeof s->directory], *own = text_of(&s->arms);
+    bool ok = own || error_set(err, STATUS_FAILED, "no memory for the text of a config");
+    for (unsigned number = 1; ok && !s->resumed && number < (named ? 2 : 1000000); number++) {
+        bool there, unfinished;
+        ok = results_name(path, sizeof path, wanted, number, err) && path_find(path, &there, err);
+        if (!ok || !there) break;
+        ok = is_unfinished(path, own, &unfinished, err);
+        if (ok && unfinished && !open_existing(s, path, err))
+            ok = !named && err->status == STATUS_USAGE; /* another process is at it */
+    }
+    free(own);
+    return ok;
+}
+
 bool sweep_find(Sweep *s, Error *err) {
     const SweepOptions *o = s->options;
     const char *wanted = o->out ? o->out : s->arms.config->log.out;
-    char path[sizeof s->directory];
-    for (unsigned number = 1; !o->force && number < 1000000; number++) {
-        if (!results_name(path, sizeof path, wanted, number, err)) return false;
-        bool there;
-        if (!path_find(path, &there, err)) return false;
-        if (!there) break;
-        if (is_unfinished(s, path)) {
-            if (take_up(s, path, err)) return true;
-            if (o->out || err->status != STATUS_USAGE) return false; /* else another one is at it */
-        }
-        if (o->out) break;
-    }
-    return results_check(wanted, o->out != NULL, o->force, err);
+    if (!o->force && !find_unfinished(s, wanted, o->out != NULL, err)) return false;
+    return s->resumed || results_check(wanted, o->out != NULL, o->force, err);
 }
 
-bool sweep_enter(Sweep *s, const char *directory, bool *finished, Error *err) {
-    *finished = false;
-    if (strlen(directory) >= sizeof s->directory)
-        return error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
-    if (!take_up(s, directory, err)) return false;
+bool sweep_enter(Sweep *s, const char *directory, Config *config, bool *finished, Error *err) {
+    char path[4096];
+    if (!open_existing(s, directory, err)) return false;
     *finished = has_ended(s->description);
-    const Json *arms = js_get(s->description, "arms");
-    bool same = js_array_size(arms) == s->arms.count && same_config(&s->arms, directory);
-    for (size_t i = 0; same && i < s->arms.count; i++) {
-        const char *name = js_as_text(js_get(js_at(arms, i), "name"));
-        same = name && strcmp(name, s->arms.arms[i].name) == 0;
-    }
-    return same ||
-           error_set(err, STATUS_USAGE, "%s/config.ini is not what the sweep there began with: set it back", directory);
+    const char *began = js_as_text(js_get(s->description, "config")),
+               *name = js_as_text(js_get(s->description, "name"));
+    if (!began)
+        return error_set(err, STATUS_USAGE,
+                         "%s/run.json does not say which config the sweep began with, as an earlier version left it: "
+                         "sweep its config.ini with another --out",
+                         directory);
+    if (!sweep_check_config(directory, began, "the sweep", err) ||
+        !path_join(path, sizeof path, directory, "config.ini", err) || !config_load(config, path, NULL, 0, err))
+        return false;
+    if (name) snprintf(config->name, sizeof config->name, "%s", name);
+    return true;
 }
 
-static bool describe(Sweep *s, const Corpus *corpus) {
+static void describe(Sweep *s, const Corpus *corpus, const char *config) {
     char fingerprint[CORPUS_FINGERPRINT];
     corpus_fingerprint(corpus, fingerprint);
     s->description = run_description(s->options->command_line, s->options->threads);
     js_set(s->description, "name", js_text(s->arms.config->name));
     js_set(s->description, "corpus", js_text(fingerprint));
     js_set(s->description, "arm_threads", js_integer((int64_t)s->threads));
-    return true;
+    js_set(s->description, "config", js_text(config));
 }
 
-static void describe_going_on(Sweep *s) {
+static void describe_resumed(Sweep *s) {
     Json *now = js_object();
     js_set(now, "time", time_now());
     js_set(now, "version", js_text(SQRTDK_VERSION));
@@ -169,19 +194,17 @@ static void describe_going_on(Sweep *s) {
     js_remove(s->description, "error");
 }
 
-static bool write_text(const Sweep *s, const char *name, const char *text, Error *err) {
-    char path[4096];
-    return path_join(path, sizeof path, s->directory, name, err) && file_write(path, text, strlen(text), err);
-}
-
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const SweepOptions *o = s->options;
-    char path[4096], *text = NULL;
-    if (!results_make(&s->made, o->out ? o->out : s->arms.config->log.out, o->out != NULL, o->force, err)) return false;
-    memcpy(s->directory, s->made.path, sizeof s->directory);
-    bool ok = describe(s, corpus) && path_join(path, sizeof path, s->directory, "configs", err) &&
-              directory_make(path, false, err) && text_of(&s->arms, &text, err) &&
-              write_text(s, "config.ini", text, err);
+    char path[4096], *text = text_of(&s->arms);
+    bool ok = (text || error_set(err, STATUS_FAILED, "no memory for the text of a config")) &&
+              results_make(&s->made, o->out ? o->out : s->arms.config->log.out, o->out != NULL, o->force, err);
+    if (ok) {
+        memcpy(s->directory, s->made.path, sizeof s->directory);
+        describe(s, corpus, text);
+    }
+    ok = ok && path_join(path, sizeof path, s->directory, "configs", err) && directory_make(path, false, err) &&
+         path_join(path, sizeof path, s->directory, "config.ini", err) && file_write(path, text, strlen(text), err);
     free(text);
     return ok;
 }
@@ -190,10 +213,10 @@ bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->arms.arms[0].config;
     Corpus corpus;
     if (!config_corpus(&corpus, c, NULL, err)) return false;
-    bool ok = s->going_on ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
-                          : make_directory(s, &corpus, err);
+    bool ok = s->resumed ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
+                         : make_directory(s, &corpus, err);
     corpus_free(&corpus);
-    if (ok && s->going_on) describe_going_on(s);
+    if (ok && s->resumed) describe_resumed(s);
     return ok && sweep_save(s, "running", err);
 }
 

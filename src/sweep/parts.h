@@ -1,6 +1,6 @@
-/* What the files of a sweep (sweep*.c) share; nothing else includes this. The order of things: sweep_find decides on
-   the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back, and the
-   writers make tables and pictures of that. */
+/* What the files of this folder share; but for a test, nothing else includes this. The order of things: sweep_find
+   decides on the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back,
+   and the writers make tables and pictures of that. */
 #ifndef SQRTDK_SWEEP_PARTS_H
 #define SQRTDK_SWEEP_PARTS_H
 
@@ -29,7 +29,7 @@ typedef struct {
     Arms arms;
     ArmRun *runs; /* (arms.count); that of an arm that is the same as another is not used: see sweep_run_of */
     char directory[2048];
-    bool going_on;         /* it was there */
+    bool resumed;          /* it was there */
     int lock;              /* on one that was there; -1: none */
     ResultsDirectory made; /* or one that was made */
     Json *description;     /* run.json */
@@ -45,28 +45,32 @@ static inline ArmRun *sweep_run_of(const Sweep *sweep, size_t arm) {
 /* "directory/name of the arm" */
 bool sweep_arm_path(const Sweep *sweep, size_t arm, char path[4096], Error *err);
 
-/* sweep_directory.c. sweep_find: where, and whether it is there to go on with (then it is locked); writes nothing.
-   sweep_open makes it, or takes it up again. sweep_save brings run.json to the arms' present states; `result` as of a
-   run ("running", "finished", "interrupted", "failed"). */
+/* directory.c. sweep_find: where the sweep goes, and whether it was begun there (then `resumed`, and locked); writes
+   nothing. sweep_enter: the same for a directory that is named, and the config that the sweep in it began with, before
+   there are arms. Both fail, with STATUS_USAGE, where config.ini is not what it was then (run.json has its text).
+   sweep_open makes the directory, or notes in its run.json that it is resumed. sweep_save brings run.json to the arms'
+   present states; `result` as of a run ("running", "finished", "interrupted", "failed"). */
 bool sweep_find(Sweep *sweep, Error *err);
-bool sweep_enter(Sweep *sweep, const char *directory, bool *finished, Error *err);
+bool sweep_enter(Sweep *sweep, const char *directory, Config *config, bool *finished, Error *err);
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, Error *err);
 void sweep_write_config(const Arms *arms, FILE *out);
-/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `text`, the config of `whose`. */
-bool sweep_check_config(const char *directory, const char *text, const char *whose, Error *err);
+/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `recorded`, with which `whose`
+   ("this arm") began: names the first line that differs. */
+bool sweep_check_config(const char *directory, const char *recorded, const char *whose, Error *err);
 
-/* sweep_train.c. sweep_recall finds out which arms of a sweep that goes on have ended. sweep_train trains the others
-   until none is left or a signal came, which it returns. An arm's failure is the arm's. */
-void sweep_recall(Sweep *sweep);
+/* train.c. sweep_load_states finds out which arms of a sweep that is resumed have ended, and returns whether any has
+   not; one whose run.json or config cannot be accepted has failed. sweep_train trains those until none is left or a
+   signal came, which it returns. An arm's failure is the arm's. */
+bool sweep_load_states(Sweep *sweep);
 int sweep_train(Sweep *sweep);
 
-/* sweep_view.c: the one progress view. sweep_look takes up what an arm has written since. */
-void sweep_look(const Sweep *sweep, size_t arm);
+/* view.c: the one progress view. sweep_read_progress reads what an arm has written since. */
+void sweep_read_progress(const Sweep *sweep, size_t arm);
 void sweep_view(Sweep *sweep, double now);
-void sweep_tell_end(const Sweep *sweep, size_t arm, double now);
+void sweep_report_end(const Sweep *sweep, size_t arm, double now);
 
-/* sweep_groups.c. What a group comes to over its seeds; only arms that finished count. */
+/* groups.c. What a group comes to over its seeds; only arms that finished count. */
 typedef struct {
     size_t finished, diverged;
     Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
@@ -87,10 +91,10 @@ bool sweep_write_csv(const Sweep *sweep, Error *err);
 bool sweep_write_markdown(const Sweep *sweep, Error *err);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 bool sweep_draw_curves(const Sweep *sweep, Error *err);
-/* sweep_matrix.c: the losses by divisor and by everything else; nothing where the divisor is not swept, or nothing
+/* matrix.c: the losses by divisor and by everything else; nothing where the divisor is not swept, or nothing
  * else. */
 void sweep_write_matrices(const Sweep *sweep, FILE *out);
-/* sweep_final.c: final.png, the final losses against a swept number, where one has values enough to make a curve. */
+/* final.c: final.png, the final losses against a swept number, where one has values enough to make a curve. */
 bool sweep_has_final(const Sweep *sweep);
 bool sweep_draw_final(const Sweep *sweep, Error *err);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);

@@ -11,13 +11,12 @@
 #include "sweep/parts.h"
 #include "train/trainer.h"
 
-static bool make(Sweep *s, const Config *config, const SweepOptions *options, Error *err) {
-    *s = (Sweep){.options = options, .lock = -1};
+static bool make(Sweep *s, const Config *config, Error *err) {
     if (!arms_make(&s->arms, config, err)) return false;
     s->runs = calloc(s->arms.count, sizeof *s->runs);
     if (!s->runs) return error_set(err, STATUS_FAILED, "no memory for %zu runs", s->arms.count);
     for (size_t i = 0; i < s->arms.count; i++) s->runs[i].train_loss = s->runs[i].val_loss = NAN;
-    s->threads = options->threads / arms_runs(&s->arms);
+    if (s->threads == 0) s->threads = s->options->threads / arms_runs(&s->arms); /* else as it began */
     if (s->threads == 0) s->threads = 1;
     return true;
 }
@@ -60,7 +59,7 @@ static void announce(const Sweep *s) {
                              s->arms.arms[arm->same_as].name);
     }
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
-                     s->going_on ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
+                     s->resumed ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
                      runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     char old[RESULTS_PATH];
     if (!*s->made.replaced && results_set_aside(s->directory, old))
@@ -129,7 +128,6 @@ static bool give_up(Sweep *s, size_t unfinished, size_t first, int signal_number
 /* The tables and pictures of a sweep that has finished, again, from what its runs left on disk. */
 static bool write_again(Sweep *s, Error *err) {
     size_t first = 0;
-    sweep_recall(s);
     read_back(s);
     if (count_unfinished(s, &first) == 0) return write_all(s, err);
     const ArmRun *run = &s->runs[first];
@@ -142,7 +140,6 @@ static bool write_again(Sweep *s, Error *err) {
 static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
     size_t first = 0;
     if (!check(s, err) || !sweep_open(s, err)) return false;
-    if (s->going_on) sweep_recall(s);
     announce(s);
     *signal_number = sweep_train(s);
     read_back(s);
@@ -170,44 +167,34 @@ static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
 }
 
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
-    Sweep s;
+    Sweep s = {.options = options, .lock = -1};
     *signal_number = 0;
-    bool ok = make(&s, config, options, err) && sweep_find(&s, err) && run(&s, out, signal_number, err);
+    bool ok = make(&s, config, err) && sweep_find(&s, err);
+    if (ok && s.resumed) sweep_load_states(&s);
+    ok = ok && run(&s, out, signal_number, err);
     if (!ok) results_withdraw(&s.made, err);
     release(&s);
     return ok;
 }
 
-/* The config that the sweep began with; the file's own name is "config". */
-static bool load_config(Config *config, const char *directory, Error *err) {
-    char path[4096];
-    Json *description = NULL;
-    bool ok = path_join(path, sizeof path, directory, "config.ini", err) && config_load(config, path, NULL, 0, err) &&
-              run_description_load(&description, directory, err);
-    const char *name = ok ? js_as_text(js_get(description, "name")) : NULL;
-    if (name) snprintf(config->name, sizeof config->name, "%s", name);
-    js_free(description);
-    return ok;
-}
-
 bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal_number, bool *finished,
                   Error *err) {
-    Sweep s = {.lock = -1};
+    Sweep s = {.options = options, .lock = -1};
     *signal_number = 0;
     *finished = false;
     Config *config = calloc(1, sizeof *config);
     bool ok = (config || error_set(err, STATUS_FAILED, "no memory for a config")) &&
-              load_config(config, directory, err) && make(&s, config, options, err) &&
-              sweep_enter(&s, directory, finished, err) &&
-              (*finished ? write_again(&s, err) : run(&s, out, signal_number, err));
+              sweep_enter(&s, directory, config, finished, err) && make(&s, config, err);
+    if (ok && sweep_load_states(&s)) *finished = false; /* an arm was removed since */
+    ok = ok && (*finished ? write_again(&s, err) : run(&s, out, signal_number, err));
     release(&s);
     free(config);
     return ok;
 }
 
 bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err) {
-    Sweep s;
-    bool ok = make(&s, config, options, err) && sweep_find(&s, err) && check(&s, err);
+    Sweep s = {.options = options, .lock = -1};
+    bool ok = make(&s, config, err) && sweep_find(&s, err) && check(&s, err);
     if (ok) {
         const TrainOptions train = {.threads = s.threads};
         sweep_write_config(&s.arms, out);

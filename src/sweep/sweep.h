@@ -25,13 +25,15 @@ typedef struct {
    An arm that diverges is recorded as such and is no failure. One that fails is recorded with its message and does not
    stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) is passed on
    to the arms, which save what they have: then *signal says which, and what there is has been written. Nothing is
-   written before every arm is known to be good (train_check). With `force`, what was there returns to its place unless
-   an arm finishes or comes to a checkpoint, or all end (base/results.h). */
+   written before every arm is known to be good (train_check). With `force`, what was there is removed once an arm has
+   finished or has a checkpoint, or when every arm has finished or diverged; else it returns to its place, and the new
+   directory is removed (base/results.h). */
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal, Error *err);
 
 /* Whether `directory` is that of a sweep; then sweep_resume continues it, whatever options->out says. *finished: it had
-   ended, and only its tables and pictures were written again, from what its runs left on disk. Refuses (STATUS_USAGE)
-   one in which another process is, or whose config or text is not what it began with. */
+   ended, and only its tables and pictures were written again, from what its runs left on disk; arms that were removed
+   since are trained. Refuses (STATUS_USAGE) one in which another process is, or whose config.ini or text is not what it
+   began with. */
 bool sweep_is(const char *directory);
 bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal, bool *finished,
                   Error *err);

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/results_entries.h"
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
 
@@ -38,15 +39,10 @@ static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error 
     return file_writer_commit(&writer, err);
 }
 
-/* What a killed arm left before its first checkpoint: nothing, or a run.json that says so. */
-static bool is_ours(const char *directory, Error *err) {
-    char path[4096];
-    bool there;
-    Json *run = NULL;
-    bool ok = path_join(path, sizeof path, directory, "run.json", err) && path_find(path, &there, err) &&
-              (!there || run_description_load(&run, directory, err));
-    js_free(run);
-    return ok;
+/* What a killed arm left before its first checkpoint goes; what is not ours stays, and is named. */
+static bool clear(const char *directory, Error *err) {
+    return !path_exists(directory) || rmdir(directory) == 0 ||
+           (results_hold_only_ours(directory, err) && directory_remove(directory, err));
 }
 
 /* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
@@ -54,15 +50,13 @@ static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     const Arm *arm = &s->arms.arms[i];
     ArmRun *run = &s->runs[i];
     char config[4096], threads[32];
-    run->state = arm_state_read(directory, run->message, sizeof run->message);
+    if (!arm_state_read(directory, &run->state, run->message, sizeof run->message, err)) return false;
     bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = false;
     if (!ended && !checkpoint_exists(directory, &resumes, err)) return false;
     if ((ended || resumes) && !check_config(arm, directory, err)) return false;
     if (ended) return true;
     *run->message = 0;
-    if (!resumes && path_exists(directory) && !(is_ours(directory, err) && directory_remove(directory, err)))
-        return false;
-    if (!resumes && !write_config(s, arm, config, err)) return false;
+    if (!resumes && !(clear(directory, err) && write_config(s, arm, config, err))) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
     const char *const further[] = {"./train", "resume", directory, "--threads", threads, "--quiet", NULL};
@@ -97,8 +91,8 @@ static void try_to_start(Sweep *s, size_t i) {
     }
     if (!ok || !start(s, i, directory, &err)) fail(run, &err);
     if (run->state != ARM_WAITING && run->state != ARM_RUNNING) {
-        sweep_look(s, i);
-        sweep_tell_end(s, i, now);
+        sweep_read_progress(s, i);
+        sweep_report_end(s, i, now);
     }
 }
 
@@ -121,10 +115,12 @@ static bool was_interrupted(int status) {
 static void conclude(const Sweep *s, size_t i, int status, const char *message) {
     ArmRun *run = &s->runs[i];
     char directory[4096];
-    Error ignored;
-    if (!sweep_arm_path(s, i, directory, &ignored)) return;
-    ArmState said = arm_state_read(directory, run->message, sizeof run->message);
-    if ((status == 0 && said == ARM_FINISHED) || (status == STATUS_DIVERGED && said == ARM_DIVERGED)) {
+    ArmState said;
+    Error err;
+    if (!sweep_arm_path(s, i, directory, &err) ||
+        !arm_state_read(directory, &said, run->message, sizeof run->message, &err))
+        fail(run, &err);
+    else if ((status == 0 && said == ARM_FINISHED) || (status == STATUS_DIVERGED && said == ARM_DIVERGED)) {
         run->state = said;
     } else if (was_interrupted(status)) {
         run->state = ARM_INTERRUPTED;
@@ -147,8 +143,8 @@ static bool collect(Sweep *s) {
         int status;
         if (!child_ended(&s->runs[i].child, &status, message, sizeof message)) continue;
         conclude(s, i, status, message);
-        sweep_look(s, i);
-        sweep_tell_end(s, i, omp_get_wtime());
+        sweep_read_progress(s, i);
+        sweep_report_end(s, i, omp_get_wtime());
         any = true;
     }
     return any;
@@ -166,21 +162,27 @@ static void drop_replaced(Sweep *s) {
     if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
 }
 
-void sweep_recall(Sweep *s) {
+bool sweep_load_states(Sweep *s) {
+    bool left = false;
     for (size_t i = 0; i < s->arms.count; i++) {
         ArmRun *run = &s->runs[i];
         char directory[4096];
         Error err;
         if (!is_run(s, i) || !sweep_arm_path(s, i, directory, &err)) continue;
-        ArmState state = arm_state_read(directory, run->message, sizeof run->message);
-        sweep_look(s, i);
-        if (state != ARM_FINISHED && state != ARM_DIVERGED)
-            *run->message = 0;
-        else if (check_config(&s->arms.arms[i], directory, &err))
-            run->state = state;
-        else
+        ArmState state;
+        bool known = arm_state_read(directory, &state, run->message, sizeof run->message, &err);
+        bool ended = known && (state == ARM_FINISHED || state == ARM_DIVERGED);
+        sweep_read_progress(s, i);
+        if (!known || (ended && !check_config(&s->arms.arms[i], directory, &err)))
             fail(run, &err);
+        else if (ended)
+            run->state = state;
+        else {
+            left = true;
+            *run->message = 0;
+        }
     }
+    return left;
 }
 
 int sweep_train(Sweep *s) {

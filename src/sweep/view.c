@@ -20,7 +20,7 @@ static void take_row(ArmRun *run, char *line) {
     if (!isnan(row[METRICS_VAL_LOSS])) run->val_loss = row[METRICS_VAL_LOSS];
 }
 
-void sweep_look(const Sweep *s, size_t i) {
+void sweep_read_progress(const Sweep *s, size_t i) {
     ArmRun *run = &s->runs[i];
     char path[4096], directory[4096], line[1024];
     Error ignored;
@@ -81,7 +81,7 @@ void sweep_view(Sweep *s, double now) {
     if (!progress_is_due(s->options->progress, now)) return;
     for (size_t i = 0; i < s->arms.count; i++) {
         if (s->runs[i].state != ARM_RUNNING) continue;
-        sweep_look(s, i);
+        sweep_read_progress(s, i);
         if (count <= ARMS_SHOWN)
             describe_arm(s, i, lines[count++]);
         else
@@ -98,7 +98,7 @@ void sweep_view(Sweep *s, double now) {
     progress_lines(s->options->progress, shown, count);
 }
 
-void sweep_tell_end(const Sweep *s, size_t i, double now) {
+void sweep_report_end(const Sweep *s, size_t i, double now) {
     const ArmRun *run = &s->runs[i];
     const char *name = s->arms.arms[i].name;
     const Totals t = add_up(s);
