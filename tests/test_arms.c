@@ -2,7 +2,6 @@
    back from the files of a run. */
 #include "temporary.h"
 
-#include "base/csv.h"
 #include "sweep/arm_results.h"
 #include "sweep/arms.h"
 
@@ -123,30 +122,6 @@ static void refused(void **state) {
                    "more than 256 combinations", "320");
 }
 
-static void tables(void **state) {
-    (void)state;
-    Error err = {0};
-    CsvTable table;
-    size_t column;
-    assert_true(csv_read(&table, put_text("a.csv", "step,loss,more\n0,1.5,2\n10,,3\n20,1."), SIZE_MAX, &err));
-    assert_int_equal(table.rows, 2); /* the third was cut off */
-    assert_true(csv_column(&table, "a.csv", "more", &column, &err) && csv_at(&table, 1, column) == 3);
-    assert_true(isnan(csv_at(&table, 1, 1)));
-    assert_refused(csv_column(&table, "a.csv", "less", &column, &err), &err, "a.csv has no column less", "less");
-    csv_free(&table);
-    assert_true(csv_read(&table, in("a.csv"), strlen("step,loss,more\n0,1.5,2\n10,"), &err)); /* and what lies behind */
-    assert_int_equal(table.rows, 1);
-    csv_free(&table);
-    static const char *const bad[][2] = {{"step,loss\n0\n", "a.csv:2"},
-                                         {"step,loss\n0,1\n1,2,3\n", "a.csv:3"},
-                                         {"step,loss\n0,x\n", "a.csv:2"},
-                                         {"step", "no line of column names"}};
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        assert_refused(csv_read(&table, put_text("a.csv", bad[i][0]), SIZE_MAX, &err), &err, bad[i][1], bad[i][0]);
-        csv_free(&table);
-    }
-}
-
 #define ATTENTION                                                                                                      \
     "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm,new,score_max,"    \
     "max_weight,grad_q_mean,grad_q_rms,grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_p10,"        \
@@ -205,10 +180,9 @@ static void results_of_a_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARMS_TEST(names_and_groups), ARMS_TEST(seed_anywhere),
-        ARMS_TEST(coincidences),     ARMS_TEST(names_that_repeat),
-        ARMS_TEST(refused),          ARMS_TEST(tables),
-        ARMS_TEST(results_of_a_run), ARMS_TEST(labels_without_a_key),
+        ARMS_TEST(names_and_groups),     ARMS_TEST(seed_anywhere), ARMS_TEST(coincidences),
+        ARMS_TEST(names_that_repeat),    ARMS_TEST(refused),       ARMS_TEST(results_of_a_run),
+        ARMS_TEST(labels_without_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/range.h"
 #include "base/statistics.h"
+#include "base/text.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"
 
@@ -328,6 +329,26 @@ static void quantiles(void **state) {
     assert_true(quantile(x + 1, 3, .5) == 4 && quantile(x + 2, 1, 0) == 4 && quantile(x + 2, 1, .3) == 4);
 }
 
+static void fields_of_tables(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *as_needed, *always;
+    } cases[] = {{"", "", "\"\""},
+                 {"plain text", "plain text", "\"plain text\""},
+                 {"a,b", "\"a,b\"", "\"a,b\""},
+                 {"\"a\"", "\"\"\"a\"\"\"", "\"\"\"a\"\"\""},
+                 {"a\nb", "\"a\nb\"", "\"a\nb\""}};
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
+        char *text;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        text_write_field(cases[i / 2].text, i % 2, out);
+        assert_int_equal(fclose(out), 0);
+        assert_string_equal(text, i % 2 ? cases[i / 2].always : cases[i / 2].as_needed);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -341,6 +362,7 @@ int main(void) {
         TEST(tiles),
         TEST(errors),
         TEST(quantiles),
+        TEST(fields_of_tables),
         TEST(exp_within_two_ulp),
         TEST(exp_special_values),
         TEST(gelu_in_float),

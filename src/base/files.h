@@ -10,6 +10,9 @@
 /* The whole file, with a zero byte behind it, in memory the caller frees. Missing, unreadable, not a regular file or
    larger than `limit` bytes: an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
+/* The same of up to `most` bytes from byte `from` on; *size is 0 where the file ends before. */
+bool file_read_part(const char *path, const char *what, size_t from, size_t most, Status status, char **data,
+                    size_t *size, Error *err);
 
 /* Writes to a new name in the same directory, fsyncs, renames: on failure what stood at `path` is untouched. */
 typedef struct {

@@ -69,3 +69,13 @@ void text_write_cell(const char *text, FILE *out) {
         fputc(*text, out);
     }
 }
+
+void text_write_field(const char *text, bool always, FILE *out) {
+    const bool quoted = always || strpbrk(text, ",\"\r\n");
+    if (quoted) fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+    if (quoted) fputc('"', out);
+}

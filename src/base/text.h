@@ -23,4 +23,7 @@ bool text_is_nearer(const char *given, const char *candidate, size_t *best);
 /* A cell of a Markdown table: a bar takes a backslash, also between backquotes. */
 void text_write_cell(const char *text, FILE *out);
 
+/* A field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
+void text_write_field(const char *text, bool always, FILE *out);
+
 #endif

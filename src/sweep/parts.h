@@ -20,7 +20,7 @@ typedef struct {
     /* for the eye, from the end of metrics.csv */
     size_t step;
     double train_loss, val_loss, began; /* began: when it was last started, in seconds */
-    long read;                          /* bytes of metrics.csv */
+    size_t read;                        /* bytes of metrics.csv */
     double blocked;                     /* since when another process has been in its directory; 0: none is */
 } ArmRun;
 

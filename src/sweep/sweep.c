@@ -63,7 +63,7 @@ static void announce(const Sweep *s) {
                      runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     char old[RESULTS_PATH];
     if (!*s->made.replaced && results_set_aside(s->directory, old))
-        progress_message(progress, "note: %s is there, set aside by a --force that was killed", old);
+        progress_message(progress, "note: %s is there, set aside by a --force that was stopped", old);
     if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
 }
 

@@ -4,19 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "sweep/parts.h"
-
-/* In double quotes where it has to be. */
-static void write_field(FILE *out, const char *text) {
-    if (strpbrk(text, ",\"\r\n"))
-        csv_write_quoted(out, text);
-    else
-        fputs(text, out);
-}
 
 /* Empty where there is no number, as in metrics.csv. */
 static void write_number(FILE *out, const char *format, double number) {
@@ -29,15 +20,15 @@ static void write_arm(const Sweep *s, size_t i, FILE *out) {
     const ArmRun *run = sweep_run_of(s, i);
     const ArmResults *r = &run->results;
     const Curve *c = r->curves;
-    write_field(out, arm->name);
+    text_write_field(arm->name, false, out);
     for (size_t a = 0; a < s->arms.config->sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(&arm->config, s->arms.config->sweep[a].setting, value, sizeof value);
         fputc(',', out);
-        write_field(out, value);
+        text_write_field(value, false, out);
     }
     fprintf(out, ",%s,", ARM_STATE_NAMES[run->state]);
-    if (arm->same_as != i) write_field(out, s->arms.arms[arm->same_as].name);
+    if (arm->same_as != i) text_write_field(s->arms.arms[arm->same_as].name, false, out);
     const Curve *train = &c[CURVE_TRAIN_LOSS];
     write_number(out, "%.0f", isfinite(r->steps) ? r->steps : train->count ? train->step[train->count - 1] : NAN);
     write_number(out, "%.7g", curve_last(train));
@@ -51,7 +42,7 @@ static void write_arm(const Sweep *s, size_t i, FILE *out) {
     write_number(out, "%.6g", r->grad_norm_median);
     write_number(out, "%.0f", r->threads);
     fputc(',', out);
-    write_field(out, run->message);
+    text_write_field(run->message, false, out);
     write_number(out, "%.3f", r->seconds);
     fputc('\n', out);
 }

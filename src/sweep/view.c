@@ -4,38 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "sweep/parts.h"
 #include "train/logs.h"
 
 enum { LINE = 160, NAME_SHOWN = 32 };
 
-/* A line that is no row changes nothing. */
-static void take_row(ArmRun *run, char *line) {
-    double row[METRICS_COLUMNS];
-    line[strcspn(line, "\n")] = 0;
-    if (!logs_parse_row(LOG_METRICS, line, row)) return;
-    run->step = (size_t)row[METRICS_STEP];
-    run->train_loss = row[METRICS_TRAIN_LOSS];
-    if (!isnan(row[METRICS_VAL_LOSS])) run->val_loss = row[METRICS_VAL_LOSS];
-}
-
 void sweep_read_progress(const Sweep *s, size_t i) {
     ArmRun *run = &s->runs[i];
-    char path[4096], directory[4096], line[1024];
+    char directory[4096];
+    LogTable rows = {0};
     Error ignored;
-    if (!sweep_arm_path(s, i, directory, &ignored) ||
-        !path_join(path, sizeof path, directory, LOG_NAMES[LOG_METRICS], &ignored))
-        return;
-    FILE *file = fopen(path, "rb");
-    if (!file) return;
-    if (fseek(file, 0, SEEK_END) == 0 && ftell(file) < run->read) run->read = 0;
-    if (fseek(file, run->read, SEEK_SET) == 0)
-        while (fgets(line, sizeof line, file) && strchr(line, '\n')) {
-            run->read = ftell(file);
-            take_row(run, line);
-        }
-    fclose(file);
+    if (!sweep_arm_path(s, i, directory, &ignored)) return;
+    const bool read = logs_read(directory, LOG_METRICS, run->read, SIZE_MAX, &rows, &ignored);
+    run->read = read ? rows.end : 0;
+    if (read && rows.rows) {
+        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
+        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
+        run->train_loss = rows.column[METRICS_TRAIN_LOSS][rows.rows - 1];
+        if (!isnan(val_loss)) run->val_loss = val_loss;
+    }
+    log_table_free(&rows);
 }
 
 typedef struct {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "theory/claims_table.h"
 
@@ -53,7 +53,7 @@ static void print_claim(FILE *out, size_t i, const Outcome *outcome) {
 
 static void write_field(FILE *out, const char *text) {
     fputc(',', out);
-    csv_write_quoted(out, text);
+    text_write_field(text, true, out);
 }
 
 static void print_all(FILE *out, const Outcome *outcomes, bool csv) {

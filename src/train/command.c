@@ -25,7 +25,7 @@ static double number_of(const Json *description, const char *key) {
 /* The heatmaps of the first and the last step whose attention was measured. */
 static bool print_heatmaps(const char *directory, Error *err) {
     LogTable attention;
-    bool ok = logs_read(directory, LOG_ATTENTION, &attention, err);
+    bool ok = logs_read(directory, LOG_ATTENTION, 0, SIZE_MAX, &attention, err);
     for (int last = 0; ok && last < 2 && attention.rows; last++) {
         char name[64];
         const double step = attention.column[ATTENTION_STEP][last ? attention.rows - 1 : 0];

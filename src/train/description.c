@@ -84,7 +84,7 @@ static bool last_losses(const Run *run, double *train_loss, double *val_loss, Er
     bool there;
     if (!logs_find(run->directory, LOG_METRICS, &there, err)) return false;
     if (!there) return true; /* it failed before they were made */
-    bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err);
+    bool ok = logs_read(run->directory, LOG_METRICS, 0, SIZE_MAX, &metrics, err);
     if (ok) {
         *train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
         *val_loss = log_last(&metrics, METRICS_VAL_LOSS);

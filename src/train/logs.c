@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/csv.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/results.h"
@@ -100,15 +99,13 @@ static bool open_old(Logs *l, Log log, size_t size, Error *err) {
     return true;
 }
 
-static bool read_table(const char *directory, Log log, size_t limit, LogTable *table, Error *err);
-
 bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], Error *err) {
     bool ok = true;
     *l = (Logs){.directory = directory};
     for (Log log = 0; ok && log < LOG_COUNT; log++) {
         LogTable table = {0};
         ok = open_old(l, log, size[log], err) &&
-             (COUNTS[log] == 0 || read_table(directory, log, size[log], &table, err));
+             (COUNTS[log] == 0 || logs_read(directory, log, 0, size[log], &table, err));
         log_table_free(&table);
     }
     for (Log log = 0; ok && log < LOG_COUNT; log++)
@@ -151,38 +148,127 @@ void logs_sizes(const Logs *l, size_t size[LOG_COUNT]) {
 
 static bool is_whole(double number) { return number >= 0 && number < 0x1p53 && number == floor(number); }
 
-/* The columns of this log out of those a file has. */
-static bool take_columns(const CsvTable *csv, const char *path, Log log, LogTable *table, Error *err) {
-    const size_t count = (size_t)COUNTS[log];
-    table->numbers = calloc(size_mul(csv->rows, count) + 1, sizeof *table->numbers);
-    if (!table->numbers) return error_set(err, STATUS_FAILED, "no memory for the rows of %s", path);
-    table->rows = csv->rows;
-    for (size_t c = 0; c < count; c++) {
-        size_t place;
-        if (!csv_column(csv, path, COLUMNS[log][c].name, &place, err)) return false;
-        table->column[c] = table->numbers + c * csv->rows;
-        for (size_t row = 0; row < csv->rows; row++) {
-            const double number = table->column[c][row] = csv_at(csv, row, place);
-            if (COLUMNS[log][c].whole && !is_whole(number))
-                return error_set(err, STATUS_USAGE, "%s:%zu: its %s is not a whole number", path, row + 2,
-                                 COLUMNS[log][c].name);
+enum { FIELDS_MAX = 256, HEADER_MAX = 65536 }; /* columns, and bytes of their names, that a later version may have */
+
+/* How a file's rows are read. */
+typedef struct {
+    Log log;
+    char path[4096];
+    size_t from, header;    /* bytes: where the first row to read begins; where the first of all does */
+    size_t fields;          /* of a row */
+    int column[FIELDS_MAX]; /* that a field is; COUNTS[log]: none of this version's */
+} Reader;
+
+static int column_named(Log log, const char *name) {
+    int c = 0;
+    while (c < COUNTS[log] && strcmp(COLUMNS[log][c].name, name) != 0) c++;
+    return c;
+}
+
+static bool take_names(Reader *r, char *line, Error *err) {
+    bool found[LOG_COLUMNS_MAX + 1] = {false};
+    for (char *name; (name = strsep(&line, ",")) != NULL; r->fields++) {
+        if (r->fields == FIELDS_MAX)
+            return error_set(err, STATUS_USAGE, "%s has more than %d columns", r->path, (int)FIELDS_MAX);
+        r->column[r->fields] = column_named(r->log, name);
+        found[r->column[r->fields]] = true;
+    }
+    for (int c = 0; c < COUNTS[r->log]; c++)
+        if (!found[c]) return error_set(err, STATUS_USAGE, "%s has no column %s", r->path, COLUMNS[r->log][c].name);
+    return true;
+}
+
+static bool read_header(Reader *r, size_t limit, Error *err) {
+    char *text = NULL;
+    size_t size;
+    if (!file_read_part(r->path, "the log", 0, limit < HEADER_MAX ? limit : HEADER_MAX, STATUS_USAGE, &text, &size,
+                        err))
+        return false;
+    char *end = memchr(text, '\n', size);
+    bool ok = end || error_set(err, STATUS_USAGE, "%s has no line of column names", r->path);
+    if (ok) {
+        *end = 0;
+        r->header = (size_t)(end - text) + 1;
+        ok = take_names(r, text, err);
+    }
+    free(text);
+    return ok;
+}
+
+static bool refuse_row(const Reader *r, size_t row, const char *name, const char *what, Error *err) {
+    char from[64] = "";
+    if (r->from > r->header) snprintf(from, sizeof from, ", counted from byte %zu on", r->from);
+    return error_set(err, STATUS_USAGE, "%s:%zu%s%s%s %s", r->path, r->from > r->header ? row + 1 : row + 2, from,
+                     *name ? ": its " : "", name, what);
+}
+
+/* A line, which ends with a zero byte at `end`, into the table's next row. */
+static bool take_row(const Reader *r, const char *line, const char *end, LogTable *table, Error *err) {
+    for (size_t field = 0; field < r->fields; field++, line++) {
+        const bool empty = *line == ',' || line == end, last = field + 1 == r->fields;
+        const int c = r->column[field];
+        char *behind = NULL;
+        const double number = empty ? NAN : strtod(line, &behind);
+        if (!empty) line = behind;
+        if (last ? line != end : *line != ',') {
+            char what[64];
+            snprintf(what, sizeof what, "is not a row of %zu numbers", r->fields);
+            return refuse_row(r, table->rows, "", what, err);
         }
+        if (c == COUNTS[r->log]) continue;
+        const Column *column = &COLUMNS[r->log][c];
+        if (column->whole && !is_whole(number))
+            return refuse_row(r, table->rows, column->name, "is not a whole number", err);
+        if (empty && !column->optional) return refuse_row(r, table->rows, column->name, "is empty", err);
+        table->column[c][table->rows] = number;
+    }
+    table->rows++;
+    return true;
+}
+
+static size_t count_lines(const char *text, size_t size) {
+    size_t count = 0;
+    for (const char *end = text + size; text < end && (text = memchr(text, '\n', (size_t)(end - text))); text++)
+        count++;
+    return count;
+}
+
+static bool take_rows(const Reader *r, char *text, size_t size, LogTable *table, Error *err) {
+    const size_t lines = count_lines(text, size), count = (size_t)COUNTS[r->log];
+    table->end = r->from;
+    table->numbers = calloc(size_add(size_mul(lines, count), 1), sizeof *table->numbers);
+    if (!table->numbers) return error_set(err, STATUS_FAILED, "no memory for the rows of %s", r->path);
+    for (size_t c = 0; c < count; c++) table->column[c] = table->numbers + c * lines;
+    for (char *line = text, *end; table->rows < lines; line = end + 1) {
+        end = memchr(line, '\n', size - (size_t)(line - text));
+        *end = 0;
+        if (!take_row(r, line, end, table, err)) return false;
+        table->end += (size_t)(end - line) + 1;
     }
     return true;
 }
 
-static bool read_table(const char *directory, Log log, size_t limit, LogTable *table, Error *err) {
-    char path[4096];
-    CsvTable csv = {0};
-    *table = (LogTable){0};
-    bool ok = path_join(path, sizeof path, directory, LOG_NAMES[log], err) && csv_read(&csv, path, limit, err) &&
-              take_columns(&csv, path, log, table, err);
-    csv_free(&csv);
-    return ok;
+/* With the byte before the first row, which must end a line. */
+static bool read_rows(Reader *r, size_t limit, LogTable *table, Error *err) {
+    char *text = NULL;
+    size_t size;
+    const size_t before = r->from - 1;
+    if (!file_read_part(r->path, "the log", before, limit - before, STATUS_USAGE, &text, &size, err)) return false;
+    const bool begins = size > 0 && *text == '\n';
+    bool ok = !begins || take_rows(r, text + 1, size - 1, table, err);
+    free(text);
+    if (begins || !ok) return ok;
+    if (r->from == r->header) return error_set(err, STATUS_USAGE, "%s changed while it was read", r->path);
+    r->from = r->header; /* the log was cut back since */
+    return read_rows(r, limit, table, err);
 }
 
-bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
-    return read_table(directory, log, SIZE_MAX, table, err);
+bool logs_read(const char *directory, Log log, size_t from, size_t limit, LogTable *table, Error *err) {
+    Reader r = {.log = log};
+    *table = (LogTable){0};
+    if (!path_join(r.path, sizeof r.path, directory, LOG_NAMES[log], err) || !read_header(&r, limit, err)) return false;
+    r.from = from > r.header && from <= limit ? from : r.header;
+    return read_rows(&r, limit, table, err);
 }
 
 void log_table_free(LogTable *table) {
@@ -199,17 +285,6 @@ double log_last(const LogTable *table, int column) {
 bool logs_find(const char *directory, Log log, bool *there, Error *err) {
     char path[4096];
     return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, there, err);
-}
-
-bool logs_parse_row(Log log, char *line, double row[]) {
-    for (int c = 0; c < COUNTS[log]; c++) {
-        char *field = strsep(&line, ","), *end = field;
-        if (!field) return false;
-        const bool empty = *field == 0;
-        row[c] = empty ? NAN : strtod(field, &end);
-        if (*end || (empty && !COLUMNS[log][c].optional) || (COLUMNS[log][c].whole && !is_whole(row[c]))) return false;
-    }
-    return line == NULL;
 }
 
 double logs_rounded(double loss) {

@@ -69,25 +69,24 @@ bool logs_sync(const Logs *logs, Error *err);
 /* How many bytes the logs have now. */
 void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 
-/* What a log holds, by column. */
+/* Rows of a log, by column. */
 typedef struct {
-    size_t rows;
+    size_t rows, end;                /* end: byte of the file behind the last of them */
     double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
     double *numbers;                 /* that the columns are in */
 } LogTable;
 
-/* Reads metrics.csv or attention.csv of a run's directory. Columns are found by name, since later versions may add
-   some; a last line without its end is left out. Errors have status STATUS_USAGE and name the file. Free with
-   log_table_free, also after a failure. */
-bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
+/* Reads rows of metrics.csv or attention.csv of a run's directory: from byte `from` on, where a row begins (0: from the
+   first row on), to byte `limit` (SIZE_MAX: all). Where no row begins at `from`, as in a log that was cut back since,
+   all rows are read; what was read says `end`. Columns are found by name, since later versions may add some; a last
+   line without its end is left out, as whoever wrote it was killed or is not done. Errors have status STATUS_USAGE and
+   name file and line. Free with log_table_free, also after a failure. */
+bool logs_read(const char *directory, Log log, size_t from, size_t limit, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
 /* Whether the directory has the file at all; fails where that cannot be told. */
 bool logs_find(const char *directory, Log log, bool *there, Error *err);
-
-/* A line of a log as this version writes it, which is cut into its fields, as numbers; false when it is no such row. */
-bool logs_parse_row(Log log, char *line, double row[]);
 
 /* A number as a row of metrics.csv has it: rounded to the digits that are written. */
 double logs_rounded(double loss);

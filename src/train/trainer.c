@@ -186,7 +186,7 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
 /* The last validation loss of the logs, for the progress line; NaN: none. */
 static bool last_validation(const Trainer *t, double *loss, Error *err) {
     LogTable metrics;
-    bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
+    bool ok = logs_read(t->run.directory, LOG_METRICS, 0, SIZE_MAX, &metrics, err);
     *loss = ok ? log_last(&metrics, METRICS_VAL_LOSS) : NAN;
     log_table_free(&metrics);
     return ok;
