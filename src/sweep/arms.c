@@ -125,6 +125,12 @@ size_t arms_digit(const Config *config, size_t group, size_t axis) {
     return 0;
 }
 
+bool arms_agree_but(const Config *config, size_t axis, size_t a, size_t b) {
+    for (size_t i = 0; i < config->sweep_count; i++)
+        if (i != axis && arms_digit(config, a, i) != arms_digit(config, b, i)) return false;
+    return true;
+}
+
 static bool make_arm(Arms *arms, size_t i, Error *err) {
     Arm *arm = &arms->arms[i];
     const char *values[SWEEP_AXES_MAX];

@@ -47,8 +47,10 @@ const char *arms_key(const Config *config, size_t axis);
 /* Whether a swept key is this one, "section.key". */
 bool arms_axis_is(const Config *config, size_t axis, const char *name);
 #define SCALE_KEY "attention.scale_divisor"
-/* Which of its values a group has for a swept key, counted from 0. Not for the seed, which differs within a group. */
+/* Which of its values a group has for a swept key, counted from 0; 0 for the seed, which differs within a group. */
 size_t arms_digit(const Config *config, size_t group, size_t axis);
+/* Whether two groups have the same values for every swept key but one. */
+bool arms_agree_but(const Config *config, size_t axis, size_t a, size_t b);
 /* For people: what a group shares with those that differ from it in the key `without` alone, and its divisor. The
    divisor is without its value where d_k differs among the arms. The first is empty when the divisor was all that was
    swept. */

@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     const ArmResults *runs[SWEEP_VALUES_MAX];
     size_t run_count, count;
-    double *x, *mean, *low, *high; /* (count) */
+    double *x, *mean, *low, *high; /* (count), in one allocation */
     char label[GROUP_LABEL + 64];
 } Line;
 
@@ -64,40 +64,28 @@ static size_t common_steps(const Line *line, CurveKind kind) {
     return count;
 }
 
-static void free_line(Line *line) {
-    free(line->x);
-    free(line->mean);
-    free(line->low);
-    free(line->high);
-}
-
 static bool make_line(const Sweep *s, const Group *group, CurveKind kind, Line *line, Error *err) {
     *line = (Line){0};
     choose_runs(s, group, kind, line);
     line->count = line->run_count ? common_steps(line, kind) : 0;
-    line->x = calloc(line->count + 1, sizeof(double));
-    line->mean = calloc(line->count + 1, sizeof(double));
-    line->low = calloc(line->count + 1, sizeof(double));
-    line->high = calloc(line->count + 1, sizeof(double));
-    if (line->x && line->mean && line->low && line->high) return true;
-    free_line(line);
-    return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
+    line->x = calloc(4 * (line->count + 1), sizeof(double));
+    if (!line->x) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
+    line->mean = line->x + line->count;
+    line->low = line->mean + line->count;
+    line->high = line->low + line->count;
+    return true;
 }
 
 /* `range`: the band goes from the lowest run to the highest; else it is the interval of the mean. */
 static void fill_line(Line *line, CurveKind kind, bool range) {
     for (size_t i = 0; i < line->count; i++) {
-        double values[SWEEP_VALUES_MAX], low = INFINITY, high = -INFINITY;
-        for (size_t run = 0; run < line->run_count; run++) {
-            values[run] = line->runs[run]->curves[kind].value[i];
-            low = fmin(low, values[run]);
-            high = fmax(high, values[run]);
-        }
-        Interval mean = interval_of_mean(values, line->run_count);
+        double values[SWEEP_VALUES_MAX];
+        for (size_t run = 0; run < line->run_count; run++) values[run] = line->runs[run]->curves[kind].value[i];
+        const Band band = sweep_band(values, line->run_count, range);
         line->x[i] = line->runs[0]->curves[kind].step[i];
-        line->mean[i] = mean.mean;
-        line->low[i] = range ? low : mean.mean - mean.half;
-        line->high[i] = range ? high : mean.mean + mean.half;
+        line->mean[i] = band.mean;
+        line->low[i] = band.low;
+        line->high[i] = band.high;
     }
 }
 
@@ -200,7 +188,7 @@ static bool draw(const Sweep *s, const Picture *picture, Error *err) {
         count += ok;
     }
     ok = ok && draw_lines(s, picture, lines, count, groups, err);
-    for (size_t i = 0; i < count; i++) free_line(&lines[i]);
+    for (size_t i = 0; i < count; i++) free(lines[i].x);
     free(lines);
     return ok;
 }

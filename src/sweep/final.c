@@ -38,17 +38,10 @@ static size_t choose_axis(const Sweep *s) {
     return best < c->sweep_count ? best : divisor;
 }
 
-static bool same_line(const Config *config, size_t axis, size_t a, size_t b) {
-    for (size_t i = 0; i < config->sweep_count; i++)
-        if (i != axis && !arms_axis_is(config, i, "train.seed") && arms_digit(config, a, i) != arms_digit(config, b, i))
-            return false;
-    return true;
-}
-
 /* The line of a group, a new one if there is none; NULL when there are too many. */
 static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t group) {
     for (size_t i = 0; i < f->count; i++)
-        if (same_line(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
+        if (arms_agree_but(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
     if (f->count == SWEEP_LINES_MAX) return NULL;
     f->lines[f->count].group = group;
     return &f->lines[f->count++];
@@ -67,13 +60,9 @@ static void count_seeds(const Sweep *s, FinalLosses *f) {
 
 /* In its place by x. */
 static void add_point(const Sweep *s, size_t group, double x, bool range, FinalLine *line) {
-    double losses[SWEEP_VALUES_MAX], low = INFINITY, high = -INFINITY;
+    double losses[SWEEP_VALUES_MAX];
     size_t count = sweep_group_losses(s, group, losses), at = line->count++;
-    const Interval mean = interval_of_mean(losses, count);
-    for (size_t i = 0; i < count; i++) {
-        low = fmin(low, losses[i]);
-        high = fmax(high, losses[i]);
-    }
+    const Band band = sweep_band(losses, count, range);
     for (; at > 0 && line->x[at - 1] > x; at--) {
         line->x[at] = line->x[at - 1];
         line->mean[at] = line->mean[at - 1];
@@ -81,9 +70,9 @@ static void add_point(const Sweep *s, size_t group, double x, bool range, FinalL
         line->high[at] = line->high[at - 1];
     }
     line->x[at] = x;
-    line->mean[at] = count ? mean.mean : NAN;
-    line->low[at] = count < 2 ? NAN : range ? low : mean.mean - mean.half;
-    line->high[at] = count < 2 ? NAN : range ? high : mean.mean + mean.half;
+    line->mean[at] = count ? band.mean : NAN;
+    line->low[at] = count < 2 ? NAN : band.low;
+    line->high[at] = count < 2 ? NAN : band.high;
     line->band = line->band || count > 1;
     line->diverged += sweep_group(s, group).diverged;
 }

@@ -77,6 +77,13 @@ typedef struct {
     Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
 } GroupSummary;
 GroupSummary sweep_group(const Sweep *sweep, size_t group);
+/* Whether any group is compared with another one. */
+bool sweep_is_compared(const Sweep *sweep);
+/* A point of a line: the mean, and the ends of its interval or, as `range`, the lowest and the highest value. */
+typedef struct {
+    double mean, low, high;
+} Band;
+Band sweep_band(const double *values, size_t count, bool range);
 /* The final validation losses of a group's runs that finished; returns how many. */
 size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
 /* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */

@@ -92,16 +92,10 @@ static void remark(const Sweep *s, size_t g, const GroupSummary *summary, char *
     if (left && used < capacity) snprintf(out + used, capacity - used, "%s%zu not finished", used ? "; " : "", left);
 }
 
-static bool has_reference(const Sweep *s) {
-    for (size_t g = 0; g < s->arms.group_count; g++)
-        if (s->arms.groups[g].reference != NO_GROUP && s->arms.groups[g].reference != g) return true;
-    return false;
-}
-
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64], note[GROUP_LABEL + 64];
-    bool compared = has_reference(s);
+    bool compared = sweep_is_compared(s);
     int widest = 24;
     for (size_t g = 0; g < s->arms.group_count; g++) {
         int width = width_of(s->arms.groups[g].label);
