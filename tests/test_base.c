@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/range.h"
 #include "base/statistics.h"
+#include "base/text.h"
 #include "ops/activation.h"
 #include "ops/elementary.h"
 
@@ -328,6 +329,16 @@ static void quantiles(void **state) {
     assert_true(quantile(x + 1, 3, .5) == 4 && quantile(x + 2, 1, 0) == 4 && quantile(x + 2, 1, .3) == 4);
 }
 
+static void appended_text_is_cut_off(void **state) {
+    (void)state;
+    char out[8] = "";
+    text_append(out, sizeof out, "%d", 12);
+    text_append(out, sizeof out, "; %s", "three");
+    assert_string_equal(out, "12; thr");
+    text_append(out, sizeof out, "more");
+    assert_string_equal(out, "12; thr");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -344,6 +355,7 @@ int main(void) {
         TEST(exp_within_two_ulp),
         TEST(exp_special_values),
         TEST(gelu_in_float),
+        cmocka_unit_test(appended_text_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

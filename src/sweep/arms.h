@@ -57,7 +57,7 @@ bool arms_agree_but(const Config *config, size_t axis, size_t a, size_t b);
 void arms_label(const Arms *arms, size_t group, size_t without, char label[GROUP_LABEL]);
 void arms_divisor_label(const Arms *arms, size_t group, char label[GROUP_LABEL]);
 
-/* The columns of summary.csv beside the swept keys, ended by NULL. */
-extern const char *const SUMMARY_COLUMNS[];
+/* The columns of summary.csv behind the arm and the swept keys, each between two commas. */
+extern const char SUMMARY_COLUMNS[];
 
 #endif

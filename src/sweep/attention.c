@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/heatmap.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
@@ -119,9 +120,8 @@ static void fill_half(Comparison *c, size_t at, const Snapshot *s, bool last) {
         c->weights[panel] = snapshot_weights(s, 0, head);
         if (head >= r->heads) continue;
         size_t row = (last ? r->curves[CURVE_ENTROPY].count - 1 : 0) * r->heads + head;
-        int used = named ? snprintf(c->panels[panel], TEXT, "step %.0f: ", last_step(column)) : 0;
-        snprintf(c->panels[panel] + used, TEXT - (size_t)used, "entropy %.2f, score std %.2f", r->entropy[row],
-                 r->score_std[row]);
+        if (named) snprintf(c->panels[panel], TEXT, "step %.0f: ", last_step(column));
+        text_append(c->panels[panel], TEXT, "entropy %.2f, score std %.2f", r->entropy[row], r->score_std[row]);
     }
 }
 
@@ -146,24 +146,20 @@ static void label_rows(Comparison *c) {
 /* What is shown, and what is not. */
 static void describe(const Comparison *c, char *out, size_t capacity) {
     const Group *group = &c->sweep->arms.groups[0];
-    size_t others = 0, longest = 0, used;
+    size_t others = 0, longest = 0;
     for (size_t i = 0; i < c->count; i++) {
         others += c->columns[i].other_text;
         if (c->columns[i].first.T > longest) longest = c->columns[i].first.T;
     }
-    used = (size_t)snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
-    if (c->count && group->count > 1 && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; seed %lld, the first of %zu",
-                                 (long long)c->columns[0].arm->config.train.seed, group->count);
-    if (c->count < c->settings && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the first %zu of %zu settings", c->count, c->settings);
-    if (c->heads < c->most_heads && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the first %zu of %zu heads", c->heads, c->most_heads);
-    if (c->length < longest && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the %zu characters that the shortest context holds",
-                                 c->length);
-    if (others && used < capacity)
-        snprintf(out + used, capacity - used, "; empty where the text of the pictures is another");
+    snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
+    if (c->count && group->count > 1)
+        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].arm->config.train.seed,
+                    group->count);
+    if (c->count < c->settings) text_append(out, capacity, "; the first %zu of %zu settings", c->count, c->settings);
+    if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
+    if (c->length < longest)
+        text_append(out, capacity, "; the %zu characters that the shortest context holds", c->length);
+    if (others) text_append(out, capacity, "; empty where the text of the pictures is another");
 }
 
 static bool save(const Comparison *c, Error *err) {

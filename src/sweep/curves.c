@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "sweep/parts.h"
 
@@ -38,17 +39,15 @@ static void choose_runs(const Sweep *s, const Group *group, CurveKind kind, Line
         diverged += state == ARM_DIVERGED;
         left += state != ARM_DIVERGED && state != ARM_FINISHED;
     }
-    int used = snprintf(line->label, sizeof line->label, "%s", group->legend);
-    char *end = line->label + used;
-    size_t room = sizeof line->label - (size_t)used;
+    snprintf(line->label, sizeof line->label, "%s", group->legend);
     if (diverged + left == 0) return;
     if (group->count == 1)
-        snprintf(end, room, diverged ? ": diverged" : ": not finished");
+        text_append(line->label, sizeof line->label, diverged ? ": diverged" : ": not finished");
     else
-        snprintf(end, room, ": %zu of %zu %s", diverged + left, group->count,
-                 left == 0       ? "diverged"
-                 : diverged == 0 ? "not finished"
-                                 : "diverged or not finished");
+        text_append(line->label, sizeof line->label, ": %zu of %zu %s", diverged + left, group->count,
+                    left == 0       ? "diverged"
+                    : diverged == 0 ? "not finished"
+                                    : "diverged or not finished");
 }
 
 /* Steps in common, from the first on. */
@@ -112,11 +111,9 @@ static void describe(const Line *lines, size_t count, size_t groups, bool range,
         if (lines[i].run_count < fewest) fewest = lines[i].run_count;
         if (lines[i].run_count > most) most = lines[i].run_count;
     }
-    size_t used = sweep_describe_band("line", fewest, most, range, out, capacity);
-    if (batches && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; pale: the training batches");
-    if (count < groups && used < capacity)
-        snprintf(out + used, capacity - used, "; the first %zu of %zu settings", count, groups);
+    sweep_describe_band("line", fewest, most, range, out, capacity);
+    if (batches) text_append(out, capacity, "; pale: the training batches");
+    if (count < groups) text_append(out, capacity, "; the first %zu of %zu settings", count, groups);
 }
 
 /* Values that span more than a decade, all of them above zero. */

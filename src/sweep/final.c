@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "sweep/parts.h"
 
@@ -118,9 +119,8 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
         arms_label(&s->arms, line->group, f->axis, labels[i]);
-        size_t used = strlen(labels[i]);
         if (line->diverged)
-            snprintf(labels[i] + used, sizeof labels[i] - used, "%s%zu diverged", used ? ": " : "", line->diverged);
+            text_append(labels[i], sizeof labels[i], "%s%zu diverged", *labels[i] ? ": " : "", line->diverged);
         series[i] = (Series){.label = *labels[i] ? labels[i] : NULL,
                              .x = line->x,
                              .y = line->mean,
@@ -132,9 +132,8 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
                              .low = line->band ? line->low : NULL,
                              .high = line->band ? line->high : NULL};
     }
-    size_t used = sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
-    if (f->more && used < sizeof subtitle)
-        snprintf(subtitle + used, sizeof subtitle - used, "; the first %zu lines", f->count);
+    sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
+    if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
     snprintf(title, sizeof title, "%s: final validation loss", s->arms.config->name);
     snprintf(x_label, sizeof x_label, "%s",
              arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis));

@@ -82,10 +82,12 @@ const char *sweep_interval_text(Interval interval, const char *format, char out[
     return out;
 }
 
-size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
+void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
     char seeds[64];
-    if (most < 2) return (size_t)snprintf(out, capacity, "one run each, so no band");
     snprintf(seeds, sizeof seeds, fewest == most ? "%zu" : "%zu to %zu", fewest, most);
-    return (size_t)snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
-                            range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
+    if (most < 2)
+        snprintf(out, capacity, "one run each, so no band");
+    else
+        snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
+                 range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
 }

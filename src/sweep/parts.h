@@ -89,9 +89,9 @@ size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_
 /* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
 const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
 /* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
-   wider than anything, bands are `range`s, from the lowest to the highest. Returns as snprintf does. */
+   wider than anything, bands are `range`s, from the lowest to the highest. */
 enum { SWEEP_FEW_SEEDS = 2 };
-size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
+void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
 
 /* The files; each of its own source. */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
