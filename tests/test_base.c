@@ -349,6 +349,16 @@ static void fields_of_tables(void **state) {
     }
 }
 
+static void appended_text_is_cut_off(void **state) {
+    (void)state;
+    char out[8] = "";
+    text_append(out, sizeof out, "%d", 12);
+    text_append(out, sizeof out, "; %s", "three");
+    assert_string_equal(out, "12; thr");
+    text_append(out, sizeof out, "more");
+    assert_string_equal(out, "12; thr");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -366,6 +376,7 @@ int main(void) {
         TEST(exp_within_two_ulp),
         TEST(exp_special_values),
         TEST(gelu_in_float),
+        cmocka_unit_test(appended_text_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,7 +182,7 @@ static void check_figure(size_t length, size_t rows, size_t columns, bool labell
     }
     const char *const *shown = labelled ? labels : NULL;
     AttentionFigure figure = {
-        "Attention", labelled ? "a subtitle" : NULL, text, length, rows, columns, panels, shown, shown, shown};
+        "Attention", labelled ? "a subtitle" : NULL, text, length, rows, columns, panels, shown, shown, shown, NULL};
     assert_true(attention_figure_save(&figure, picture, &err));
     Image image = image_read();
     assert_white_border(&image, 10);
@@ -233,7 +233,7 @@ static void figure_takes_odd_data(void **state) {
     char title[1500];
     memset(title, 'W', sizeof title - 1);
     title[sizeof title - 1] = 0;
-    AttentionFigure figure = {title, title, text, 2, 2, 2, panels, NULL, NULL, NULL};
+    AttentionFigure figure = {title, title, text, 2, 2, 2, panels, NULL, NULL, NULL, NULL};
     assert_true(attention_figure_save(&figure, picture, &err));
     Image image = image_read();
     int x, y;
@@ -248,7 +248,7 @@ static void figure_takes_odd_data(void **state) {
     static const size_t wrong[][3] = {{0, 1, 1},   {49, 1, 1}, {2, 0, 1}, {2, 1, 0}, {2, SIZE_MAX, SIZE_MAX},
                                       {48, 64, 64}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        AttentionFigure bad = {"x", NULL, text, wrong[i][0], wrong[i][1], wrong[i][2], panels, NULL, NULL, NULL};
+        AttentionFigure bad = {"x", NULL, text, wrong[i][0], wrong[i][1], wrong[i][2], panels, NULL, NULL, NULL, NULL};
         assert_false(attention_figure_save(&bad, picture, &err));
         assert_int_equal(err.status, STATUS_FAILED);
     }

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,14 @@ char *text_trim(char *text) {
     while (isspace((unsigned char)*text)) text++;
     for (size_t length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);) text[--length] = 0;
     return text;
+}
+
+void text_append(char *out, size_t capacity, const char *format, ...) {
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + used, capacity - used, format, arguments);
+    va_end(arguments);
 }
 
 void text_clip(const char *text, size_t limit, char *out, size_t capacity) {

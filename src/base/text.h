@@ -13,6 +13,9 @@ char *text_trim(char *text);
 /* At most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
 void text_clip(const char *text, size_t limit, char *out, size_t capacity);
 
+/* Prints behind the text that `out` holds; cut off at `capacity`. */
+__attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacity, const char *format, ...);
+
 /* The shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 

@@ -102,6 +102,10 @@ static uint32_t visible(uint32_t code) {
     return code;
 }
 
+static size_t stride_of(const AttentionFigure *figure, size_t column) {
+    return figure->strides ? figure->strides[column] : figure->length;
+}
+
 static const float *panel_at(const AttentionFigure *figure, size_t row, size_t column) {
     return figure->panels[row * figure->columns + column];
 }
@@ -146,7 +150,8 @@ static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layo
                     label);
     for (size_t query = 0; query < figure->length; query++)
         for (size_t key = 0; key < figure->length; key++) {
-            Color color = key > query ? heatmap_masked : heatmap_color((double)weights[query * figure->length + key]);
+            Color color =
+                key > query ? heatmap_masked : heatmap_color((double)weights[query * stride_of(figure, column) + key]);
             canvas_rectangle(canvas, x + (int)key * l->cell, y + (int)query * l->cell, l->cell, l->cell, color);
         }
     canvas_frame(canvas, x - 1, y - 1, l->side + 2, l->side + 2, edge);
@@ -207,7 +212,7 @@ static bool has_nan(const AttentionFigure *figure) {
     for (size_t i = 0; i < figure->rows * figure->columns; i++)
         for (size_t q = 0; figure->panels[i] && q < figure->length; q++)
             for (size_t k = 0; k <= q; k++)
-                if (isnan(figure->panels[i][q * figure->length + k])) return true;
+                if (isnan(figure->panels[i][q * stride_of(figure, i % figure->columns) + k])) return true;
     return false;
 }
 

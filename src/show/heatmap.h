@@ -17,6 +17,7 @@ typedef struct {
     const char *const *row_labels, *const *column_labels; /* (rows), (columns); either, or an entry, may be NULL. Those
                                                              of columns may have several lines */
     const char *const *panel_labels;                      /* (rows, columns), above each panel; the same */
+    const size_t *strides; /* (columns) from a query's weights to the next one's in a column's panels; NULL: T */
 } AttentionFigure;
 
 /* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the

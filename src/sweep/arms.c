@@ -4,32 +4,12 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/text.h"
 
-const char *const SUMMARY_COLUMNS[] = {"arm",
-                                       "result",
-                                       "same_as",
-                                       "steps",
-                                       "train_loss",
-                                       "val_loss",
-                                       "best_val_loss",
-                                       "best_step",
-                                       "entropy_first",
-                                       "entropy_last",
-                                       "score_std_first",
-                                       "score_std_last",
-                                       "saturated_first",
-                                       "saturated_last",
-                                       "grad_q_first",
-                                       "grad_q_last",
-                                       "grad_scores_first",
-                                       "grad_scores_last",
-                                       "qk_norm_first",
-                                       "qk_norm_last",
-                                       "grad_norm_median",
-                                       "threads",
-                                       "error",
-                                       "seconds",
-                                       NULL};
+const char SUMMARY_COLUMNS[] =
+    ",result,same_as,steps,train_loss,val_loss,best_val_loss,best_step,entropy_first,entropy_last,"
+    "score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
+    "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,threads,error,seconds,";
 
 static const char *short_name(const Config *config, size_t axis) {
     const char *name = config_key_name(config->sweep[axis].setting), *dot = strchr(name, '.');
@@ -38,8 +18,9 @@ static const char *short_name(const Config *config, size_t axis) {
 
 const char *arms_key(const Config *config, size_t axis) {
     const char *name = short_name(config, axis);
-    bool taken = false;
-    for (const char *const *column = SUMMARY_COLUMNS; *column; column++) taken = taken || strcmp(*column, name) == 0;
+    char column[128];
+    snprintf(column, sizeof column, ",%s,", name);
+    bool taken = strstr(SUMMARY_COLUMNS, column) != NULL;
     for (size_t other = 0; other < config->sweep_count; other++)
         taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
     return taken ? config_key_name(config->sweep[axis].setting) : name;
@@ -73,17 +54,16 @@ static void title_divisor(const Arms *arms, const Arm *arm, char title[64]) {
 /* The swept keys but the seed and `without`. */
 static void write_label(const Config *config, const Arm *arm, size_t without, const char *divisor,
                         char label[GROUP_LABEL]) {
-    size_t used = 0;
     *label = 0;
-    for (size_t a = 0; a < config->sweep_count && used < GROUP_LABEL; a++) {
+    for (size_t a = 0; a < config->sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
         if (a == without || arms_axis_is(config, a, "train.seed")) continue;
         config_value_text(&arm->config, config->sweep[a].setting, value, sizeof value);
         bool scale = arms_axis_is(config, a, SCALE_KEY);
-        used += (size_t)snprintf(label + used, GROUP_LABEL - used, "%s%s %s", used ? ", " : "",
-                                 scale ? "÷" : arms_key(config, a), scale ? divisor : value);
+        text_append(label, GROUP_LABEL, "%s%s %s", *label ? ", " : "", scale ? "÷" : arms_key(config, a),
+                    scale ? divisor : value);
     }
-    if (used == 0 && !(without < config->sweep_count && arms_axis_is(config, without, SCALE_KEY)))
+    if (!*label && !(without < config->sweep_count && arms_axis_is(config, without, SCALE_KEY)))
         snprintf(label, GROUP_LABEL, "÷ %s", divisor);
 }
 
@@ -123,6 +103,12 @@ size_t arms_digit(const Config *config, size_t group, size_t axis) {
         group /= config->sweep[a].count;
     }
     return 0;
+}
+
+bool arms_agree_but(const Config *config, size_t axis, size_t a, size_t b) {
+    for (size_t i = 0; i < config->sweep_count; i++)
+        if (i != axis && arms_digit(config, a, i) != arms_digit(config, b, i)) return false;
+    return true;
 }
 
 static bool make_arm(Arms *arms, size_t i, Error *err) {
@@ -184,8 +170,7 @@ static void relate_groups(Arms *arms, char *const *texts) {
                 group->reference = other;
         }
         char *legend = arms->groups[group->same_as].legend;
-        size_t used = strlen(legend);
-        snprintf(legend + used, GROUP_LABEL - used, "%s%s", used ? " and " : "", group->label);
+        text_append(legend, GROUP_LABEL, "%s%s", *legend ? " and " : "", group->label);
     }
 }
 

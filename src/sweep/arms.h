@@ -47,15 +47,17 @@ const char *arms_key(const Config *config, size_t axis);
 /* Whether a swept key is this one, "section.key". */
 bool arms_axis_is(const Config *config, size_t axis, const char *name);
 #define SCALE_KEY "attention.scale_divisor"
-/* Which of its values a group has for a swept key, counted from 0. Not for the seed, which differs within a group. */
+/* Which of its values a group has for a swept key, counted from 0; 0 for the seed, which differs within a group. */
 size_t arms_digit(const Config *config, size_t group, size_t axis);
+/* Whether two groups have the same values for every swept key but one. */
+bool arms_agree_but(const Config *config, size_t axis, size_t a, size_t b);
 /* For people: what a group shares with those that differ from it in the key `without` alone, and its divisor. The
    divisor is without its value where d_k differs among the arms. The first is empty when the divisor was all that was
    swept. */
 void arms_label(const Arms *arms, size_t group, size_t without, char label[GROUP_LABEL]);
 void arms_divisor_label(const Arms *arms, size_t group, char label[GROUP_LABEL]);
 
-/* The columns of summary.csv beside the swept keys, ended by NULL. */
-extern const char *const SUMMARY_COLUMNS[];
+/* The columns of summary.csv behind the arm and the swept keys, each between two commas. */
+extern const char SUMMARY_COLUMNS[];
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/heatmap.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
@@ -26,7 +27,7 @@ typedef struct {
     size_t count, settings, heads, most_heads, length;
     const uint32_t *text; /* (length) of all that are shown */
     char rows[ROWS_MAX][64], panels[PANELS_MAX][TEXT];
-    float *weights[PANELS_MAX]; /* (length, length); NULL: left empty */
+    const float *weights[PANELS_MAX]; /* of a snapshot, whose T is the stride; NULL: left empty */
 } Comparison;
 
 /* A label of several keys, or of several settings that are the same, goes over as many lines as it has parts. */
@@ -109,39 +110,26 @@ static double common_last_step(const Comparison *c) {
     return common;
 }
 
-/* The beginning of a head's weights, as long as the text that is shown. */
-static bool copy_weights(Comparison *c, const Snapshot *s, size_t head, size_t panel, Error *err) {
-    const size_t n = c->length;
-    const float *weights = snapshot_weights(s, 0, head);
-    c->weights[panel] = calloc(n * n, sizeof *weights);
-    if (!c->weights[panel]) return error_set(err, STATUS_FAILED, "no memory to compare attention");
-    for (size_t query = 0; query < n; query++)
-        memcpy(c->weights[panel] + query * n, weights + query * s->T, n * sizeof *weights);
-    return true;
-}
-
 /* One half of a column, from one of its snapshots. */
-static bool fill_half(Comparison *c, size_t at, const Snapshot *s, bool last, Error *err) {
+static void fill_half(Comparison *c, size_t at, const Snapshot *s, bool last) {
     const Column *column = &c->columns[at];
     const ArmResults *r = &column->run->results;
     const bool named = last && isnan(common_last_step(c));
     for (size_t head = 0; head < c->heads && head < column->heads; head++) {
         const size_t panel = panel_of(c, head + (last ? c->heads : 0), at);
-        if (!copy_weights(c, s, head, panel, err)) return false;
+        c->weights[panel] = snapshot_weights(s, 0, head);
         if (head >= r->heads) continue;
         size_t row = (last ? r->curves[CURVE_ENTROPY].count - 1 : 0) * r->heads + head;
-        int used = named ? snprintf(c->panels[panel], TEXT, "step %.0f: ", last_step(column)) : 0;
-        snprintf(c->panels[panel] + used, TEXT - (size_t)used, "entropy %.2f, score std %.2f", r->entropy[row],
-                 r->score_std[row]);
+        if (named) snprintf(c->panels[panel], TEXT, "step %.0f: ", last_step(column));
+        text_append(c->panels[panel], TEXT, "entropy %.2f, score std %.2f", r->entropy[row], r->score_std[row]);
     }
-    return true;
 }
 
-static bool fill_column(Comparison *c, size_t at, Error *err) {
+static void fill_column(Comparison *c, size_t at) {
     const Column *column = &c->columns[at];
-    if (column->other_text) return true;
-    return (column->first.T == 0 || fill_half(c, at, &column->first, false, err)) &&
-           (column->last.T == 0 || fill_half(c, at, &column->last, true, err));
+    if (column->other_text) return;
+    if (column->first.T) fill_half(c, at, &column->first, false);
+    if (column->last.T) fill_half(c, at, &column->last, true);
 }
 
 static void label_rows(Comparison *c) {
@@ -158,36 +146,32 @@ static void label_rows(Comparison *c) {
 /* What is shown, and what is not. */
 static void describe(const Comparison *c, char *out, size_t capacity) {
     const Group *group = &c->sweep->arms.groups[0];
-    size_t others = 0, longest = 0, used;
+    size_t others = 0, longest = 0;
     for (size_t i = 0; i < c->count; i++) {
         others += c->columns[i].other_text;
         if (c->columns[i].first.T > longest) longest = c->columns[i].first.T;
     }
-    used = (size_t)snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
-    if (c->count && group->count > 1 && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; seed %lld, the first of %zu",
-                                 (long long)c->columns[0].arm->config.train.seed, group->count);
-    if (c->count < c->settings && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the first %zu of %zu settings", c->count, c->settings);
-    if (c->heads < c->most_heads && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the first %zu of %zu heads", c->heads, c->most_heads);
-    if (c->length < longest && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; the %zu characters that the shortest context holds",
-                                 c->length);
-    if (others && used < capacity)
-        snprintf(out + used, capacity - used, "; empty where the text of the pictures is another");
+    snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
+    if (c->count && group->count > 1)
+        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].arm->config.train.seed,
+                    group->count);
+    if (c->count < c->settings) text_append(out, capacity, "; the first %zu of %zu settings", c->count, c->settings);
+    if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
+    if (c->length < longest)
+        text_append(out, capacity, "; the %zu characters that the shortest context holds", c->length);
+    if (others) text_append(out, capacity, "; empty where the text of the pictures is another");
 }
 
 static bool save(const Comparison *c, Error *err) {
-    const float *panels[PANELS_MAX];
+    size_t strides[COLUMNS_MAX];
     const char *panel_labels[PANELS_MAX], *row_labels[ROWS_MAX], *column_labels[COLUMNS_MAX];
     char path[4096], title[512], subtitle[512];
-    for (size_t i = 0; i < 2 * c->heads * c->count; i++) {
-        panels[i] = c->weights[i];
-        panel_labels[i] = *c->panels[i] ? c->panels[i] : NULL;
-    }
+    for (size_t i = 0; i < 2 * c->heads * c->count; i++) panel_labels[i] = *c->panels[i] ? c->panels[i] : NULL;
     for (size_t i = 0; i < 2 * c->heads; i++) row_labels[i] = c->rows[i];
-    for (size_t i = 0; i < c->count; i++) column_labels[i] = c->columns[i].label;
+    for (size_t i = 0; i < c->count; i++) {
+        column_labels[i] = c->columns[i].label;
+        strides[i] = c->columns[i].first.T;
+    }
     snprintf(title, sizeof title, "%s: attention in layer 0", c->sweep->arms.config->name);
     describe(c, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
@@ -196,7 +180,8 @@ static bool save(const Comparison *c, Error *err) {
                                     .length = c->length,
                                     .rows = 2 * c->heads,
                                     .columns = c->count,
-                                    .panels = panels,
+                                    .panels = c->weights,
+                                    .strides = strides,
                                     .row_labels = row_labels,
                                     .column_labels = column_labels,
                                     .panel_labels = panel_labels};
@@ -210,10 +195,9 @@ bool sweep_draw_attention(const Sweep *sweep, Error *err) {
     c->sweep = sweep;
     bool ok = collect_columns(c, err);
     if (ok) agree_on_text(c);
-    for (size_t i = 0; ok && i < c->count; i++) ok = fill_column(c, i, err);
+    for (size_t i = 0; ok && i < c->count; i++) fill_column(c, i);
     if (ok) label_rows(c);
     ok = ok && save(c, err);
-    for (size_t i = 0; i < PANELS_MAX; i++) free(c->weights[i]);
     for (size_t i = 0; i < c->count; i++) {
         snapshot_free(&c->columns[i].first);
         snapshot_free(&c->columns[i].last);

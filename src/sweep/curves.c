@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "sweep/parts.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 typedef struct {
     const ArmResults *runs[SWEEP_VALUES_MAX];
     size_t run_count, count;
-    double *x, *mean, *low, *high; /* (count) */
+    double *x, *mean, *low, *high; /* (count), in one allocation */
     char label[GROUP_LABEL + 64];
 } Line;
 
@@ -38,17 +39,15 @@ static void choose_runs(const Sweep *s, const Group *group, CurveKind kind, Line
         diverged += state == ARM_DIVERGED;
         left += state != ARM_DIVERGED && state != ARM_FINISHED;
     }
-    int used = snprintf(line->label, sizeof line->label, "%s", group->legend);
-    char *end = line->label + used;
-    size_t room = sizeof line->label - (size_t)used;
+    snprintf(line->label, sizeof line->label, "%s", group->legend);
     if (diverged + left == 0) return;
     if (group->count == 1)
-        snprintf(end, room, diverged ? ": diverged" : ": not finished");
+        text_append(line->label, sizeof line->label, diverged ? ": diverged" : ": not finished");
     else
-        snprintf(end, room, ": %zu of %zu %s", diverged + left, group->count,
-                 left == 0       ? "diverged"
-                 : diverged == 0 ? "not finished"
-                                 : "diverged or not finished");
+        text_append(line->label, sizeof line->label, ": %zu of %zu %s", diverged + left, group->count,
+                    left == 0       ? "diverged"
+                    : diverged == 0 ? "not finished"
+                                    : "diverged or not finished");
 }
 
 /* Steps in common, from the first on. */
@@ -64,40 +63,28 @@ static size_t common_steps(const Line *line, CurveKind kind) {
     return count;
 }
 
-static void free_line(Line *line) {
-    free(line->x);
-    free(line->mean);
-    free(line->low);
-    free(line->high);
-}
-
 static bool make_line(const Sweep *s, const Group *group, CurveKind kind, Line *line, Error *err) {
     *line = (Line){0};
     choose_runs(s, group, kind, line);
     line->count = line->run_count ? common_steps(line, kind) : 0;
-    line->x = calloc(line->count + 1, sizeof(double));
-    line->mean = calloc(line->count + 1, sizeof(double));
-    line->low = calloc(line->count + 1, sizeof(double));
-    line->high = calloc(line->count + 1, sizeof(double));
-    if (line->x && line->mean && line->low && line->high) return true;
-    free_line(line);
-    return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
+    line->x = calloc(4 * (line->count + 1), sizeof(double));
+    if (!line->x) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
+    line->mean = line->x + line->count;
+    line->low = line->mean + line->count;
+    line->high = line->low + line->count;
+    return true;
 }
 
 /* `range`: the band goes from the lowest run to the highest; else it is the interval of the mean. */
 static void fill_line(Line *line, CurveKind kind, bool range) {
     for (size_t i = 0; i < line->count; i++) {
-        double values[SWEEP_VALUES_MAX], low = INFINITY, high = -INFINITY;
-        for (size_t run = 0; run < line->run_count; run++) {
-            values[run] = line->runs[run]->curves[kind].value[i];
-            low = fmin(low, values[run]);
-            high = fmax(high, values[run]);
-        }
-        Interval mean = interval_of_mean(values, line->run_count);
+        double values[SWEEP_VALUES_MAX];
+        for (size_t run = 0; run < line->run_count; run++) values[run] = line->runs[run]->curves[kind].value[i];
+        const Band band = sweep_band(values, line->run_count, range);
         line->x[i] = line->runs[0]->curves[kind].step[i];
-        line->mean[i] = mean.mean;
-        line->low[i] = range ? low : mean.mean - mean.half;
-        line->high[i] = range ? high : mean.mean + mean.half;
+        line->mean[i] = band.mean;
+        line->low[i] = band.low;
+        line->high[i] = band.high;
     }
 }
 
@@ -124,11 +111,9 @@ static void describe(const Line *lines, size_t count, size_t groups, bool range,
         if (lines[i].run_count < fewest) fewest = lines[i].run_count;
         if (lines[i].run_count > most) most = lines[i].run_count;
     }
-    size_t used = sweep_describe_band("line", fewest, most, range, out, capacity);
-    if (batches && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "; pale: the training batches");
-    if (count < groups && used < capacity)
-        snprintf(out + used, capacity - used, "; the first %zu of %zu settings", count, groups);
+    sweep_describe_band("line", fewest, most, range, out, capacity);
+    if (batches) text_append(out, capacity, "; pale: the training batches");
+    if (count < groups) text_append(out, capacity, "; the first %zu of %zu settings", count, groups);
 }
 
 /* Values that span more than a decade, all of them above zero. */
@@ -200,7 +185,7 @@ static bool draw(const Sweep *s, const Picture *picture, Error *err) {
         count += ok;
     }
     ok = ok && draw_lines(s, picture, lines, count, groups, err);
-    for (size_t i = 0; i < count; i++) free_line(&lines[i]);
+    for (size_t i = 0; i < count; i++) free(lines[i].x);
     free(lines);
     return ok;
 }

@@ -91,10 +91,18 @@ static bool has_ended(const Json *run) {
     return result && strcmp(result, "finished") == 0;
 }
 
-bool sweep_is(const char *directory) {
+/* run.json of a sweep, which the caller frees; NULL where the directory is none of a sweep. */
+static Json *load_sweep(const char *directory) {
     Json *run;
     Error ignored;
-    bool is = run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "arms")) > 0;
+    if (run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "arms")) > 0) return run;
+    js_free(run);
+    return NULL;
+}
+
+bool sweep_is(const char *directory) {
+    Json *run = load_sweep(directory);
+    bool is = run != NULL;
     js_free(run);
     return is;
 }
@@ -102,10 +110,8 @@ bool sweep_is(const char *directory) {
 /* Whether the sweep that is to be run, whose config is `own`, was begun in this directory and has not ended. Fails
    where it was, and config.ini there is another by now. */
 static bool is_unfinished(const char *directory, const char *own, bool *is, Error *err) {
-    Json *run;
-    Error ignored;
-    bool ours = run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "arms")) > 0;
-    const char *began = ours && !has_ended(run) ? js_as_text(js_get(run, "config")) : NULL;
+    Json *run = load_sweep(directory);
+    const char *began = run && !has_ended(run) ? js_as_text(js_get(run, "config")) : NULL;
     *is = began && own[first_difference(own, began)] == began[first_difference(own, began)];
     bool ok = !*is || sweep_check_config(directory, began, "the sweep", err);
     js_free(run);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "sweep/parts.h"
 
@@ -38,17 +39,10 @@ static size_t choose_axis(const Sweep *s) {
     return best < c->sweep_count ? best : divisor;
 }
 
-static bool same_line(const Config *config, size_t axis, size_t a, size_t b) {
-    for (size_t i = 0; i < config->sweep_count; i++)
-        if (i != axis && !arms_axis_is(config, i, "train.seed") && arms_digit(config, a, i) != arms_digit(config, b, i))
-            return false;
-    return true;
-}
-
 /* The line of a group, a new one if there is none; NULL when there are too many. */
 static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t group) {
     for (size_t i = 0; i < f->count; i++)
-        if (same_line(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
+        if (arms_agree_but(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
     if (f->count == SWEEP_LINES_MAX) return NULL;
     f->lines[f->count].group = group;
     return &f->lines[f->count++];
@@ -67,13 +61,9 @@ static void count_seeds(const Sweep *s, FinalLosses *f) {
 
 /* In its place by x. */
 static void add_point(const Sweep *s, size_t group, double x, bool range, FinalLine *line) {
-    double losses[SWEEP_VALUES_MAX], low = INFINITY, high = -INFINITY;
+    double losses[SWEEP_VALUES_MAX];
     size_t count = sweep_group_losses(s, group, losses), at = line->count++;
-    const Interval mean = interval_of_mean(losses, count);
-    for (size_t i = 0; i < count; i++) {
-        low = fmin(low, losses[i]);
-        high = fmax(high, losses[i]);
-    }
+    const Band band = sweep_band(losses, count, range);
     for (; at > 0 && line->x[at - 1] > x; at--) {
         line->x[at] = line->x[at - 1];
         line->mean[at] = line->mean[at - 1];
@@ -81,9 +71,9 @@ static void add_point(const Sweep *s, size_t group, double x, bool range, FinalL
         line->high[at] = line->high[at - 1];
     }
     line->x[at] = x;
-    line->mean[at] = count ? mean.mean : NAN;
-    line->low[at] = count < 2 ? NAN : range ? low : mean.mean - mean.half;
-    line->high[at] = count < 2 ? NAN : range ? high : mean.mean + mean.half;
+    line->mean[at] = count ? band.mean : NAN;
+    line->low[at] = count < 2 ? NAN : band.low;
+    line->high[at] = count < 2 ? NAN : band.high;
     line->band = line->band || count > 1;
     line->diverged += sweep_group(s, group).diverged;
 }
@@ -129,9 +119,8 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
         arms_label(&s->arms, line->group, f->axis, labels[i]);
-        size_t used = strlen(labels[i]);
         if (line->diverged)
-            snprintf(labels[i] + used, sizeof labels[i] - used, "%s%zu diverged", used ? ": " : "", line->diverged);
+            text_append(labels[i], sizeof labels[i], "%s%zu diverged", *labels[i] ? ": " : "", line->diverged);
         series[i] = (Series){.label = *labels[i] ? labels[i] : NULL,
                              .x = line->x,
                              .y = line->mean,
@@ -143,9 +132,8 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
                              .low = line->band ? line->low : NULL,
                              .high = line->band ? line->high : NULL};
     }
-    size_t used = sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
-    if (f->more && used < sizeof subtitle)
-        snprintf(subtitle + used, sizeof subtitle - used, "; the first %zu lines", f->count);
+    sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
+    if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
     snprintf(title, sizeof title, "%s: final validation loss", s->arms.config->name);
     snprintf(x_label, sizeof x_label, "%s",
              arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis));

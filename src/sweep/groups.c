@@ -44,6 +44,23 @@ GroupSummary sweep_group(const Sweep *s, size_t g) {
     return summary;
 }
 
+bool sweep_is_compared(const Sweep *s) {
+    for (size_t g = 0; g < s->arms.group_count; g++)
+        if (s->arms.groups[g].reference != NO_GROUP && s->arms.groups[g].reference != g) return true;
+    return false;
+}
+
+Band sweep_band(const double *values, size_t count, bool range) {
+    const Interval mean = interval_of_mean(values, count);
+    Band band = {mean.mean, mean.mean - mean.half, mean.mean + mean.half};
+    if (range) band.low = INFINITY, band.high = -INFINITY;
+    for (size_t i = 0; range && i < count; i++) {
+        band.low = fmin(band.low, values[i]);
+        band.high = fmax(band.high, values[i]);
+    }
+    return band;
+}
+
 size_t sweep_group_losses(const Sweep *s, size_t g, double losses[SWEEP_VALUES_MAX]) {
     const Group *group = &s->arms.groups[g];
     size_t count = 0;
@@ -65,10 +82,12 @@ const char *sweep_interval_text(Interval interval, const char *format, char out[
     return out;
 }
 
-size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
+void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
     char seeds[64];
-    if (most < 2) return (size_t)snprintf(out, capacity, "one run each, so no band");
     snprintf(seeds, sizeof seeds, fewest == most ? "%zu" : "%zu to %zu", fewest, most);
-    return (size_t)snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
-                            range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
+    if (most < 2)
+        snprintf(out, capacity, "one run each, so no band");
+    else
+        snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
+                 range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
 }

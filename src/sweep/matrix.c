@@ -12,11 +12,7 @@ typedef struct {
 /* Whether two groups have the same divisor, or the same everything else. */
 static bool same_side(const Matrix *m, bool divisor, size_t a, size_t b) {
     const Config *c = m->sweep->arms.config;
-    for (size_t i = 0; i < c->sweep_count; i++)
-        if (!arms_axis_is(c, i, "train.seed") && (i == m->axis) == divisor &&
-            arms_digit(c, a, i) != arms_digit(c, b, i))
-            return false;
-    return true;
+    return divisor ? arms_digit(c, a, m->axis) == arms_digit(c, b, m->axis) : arms_agree_but(c, m->axis, a, b);
 }
 
 static void add_new(const Matrix *m, bool divisor, size_t group, size_t *groups, size_t *count) {
@@ -69,7 +65,6 @@ static void find_sides(Matrix *m) {
 
 void sweep_write_matrices(const Sweep *s, FILE *out) {
     Matrix m = {.sweep = s};
-    bool compared = false;
     while (m.axis < s->arms.config->sweep_count && !arms_axis_is(s->arms.config, m.axis, SCALE_KEY)) m.axis++;
     if (m.axis == s->arms.config->sweep_count) return;
     find_sides(&m);
@@ -78,8 +73,6 @@ void sweep_write_matrices(const Sweep *s, FILE *out) {
         m.divisors_down = true;
         find_sides(&m);
     }
-    for (size_t g = 0; g < s->arms.group_count; g++)
-        compared = compared || (s->arms.groups[g].reference != NO_GROUP && s->arms.groups[g].reference != g);
     write_matrix(&m, false, "validation loss", out);
-    if (compared) write_matrix(&m, true, "against ÷ √d_k", out);
+    if (sweep_is_compared(s)) write_matrix(&m, true, "against ÷ √d_k", out);
 }

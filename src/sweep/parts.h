@@ -77,14 +77,21 @@ typedef struct {
     Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
 } GroupSummary;
 GroupSummary sweep_group(const Sweep *sweep, size_t group);
+/* Whether any group is compared with another one. */
+bool sweep_is_compared(const Sweep *sweep);
+/* A point of a line: the mean, and the ends of its interval or, as `range`, the lowest and the highest value. */
+typedef struct {
+    double mean, low, high;
+} Band;
+Band sweep_band(const double *values, size_t count, bool range);
 /* The final validation losses of a group's runs that finished; returns how many. */
 size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
 /* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
 const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
 /* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
-   wider than anything, bands are `range`s, from the lowest to the highest. Returns as snprintf does. */
+   wider than anything, bands are `range`s, from the lowest to the highest. */
 enum { SWEEP_FEW_SEEDS = 2 };
-size_t sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
+void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
 
 /* The files; each of its own source. */
 bool sweep_write_csv(const Sweep *sweep, Error *err);

@@ -52,12 +52,9 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
     FileWriter csv;
     if (!path_join(path, sizeof path, s->directory, "summary.csv", err) || !file_writer_open(&csv, path, err))
         return false;
-    for (const char *const *column = SUMMARY_COLUMNS; *column; column++) {
-        fprintf(csv.stream, "%s%s", column == SUMMARY_COLUMNS ? "" : ",", *column);
-        for (size_t a = 0; column == SUMMARY_COLUMNS && a < s->arms.config->sweep_count; a++)
-            fprintf(csv.stream, ",%s", arms_key(s->arms.config, a));
-    }
-    fputc('\n', csv.stream);
+    fputs("arm", csv.stream);
+    for (size_t a = 0; a < s->arms.config->sweep_count; a++) fprintf(csv.stream, ",%s", arms_key(s->arms.config, a));
+    fprintf(csv.stream, "%.*s\n", (int)strlen(SUMMARY_COLUMNS) - 1, SUMMARY_COLUMNS);
     for (size_t i = 0; i < s->arms.count; i++) write_arm(s, i, csv.stream);
     return file_writer_commit(&csv, err);
 }
@@ -74,25 +71,17 @@ static void print_right(FILE *out, int width, const char *text) {
 /* What is left to say about a group: "2 diverged", "the same as ÷ √d_k = 2". */
 static void remark(const Sweep *s, size_t g, const GroupSummary *summary, char *out, size_t capacity) {
     const Group *group = &s->arms.groups[g];
-    size_t left = group->count - summary->finished - summary->diverged, used = 0;
+    size_t left = group->count - summary->finished - summary->diverged;
     *out = 0;
-    if (group->same_as != g)
-        used += (size_t)snprintf(out, capacity, "the same as %s", s->arms.groups[group->same_as].label);
-    if (summary->diverged && used < capacity)
-        used += (size_t)snprintf(out + used, capacity - used, "%s%zu diverged", used ? "; " : "", summary->diverged);
-    if (left && used < capacity) snprintf(out + used, capacity - used, "%s%zu not finished", used ? "; " : "", left);
-}
-
-static bool has_reference(const Sweep *s) {
-    for (size_t g = 0; g < s->arms.group_count; g++)
-        if (s->arms.groups[g].reference != NO_GROUP && s->arms.groups[g].reference != g) return true;
-    return false;
+    if (group->same_as != g) text_append(out, capacity, "the same as %s", s->arms.groups[group->same_as].label);
+    if (summary->diverged) text_append(out, capacity, "%s%zu diverged", *out ? "; " : "", summary->diverged);
+    if (left) text_append(out, capacity, "%s%zu not finished", *out ? "; " : "", left);
 }
 
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64], note[GROUP_LABEL + 64];
-    bool compared = has_reference(s);
+    bool compared = sweep_is_compared(s);
     int widest = 24;
     for (size_t g = 0; g < s->arms.group_count; g++) {
         int width = width_of(s->arms.groups[g].label);
