@@ -413,6 +413,44 @@ static void mutated(void **state) {
     }
 }
 
+static bool described(const char *text) { return strstr(contents(in("run/run.json"), NULL), text) != NULL; }
+
+/* A run that is resumed has not ended: how it ended before does not stay under "running". */
+static void no_former_end(void **state) {
+    (void)state;
+    static const char *const ends[] = {"\"steps\"",   "\"train_loss\"", "val_loss\"", "best_step",
+                                       "\"seconds\"", "\"end\"",        "\"error\""};
+    CHILDREN_TRAIN("log.checkpoint_every=2", "train.steps=2");
+    assert_int_equal(run("run", 1, -1, -1), 0);
+    assert_true(described("\"finished\"") && described(ends[0]));
+    long n = 0;
+    while (child("resume", in("run"), "train.steps=8", 0, n++, -1) == 99 && !described("\"running\"")) continue;
+    assert_true(described("\"running\"") && described("\"resumed\""));
+    for (size_t i = 0; i < COUNT_OF(ends); i++) assert_that(!described(ends[i]), "%s in run.json", ends[i]);
+    assert_int_equal(resume("run", -1, -1), 0);
+    for (size_t i = 0; i + 1 < COUNT_OF(ends); i++) assert_that(described(ends[i]), "no %s in run.json", ends[i]);
+}
+
+/* Until there is a checkpoint config.ini may be edited; run.json then says what it came to. */
+static void edited_before_a_checkpoint(void **state) {
+    (void)state;
+    char before[64], *divided;
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    for (long n = 0; !path_exists(in("run/vocab.json")); n++) { /* it dies right after it has made its directory */
+        remove_run("run");
+        assert_int_equal(run("run", 1, n, -1), 99);
+    }
+    assert_true(described("\"scale_divisor\": \"sqrt_dk\"") && described("\"divisor\": 4.0"));
+    divided = strstr(contents(in("run/run.json"), NULL), "\"parameters\"");
+    snprintf(before, sizeof before, "%.*s", (int)strcspn(divided, ","), divided);
+    set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
+    set_text("run/config.ini", "d_ff = 128", "d_ff = 64");
+    assert_int_equal(resume("run", -1, -1), 0);
+    assert_true(described("\"scale_divisor\": \"none\"") && described("\"divisor\": 1.0") &&
+                described("\"multiplier\": 1.0"));
+    assert_that(!described(before), "still %s", before);
+}
+
 static void one_process_at_a_time(void **state) {
     (void)state;
     int lock;
@@ -434,6 +472,7 @@ int main(int argc, char **argv) {
         TRAINING_TEST(steps_raised),  TRAINING_TEST(refusals),
         TRAINING_TEST(free_keys),     TRAINING_TEST(force_dies_anywhere),
         TRAINING_TEST(mutated),       TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(no_former_end), TRAINING_TEST(edited_before_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/range.h"
 #include "train/description.h"
 #include "train/evaluate.h"
 #include "train/tensor_set.h"
@@ -48,15 +49,25 @@ bool run_create(Run *run, const char *wanted, bool named, bool force, Json *desc
     return ok;
 }
 
-/* The file has no name of its own but "config"; run.json knows what the config was called. */
+/* What run.json says. The config has no name of its own but "config" there. */
+static void take_description(Run *run, const Json *d) {
+    const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
+    int64_t threads;
+    const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
+    run->threads = known ? (size_t)threads : 1;
+    run->finished = result && strcmp(result, "finished") == 0;
+    if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
+}
+
+/* run.json is read under the lock; a directory without one is not locked, but refused. */
 static bool load_config(Run *run, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     Json *description;
     char path[4096];
-    bool ok = run_load_description(run, &description, err) &&
-              (!exclusive || directory_lock(run->directory, &run->lock, err)) &&
-              run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
-    const char *name = ok ? js_as_text(js_get(description, "name")) : NULL;
-    if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
+    if (!run_path(run, path, "run.json", err)) return false;
+    if (exclusive && path_exists(path) && !directory_lock(run->directory, &run->lock, err)) return false;
+    bool ok = run_load_description(run, &description, err) && run_path(run, path, "config.ini", err) &&
+              config_load(&run->config, path, overrides, count, err);
+    if (ok) take_description(run, description);
     js_free(description);
     return ok;
 }

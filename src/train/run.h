@@ -14,6 +14,8 @@ typedef struct {
     Config config;                /* its name is that of the config the run was started with */
     Vocabulary vocabulary;        /* of vocab.json; empty for a new run, whose corpus has one */
     Corpus corpus;                /* once loaded */
+    size_t threads;               /* of one that was opened; 1 where run.json does not say */
+    bool finished;                /* run.json of one that was opened says so */
     ResultsDirectory made;        /* the directory of a new run, and what it replaces */
     int lock;                     /* held on the directory of one that was opened; -1: none */
 } Run;                            /* large: keep it off small stacks */
@@ -21,7 +23,7 @@ typedef struct {
 /* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
    Free with run_close, also after a failure; the same goes for run_open. */
 bool run_new(Run *run, const Config *config, Error *err);
-/* Makes the directory of a new run (see run_directory_make), locks it, and writes run.json, config.ini and vocab.json.
+/* Makes the directory of a new run (see results_make), locks it, and writes run.json, config.ini and vocab.json.
    Takes `description`, what run.json is to say, over, also on failure. */
 bool run_create(Run *run, const char *wanted, bool named, bool force, Json *description, Error *err);
 
