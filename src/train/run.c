@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/range.h"
+#include "train/checkpoint.h"
 #include "train/description.h"
 #include "train/evaluate.h"
 #include "train/tensor_set.h"
@@ -59,14 +60,20 @@ static void take_description(Run *run, const Json *d) {
     if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
 }
 
+static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
+    const char *arm = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
+    return !arm || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
+                             directory, directory, arm);
+}
+
 /* run.json is read under the lock; a directory without one is not locked, but refused. */
 static bool load_config(Run *run, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     Json *description;
     char path[4096];
     if (!run_path(run, path, "run.json", err)) return false;
     if (exclusive && path_exists(path) && !directory_lock(run->directory, &run->lock, err)) return false;
-    bool ok = run_load_description(run, &description, err) && run_path(run, path, "config.ini", err) &&
-              config_load(&run->config, path, overrides, count, err);
+    bool ok = run_load_description(run, &description, err) && check_no_sweep(run->directory, description, err) &&
+              run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
     if (ok) take_description(run, description);
     js_free(description);
     return ok;
@@ -95,7 +102,8 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     char path[4096];
     size_t step;
-    if (!model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
+    if (!checkpoint_check_config(run->directory, &run->config, err) ||
+        !model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
         return false;
     const TensorSet set = tensor_set(&model->tensors, model->parameters);
     if (!run_path(run, path, "checkpoint/model.safetensors", err) || !tensor_set_load(path, &set, &step, err))

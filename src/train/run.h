@@ -29,12 +29,13 @@ bool run_create(Run *run, const char *wanted, bool named, bool force, Json *desc
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until run_close. Errors about what is in it have status STATUS_USAGE, and so has another process
-   that is at it. Loads neither its text nor its parameters. */
+   that is at it, and a sweep. Loads neither its text nor its parameters. */
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
 bool run_load_corpus(Run *run, Error *err);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
-   batch), with the parameters of its last checkpoint. Free with model_free, also after a failure. */
+   batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where there is none yet, and where
+   config.ini is not what it was made with. Free with model_free, also after a failure. */
 bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
 void run_close(Run *run);
 
