@@ -231,7 +231,7 @@ bool checkpoint_check_config(const char *directory, const Config *config, Error 
     Json *json = NULL;
     if (!path_in(current, directory, err, "current") || !path_in(path, directory, err, "%s", FILE_NAMES[STATE_FILE]))
         return false;
-    if (!path_exists(current) && access(path, F_OK) != 0 && errno == ENOENT)
+    if (access(path, F_OK) != 0 && errno == ENOENT && !path_exists(current))
         return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: ./train resume %s", directory, directory);
     bool ok = read_json(path, &json, err) && check_config(&c, path, js_get(json, "config"), err);
     js_free(json);
