@@ -39,7 +39,8 @@ static void print_help(void) {
         "\nStart with: ./train configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n");
     config_write_help(stdout);
     printf("\nexit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
-           "3 diverged (NaN or infinity); 129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM and saved\n");
+           "3 diverged (NaN or infinity); 129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM,\n"
+           "with everything saved\n");
 }
 
 /* The words of the command line, as run.json keeps them. */

@@ -170,6 +170,12 @@ static void results_of_a_run(void **state) {
     assert_refused(arm_results_read(&r, in("arm"), &err), &err, "attention.csv:5", "steps in disorder");
     arm_results_free(&r);
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    assert_int_equal(remove(in("arm/attention.csv")), 0);
+    put_text("arm/metrics.csv",
+             "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,1,1,4,4,1\n8,8,2.5,1,3,,1\n");
+    assert_that(arm_results_read(&r, in("arm"), &err), "%s", err.message);
+    assert_true(r.steps == 8 && r.seconds == 2.5 && isnan(r.threads)); /* as far as its log goes */
+    arm_results_free(&r);
     assert_true(arm_state_read(in("arm"), &how, message, sizeof message, &err) &&
                 how == ARM_INTERRUPTED);                                      /* it was killed */
     put_text("arm/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */

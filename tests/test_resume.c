@@ -419,6 +419,79 @@ static void mutated(void **state) {
     }
 }
 
+static bool described(const char *text) { return strstr(contents(in("run/run.json"), NULL), text) != NULL; }
+
+/* A run that is resumed has not ended: how it ended before does not stay under "running". */
+static void no_former_end(void **state) {
+    (void)state;
+    static const char *const ends[] = {"\"steps\"",   "\"train_loss\"", "val_loss\"", "best_step",
+                                       "\"seconds\"", "\"end\"",        "\"error\""};
+    CHILDREN_TRAIN("log.checkpoint_every=2", "train.steps=2");
+    assert_int_equal(run("run", 1, -1, -1), 0);
+    assert_true(described("\"finished\"") && described(ends[0]));
+    long n = 0;
+    while (child("resume", in("run"), "train.steps=8", 0, n++, -1) == 99 && !described("\"running\"")) continue;
+    assert_true(described("\"running\"") && described("\"resumed\""));
+    for (size_t i = 0; i < COUNT_OF(ends); i++) assert_that(!described(ends[i]), "%s in run.json", ends[i]);
+    assert_int_equal(resume("run", -1, -1), 0);
+    for (size_t i = 0; i + 1 < COUNT_OF(ends); i++) assert_that(described(ends[i]), "no %s in run.json", ends[i]);
+}
+
+/* Until there is a checkpoint config.ini may be edited; run.json then says what it came to. */
+static void edited_before_a_checkpoint(void **state) {
+    (void)state;
+    char before[64], *divided;
+    CHILDREN_TRAIN("log.checkpoint_every=6");
+    for (long n = 0; !path_exists(in("run/vocab.json")); n++) { /* it dies right after it has made its directory */
+        remove_run("run");
+        assert_int_equal(run("run", 1, n, -1), 99);
+    }
+    assert_true(described("\"scale_divisor\": \"sqrt_dk\"") && described("\"divisor\": 4.0"));
+    divided = strstr(contents(in("run/run.json"), NULL), "\"parameters\"");
+    snprintf(before, sizeof before, "%.*s", (int)strcspn(divided, ","), divided);
+    set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
+    set_text("run/config.ini", "d_ff = 128", "d_ff = 64");
+    assert_int_equal(resume("run", -1, -1), 0);
+    assert_true(described("\"scale_divisor\": \"none\"") && described("\"divisor\": 1.0") &&
+                described("\"multiplier\": 1.0"));
+    assert_that(!described(before), "still %s", before);
+}
+
+static bool open_model(Error *err) {
+    static Run opened;
+    Model model = {0};
+    bool done = run_open(&opened, in("run"), NULL, 0, false, err) && run_load_model(&opened, &model, 0, 1, err);
+    model_free(&model);
+    run_close(&opened);
+    return done;
+}
+
+/* What evaluates or samples takes the config the checkpoint was made with, and a checkpoint; of format 1 as well. */
+static void model_of_its_config(void **state) {
+    (void)state;
+    Error err = {0};
+    CHILDREN_TRAIN("train.steps=2");
+    assert_int_equal(run("run", 1, -1, -1), 0);
+    assert_that(open_model(&err), "%s", err.message);
+    const char *whole = contents(in("run/config.ini"), NULL);
+    set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
+    assert_refused(open_model(&err), &err, "made with attention.scale_divisor = sqrt_dk, and", "another divisor");
+    put_text("run/config.ini", whole);
+    set_text("run/config.ini", "steps = 2", "steps = 3");
+    assert_that(open_model(&err), "%s", err.message);
+    assert_true(shell("cp -a run whole && cd run/checkpoint && for f in model optimizer state; do for g in"
+                      " current/$f.*; do rm ${g#*/} && cp $g .; done; done && rm -r a current"));
+    assert_that(open_model(&err), "%s", err.message);
+    set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
+    assert_refused(open_model(&err), &err, "attention.scale_divisor", "another divisor, format 1");
+    assert_true(shell("rm -r run && cp -a whole run && rm run/checkpoint/a/state.json"));
+    assert_refused(open_model(&err), &err, "state.json", "a checkpoint without its state");
+    assert_true(shell("rm run/checkpoint/current"));
+    assert_refused(open_model(&err), &err, "run has no checkpoint yet: ./train resume ", "a run without a checkpoint");
+    assert_true(shell("rm -r run/checkpoint"));
+    assert_refused(open_model(&err), &err, "run has no checkpoint yet: ./train resume ", "a run that has just begun");
+}
+
 static void one_process_at_a_time(void **state) {
     (void)state;
     int lock;
@@ -436,10 +509,17 @@ int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere),
-        TRAINING_TEST(steps_raised),  TRAINING_TEST(refusals),
-        TRAINING_TEST(free_keys),     TRAINING_TEST(force_dies_anywhere),
-        TRAINING_TEST(mutated),       TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(dies_anywhere),
+        TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(steps_raised),
+        TRAINING_TEST(refusals),
+        TRAINING_TEST(free_keys),
+        TRAINING_TEST(force_dies_anywhere),
+        TRAINING_TEST(mutated),
+        TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(no_former_end),
+        TRAINING_TEST(edited_before_a_checkpoint),
+        TRAINING_TEST(model_of_its_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,10 @@ static void other_sweeps_are_left_alone(void **state) {
     int signal_number;
     bool finished;
     FILE *table = fopen("/dev/null", "w");
+    static Run no_run;
+    assert_refused(run_open(&no_run, in("other"), NULL, 0, false, &err), &err,
+                   "other is a sweep, whose runs are below it: name one, such as", "a sweep where a run is wanted");
+    run_close(&no_run);
     assert_true(sweep_is(in("other")) && !sweep_is(in("other/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
     const char *before = contents(in("other/config.ini"), NULL);
     put_text("other/config.ini", "[train]\nsteps = 3\n[sweep]\ntrain.seed = 1, 2, 3, 4\n");

@@ -63,6 +63,8 @@ static bool take_losses(ArmResults *r, const LogTable *table, Error *err) {
         curve_add(validations, step, loss);
         if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = (size_t)step;
     }
+    if (table->rows && isnan(r->steps)) r->steps = table->column[METRICS_STEP][table->rows - 1];
+    if (table->rows && isnan(r->seconds)) r->seconds = table->column[METRICS_SECONDS][table->rows - 1];
     r->grad_norm_median = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
     return true;
 }

@@ -38,7 +38,8 @@ typedef struct {
     size_t heads;
     double grad_norm_median, best_val_loss; /* NaN: none */
     size_t best_step;
-    double steps, seconds, threads; /* of run.json; NaN: it does not say */
+    double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv; NaN: neither */
+    double threads;        /* of run.json; NaN: it does not say */
 } ArmResults;
 
 /* A directory that is not there is a run with nothing measured. Errors have status STATUS_USAGE where a file is not as

@@ -30,7 +30,7 @@ static void write_arm(const Sweep *s, size_t i, FILE *out) {
     fprintf(out, ",%s,", ARM_STATE_NAMES[run->state]);
     if (arm->same_as != i) text_write_field(s->arms.arms[arm->same_as].name, false, out);
     const Curve *train = &c[CURVE_TRAIN_LOSS];
-    write_number(out, "%.0f", isfinite(r->steps) ? r->steps : train->count ? train->step[train->count - 1] : NAN);
+    write_number(out, "%.0f", r->steps);
     write_number(out, "%.7g", curve_last(train));
     write_number(out, "%.7g", curve_last(&c[CURVE_VAL_LOSS]));
     write_number(out, "%.7g", r->best_val_loss);

@@ -225,6 +225,20 @@ static bool check_config(const Checkpoint *c, const char *path, const Json *conf
     return true;
 }
 
+/* By the links, so that checkpoints of format 1, whose files stand in their places, are checked as well. */
+bool checkpoint_check_config(const char *directory, const Config *config, Error *err) {
+    const Checkpoint c = {.directory = directory, .config = config};
+    char path[4096], current[4096];
+    Json *json = NULL;
+    if (!path_in(current, directory, err, "current") || !path_in(path, directory, err, "%s", FILE_NAMES[STATE_FILE]))
+        return false;
+    if (access(path, F_OK) != 0 && errno == ENOENT && !path_exists(current))
+        return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: ./train resume %s", directory, directory);
+    bool ok = read_json(path, &json, err) && check_config(&c, path, js_get(json, "config"), err);
+    js_free(json);
+    return ok;
+}
+
 static bool read_state(const Checkpoint *c, const char *path, const Json *json, RunState *s, Error *err) {
     size_t format;
     const Json *logs = js_get(json, "logs");

@@ -51,6 +51,11 @@ bool checkpoint_save(const Checkpoint *checkpoint, const RunState *state, Error 
  */
 bool checkpoint_load(const Checkpoint *checkpoint, RunState *state, bool *found, Error *err);
 
+/* Whether a config is what the last checkpoint of `directory` was made with, in every key that decides what is computed
+   or measured, by the rules of checkpoint_load: an error of status STATUS_USAGE that names the first that is not, or
+   that says that there is no checkpoint yet. */
+bool checkpoint_check_config(const char *directory, const Config *config, Error *err);
+
 /* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
 

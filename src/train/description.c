@@ -3,48 +3,45 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/range.h"
 #include "base/results.h"
 #include "ops/matmul.h"
 #include "train/logs.h"
 
-Json *description_make(const Run *run, const Model *model, const char *command_line) {
-    const ModelShape *s = &model->shape;
+/* What the config makes of the model: it may be edited until there is a checkpoint. */
+static void set_model(Json *d, const Run *run, const Model *model) {
     const ScaleDivisor scale = run->config.attention.scale_divisor;
-    char divisor[64], fingerprint[CORPUS_FINGERPRINT];
+    char divisor[64];
     scale_text(scale, divisor, sizeof divisor);
+    js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
+    js_set(d, "scale_divisor", js_text(divisor));
+    js_set(d, "divisor", js_number(divisor_value(scale, model->shape.attention.D)));
+    js_set(d, "multiplier", js_number((double)model->shape.attention.multiplier));
+}
+
+Json *description_make(const Run *run, const Model *model, const char *command_line) {
+    char fingerprint[CORPUS_FINGERPRINT];
     corpus_fingerprint(&run->corpus, fingerprint);
     Json *d = run_description(command_line, model->threads);
     js_set(d, "products", js_text(matmul_is_own() ? "sqrtdk" : "OpenBLAS"));
     js_set(d, "blas_core", js_text(matmul_core()));
     js_set(d, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
     js_set(d, "name", js_text(run->config.name));
-    js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
     js_set(d, "corpus", js_text(fingerprint));
-    js_set(d, "vocabulary", js_integer((int64_t)s->V));
-    js_set(d, "scale_divisor", js_text(divisor));
-    js_set(d, "divisor", js_number(divisor_value(scale, s->attention.D)));
-    js_set(d, "multiplier", js_number((double)s->attention.multiplier));
+    js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
+    set_model(d, run, model);
     js_set(d, "result", js_text("running"));
     return d;
 }
 
-static size_t threads_of(const Json *d) {
-    int64_t threads;
-    bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
-    return known ? (size_t)threads : 1;
-}
-
 /* Bits repeat only where threads and kernels are what they were. */
-static void note_differences(const Json *d, size_t threads, Progress *progress) {
+static void note_differences(const Json *d, size_t then, size_t threads, Progress *progress) {
     const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
-    const size_t then = threads_of(d);
     const bool own = products && strcmp(products, "sqrtdk") == 0;
     if (own && matmul_is_own()) return; /* the same bits with any number of threads */
     if (!own && !matmul_is_own() && then == threads && core && strcmp(core, matmul_core()) == 0) return;
     progress_message(progress,
-                     "  note      begun with %zu thread%s (%s), going on with %zu (%s): from here on\n"
-                     "            equal to rounding, not to the bit",
+                     "  note      started with %zu thread%s (%s), resumed with %zu (%s):\n"
+                     "            from here on equal to rounding, not to the bit",
                      then, then == 1 ? "" : "s",
                      own    ? "own products"
                      : core ? core
@@ -52,7 +49,14 @@ static void note_differences(const Json *d, size_t threads, Progress *progress) 
                      threads, matmul_is_own() ? "own products" : matmul_core());
 }
 
-bool description_resume(const Run *run, size_t step, const char *command_line, size_t threads, Progress *progress,
+/* What description_conclude said of the run's former end. */
+static void forget_end(Json *d) {
+    static const char *const keys[] = {"error",         "steps",     "train_loss", "val_loss",
+                                       "best_val_loss", "best_step", "seconds",    "end"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) js_remove(d, keys[i]);
+}
+
+bool description_resume(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
                         Error *err) {
     Json *d;
     bool ok = run_load_description(run, &d, err);
@@ -62,15 +66,15 @@ bool description_resume(const Run *run, size_t step, const char *command_line, s
         js_set(now, "time", time_now());
         js_set(now, "version", js_text(SQRTDK_VERSION));
         js_set(now, "command", js_text(command_line));
-        js_set(now, "threads", js_integer((int64_t)threads));
+        js_set(now, "threads", js_integer((int64_t)model->threads));
         js_set(now, "blas_core", js_text(matmul_core()));
         js_append(js_list(d, "resumed"), now);
-        js_remove(d, "error");
-        js_remove(d, "end");
+        forget_end(d);
+        set_model(d, run, model);
         js_set(d, "result", js_text("running"));
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                          (long long)run->config.train.steps);
-        note_differences(d, threads, progress);
+        note_differences(d, run->threads, model->threads, progress);
         ok = run_save_description(run, d, err);
     }
     js_free(d);
@@ -122,23 +126,6 @@ bool description_conclude(const Run *run, const RunEnd *end, Error *err) {
     }
     js_free(d);
     return read && ok;
-}
-
-bool description_threads(const Run *run, size_t *threads, Error *err) {
-    Json *d;
-    bool ok = run_load_description(run, &d, err);
-    *threads = threads_of(d);
-    js_free(d);
-    return ok;
-}
-
-bool description_has_finished(const Run *run, bool *finished, Error *err) {
-    Json *d;
-    bool ok = run_load_description(run, &d, err);
-    const char *result = js_as_text(js_get(d, "result"));
-    *finished = result && strcmp(result, "finished") == 0;
-    js_free(d);
-    return ok;
 }
 
 bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,

@@ -10,9 +10,10 @@
 /* run.json of a run that starts: machine, corpus, model, result "running". The caller frees it. */
 Json *description_make(const Run *run, const Model *model, const char *command_line);
 
-/* Adds that the run is resumed at `step`, and sets the result back to "running". Says so, and says where bits will not
-   repeat because threads or kernels are not what they were, to `progress`. */
-bool description_resume(const Run *run, size_t step, const char *command_line, size_t threads, Progress *progress,
+/* Adds that the run is resumed at `step`, sets the result back to "running" and what depends on the config to the model
+   as it is, and takes out how it ended before. Says so, and says where bits will not repeat because threads or kernels
+   are not what they were, to `progress`. */
+bool description_resume(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
                         Error *err);
 
 /* How a run ended. */
@@ -25,11 +26,6 @@ typedef struct {
 } RunEnd;
 /* Adds how it ended, with the last losses in metrics.csv. */
 bool description_conclude(const Run *run, const RunEnd *end, Error *err);
-
-/* How many threads the run had; 1 where run.json does not say. */
-bool description_threads(const Run *run, size_t *threads, Error *err);
-/* Whether it says that the run has finished. */
-bool description_has_finished(const Run *run, bool *finished, Error *err);
 
 /* Whether a text, of `path`, is the one that the run or sweep of `directory` was trained on: an error of status
    STATUS_USAGE when it is not. */

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/range.h"
+#include "train/checkpoint.h"
 #include "train/description.h"
 #include "train/evaluate.h"
 #include "train/tensor_set.h"
@@ -48,15 +50,31 @@ bool run_create(Run *run, const char *wanted, bool named, bool force, Json *desc
     return ok;
 }
 
-/* The file has no name of its own but "config"; run.json knows what the config was called. */
+/* What run.json says. The config has no name of its own but "config" there. */
+static void take_description(Run *run, const Json *d) {
+    const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
+    int64_t threads;
+    const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
+    run->threads = known ? (size_t)threads : 1;
+    run->finished = result && strcmp(result, "finished") == 0;
+    if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
+}
+
+static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
+    const char *arm = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
+    return !arm || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
+                             directory, directory, arm);
+}
+
+/* run.json is read under the lock; a directory without one is not locked, but refused. */
 static bool load_config(Run *run, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     Json *description;
     char path[4096];
-    bool ok = run_load_description(run, &description, err) &&
-              (!exclusive || directory_lock(run->directory, &run->lock, err)) &&
+    if (!run_path(run, path, "run.json", err)) return false;
+    if (exclusive && path_exists(path) && !directory_lock(run->directory, &run->lock, err)) return false;
+    bool ok = run_load_description(run, &description, err) && check_no_sweep(run->directory, description, err) &&
               run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
-    const char *name = ok ? js_as_text(js_get(description, "name")) : NULL;
-    if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
+    if (ok) take_description(run, description);
     js_free(description);
     return ok;
 }
@@ -84,7 +102,8 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     char path[4096];
     size_t step;
-    if (!model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
+    if (!checkpoint_check_config(run->directory, &run->config, err) ||
+        !model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
         return false;
     const TensorSet set = tensor_set(&model->tensors, model->parameters);
     if (!run_path(run, path, "checkpoint/model.safetensors", err) || !tensor_set_load(path, &set, &step, err))

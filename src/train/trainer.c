@@ -207,13 +207,13 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     t->best_val_loss = state.best_val_loss;
     t->best_step = state.best_step;
     t->start = omp_get_wtime() - state.seconds;
-    if (state.step == (size_t)c->train.steps && !description_has_finished(&t->run, finished, err)) return false;
+    *finished = t->run.finished && state.step == (size_t)c->train.steps;
     if (*finished) return true;
     bool ok = (found ? logs_resume(&t->logs, t->run.directory, state.log_size, err)
                      : logs_start(&t->logs, t->run.directory, err)) &&
               last_validation(t, &t->last_val_loss, err) && make_directories(&t->run, err) &&
               run_write_config(&t->run, err) &&
-              description_resume(&t->run, state.step, options->command_line, options->threads, t->progress, err);
+              description_resume(&t->run, &t->model, state.step, options->command_line, t->progress, err);
     if (ok) note_set_aside(t);
     return ok;
 }
@@ -224,9 +224,10 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     Trainer t = {.run.lock = -1};
     size_t bytes;
     *outcome = (TrainOutcome){0};
-    bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err) &&
-              run_load_corpus(&t.run, err) && (own.threads || description_threads(&t.run, &own.threads, err)) &&
-              make(&t, &own, &bytes, err) && restore(&t, &own, &outcome->had_finished, err);
+    bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err);
+    if (!own.threads) own.threads = t.run.threads;
+    ok = ok && run_load_corpus(&t.run, err) && make(&t, &own, &bytes, err) &&
+         restore(&t, &own, &outcome->had_finished, err);
     if (ok) ok = outcome->had_finished ? picture_all(&t.run, err) : finish(&t, loop_run(&t, err), err);
     report(&t, outcome);
     trainer_free(&t);
