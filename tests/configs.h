@@ -1,7 +1,6 @@
 /* Configs to load, in a directory of their own and named c.ini. Errors are compared as a whole: a message is part of
    the interface. */
-#ifndef SQRTDK_TESTS_CONFIGS_H
-#define SQRTDK_TESTS_CONFIGS_H
+#pragma once
 
 #include "support.h"
 
@@ -87,5 +86,3 @@ static inline int leave(void **state) {
     (void)state;
     return chdir(start) != 0 || !directory_remove(directory, &err);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads the files of tests/fixtures/, which PyTorch computed: safetensors with F64 and I32, a config in __metadata__.
    Whatever does not fit fails the test that reads it, and so does a tensor that no one asked for. */
-#ifndef SQRTDK_TESTS_FIXTURE_H
-#define SQRTDK_TESTS_FIXTURE_H
+#pragma once
 
 #include "temporary.h"
 
@@ -95,5 +94,3 @@ static inline const char *fixture_text(const Fixture *f, const char *key) {
 static inline size_t fixture_number(const Fixture *f, const char *key) {
     return (size_t)strtoull(fixture_text(f, key), NULL, 10);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Pictures read back from their files by stb_image, and what colours are in them. */
-#ifndef SQRTDK_TESTS_IMAGES_H
-#define SQRTDK_TESTS_IMAGES_H
+#pragma once
 
 #include "support.h"
 
@@ -69,5 +68,3 @@ static inline void assert_white_border(const Image *image, int thickness) {
             if (x < thickness || y < thickness || x >= image->width - thickness || y >= image->height - thickness)
                 assert_color(image, x, y, (Color){255, 255, 255});
 }
-
-#endif

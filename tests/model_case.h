@@ -1,6 +1,5 @@
 /* Small models in double precision, for the tests of the whole model. */
-#ifndef SQRTDK_TESTS_MODEL_CASE_H
-#define SQRTDK_TESTS_MODEL_CASE_H
+#pragma once
 
 #include "support.h"
 
@@ -82,5 +81,3 @@ static inline void with_sleeping_threads(char **argv) {
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(argv[0], argv);
     perror(argv[0]); /* go on, slowly */
 }
-
-#endif

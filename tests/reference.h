@@ -1,7 +1,6 @@
 /* The decoder once more, written from the papers as plainly as possible and without a look at src/: what the fast
    version must give. Sizes are tiny, so nothing here is quick. */
-#ifndef SQRTDK_TESTS_REFERENCE_H
-#define SQRTDK_TESTS_REFERENCE_H
+#pragma once
 
 #include "model/transformer.h"
 #include "ops/dropout.h"
@@ -102,5 +101,3 @@ static inline void reference_model(const Model *model, const Batch *batch, real 
         for (size_t v = 0; v < s.V; v++) logits[r * s.V + v] = (real)dot(x + r * s.C, head + v * s.C, s.C);
 #undef AT
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tests share: cmocka with the headers it needs, comparisons that print both numbers and the place (cmocka
    1.1.5 compares floats only), arrays of random numbers, and derivatives from differences. */
-#ifndef SQRTDK_TESTS_SUPPORT_H
-#define SQRTDK_TESTS_SUPPORT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,5 +171,3 @@ static inline void check_gradient(const char *name, LossFunction loss, void *con
         assert_close(analytic[i], difference(loss, context, &x[i], h), 1e-7 * max, "gradient of %s[%zu]", name, i);
     }
 }
-
-#endif

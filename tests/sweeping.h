@@ -1,6 +1,5 @@
 /* Sweeps of a tiny model, with the program beside the test for their arms. */
-#ifndef SQRTDK_TESTS_SWEEPING_H
-#define SQRTDK_TESTS_SWEEPING_H
+#pragma once
 
 #include "training.h"
 
@@ -102,5 +101,3 @@ static inline void assert_result(const char *directory, const char *expected) {
     assert_int_equal(js_array_size(js_get(run, "arms")), 4);
     js_free(run);
 }
-
-#endif

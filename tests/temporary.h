@@ -1,6 +1,5 @@
 /* A directory for each test, removed behind it, and files in it. */
-#ifndef SQRTDK_TESTS_TEMPORARY_H
-#define SQRTDK_TESTS_TEMPORARY_H
+#pragma once
 
 #include "support.h"
 
@@ -63,5 +62,3 @@ static inline void assert_refused(bool done, const Error *err, const char *word,
     assert_that(strstr(err->message, word) != NULL, "no '%s' in: %.1000s", word, err->message);
     assert_null(strchr(err->message, '\n'));
 }
-
-#endif

@@ -338,12 +338,12 @@ for signal in INT:130 TERM:143 KILL:137; do
     if [ "${signal%:*}" = KILL ]; then
         ends 0 "$train" resume "$out"
     else
-        check_match "its last words" "^[1-4] of 4 runs did not finish; to go on: ./train resume $out" "$(cat "$said/out")"
+        check_match "its last words" "^[1-4] of 4 runs did not finish; to resume: ./train resume $out" "$(cat "$said/out")"
         check "its result" interrupted "$(result_of "$out" | tail -n 1)"
         check_files "$out/summary.csv" "$out/loss.png"
         ends 0 "$train" sweep sweep.ini --out "$out" "$@"
     fi
-    check_match "stderr of: $name" "^going on with sweep in $out" "$(cat "$said/err")"
+    check_match "stderr of: $name" "^resuming sweep in $out" "$(cat "$said/err")"
     check "$out/summary.csv" "$(sed 's/,[^,]*$//' swept/summary.csv)" "$(sed 's/,[^,]*$//' "$out/summary.csv")"
     for file in summary.md config.ini loss.png entropy.png score_std.png attention_compare.png; do
         check "$out/$file" "$(cksum <swept/$file)" "$(cksum <"$out/$file")"

@@ -151,7 +151,7 @@ static void slices_add_up(void **state) {
     teardown(&u);
 }
 
-/* The masks of its sequences differ, and are the same on the way back: along the gradient the loss changes by its
+/* The masks of its sequences differ, and are the same in the backward pass: along the gradient the loss changes by its
    length. */
 static void slices_have_masks_of_their_own(void **state) {
     (void)state;

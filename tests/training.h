@@ -1,6 +1,5 @@
 /* A tiny run, for the tests that look at what training does and at what it leaves behind. */
-#ifndef SQRTDK_TESTS_TRAINING_H
-#define SQRTDK_TESTS_TRAINING_H
+#pragma once
 
 #include "temporary.h"
 
@@ -102,5 +101,3 @@ static inline bool same_parameters(const char *a, const char *b) {
     const char *x = parameters_of(a, &size_a), *y = parameters_of(b, &size_b);
     return size_a == size_b && memcmp(x, y, size_a) == 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The command line, by tables: a verb and each of its options is described once, and help and parsing come from that.
  */
-#ifndef SQRTDK_BASE_COMMAND_H
-#define SQRTDK_BASE_COMMAND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -71,5 +70,3 @@ bool command_check_force(bool force, const char *out, Error *err);
 void verb_usage(const Verb *verb, char *out, size_t capacity);
 void verb_print_help(const Verb *verb, FILE *out);
 void verb_print_options(const Verb *verb, FILE *out);
-
-#endif

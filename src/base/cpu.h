@@ -1,6 +1,5 @@
 /* What the processor can do, by CPUID (not /proc/cpuinfo, which names what an emulator such as valgrind hides). */
-#ifndef SQRTDK_BASE_CPU_H
-#define SQRTDK_BASE_CPU_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ const char *cpu_level_name(CpuLevel level);
 
 /* The processor's own name, "AMD EPYC 9354" or so; "unknown processor" where it has none. */
 void cpu_name(char *out, size_t capacity);
-
-#endif

@@ -1,7 +1,6 @@
 /* Errors are values. A function that can fail returns bool and takes `Error *` last; on false it has filled it in.
    Only train.c prints an Error and turns its status into the exit status. */
-#ifndef SQRTDK_BASE_ERROR_H
-#define SQRTDK_BASE_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,6 +23,4 @@ bool error_set(Error *err, Status status, const char *format, ...) __attribute__
 /* So that static analysers see that the result is always false. */
 #ifdef __clang_analyzer__
 #define error_set(...) (error_set(__VA_ARGS__), false)
-#endif
-
 #endif

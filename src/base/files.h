@@ -1,6 +1,5 @@
 /* Files: read whole, written so that a reader sees the old content or the new and never a half. */
-#ifndef SQRTDK_BASE_FILES_H
-#define SQRTDK_BASE_FILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -43,5 +42,3 @@ bool directory_sync(const char *path, Error *err);
 bool directory_lock(const char *path, int *lock, Error *err);
 /* Removes a directory and what is in it; symbolic links are removed, not followed. */
 bool directory_remove(const char *path, Error *err);
-
-#endif

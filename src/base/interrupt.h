@@ -1,6 +1,5 @@
 /* SIGHUP, SIGINT and SIGTERM, asked for between steps, so that a run can be saved before it ends. */
-#ifndef SQRTDK_BASE_INTERRUPT_H
-#define SQRTDK_BASE_INTERRUPT_H
+#pragma once
 
 enum { INTERRUPT_COUNT = 3 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
@@ -12,5 +11,3 @@ void interrupt_catch(void);
 void interrupt_survive_closed_pipes(void);
 /* The signal that came, or 0. */
 int interrupt_signal(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* JSON, over jansson: the one file that includes it is json.c. Builders take ownership of what they are given. */
-#ifndef SQRTDK_BASE_JSON_H
-#define SQRTDK_BASE_JSON_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ bool js_is_object(const Json *value);
 const char *js_as_text(const Json *value);
 bool js_as_integer(const Json *value, int64_t *out);
 bool js_as_number(const Json *value, double *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sizes that cannot wrap, and arenas: one block for each family of arrays, sized before the first step. */
-#ifndef SQRTDK_BASE_MEMORY_H
-#define SQRTDK_BASE_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ void arena_free(Arena *arena);
 
 /* Bytes of memory this machine has; SIZE_MAX where it does not say. */
 size_t memory_of_machine(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where this program is, for starting it, or the one beside it, again. */
-#ifndef SQRTDK_BASE_PROGRAM_H
-#define SQRTDK_BASE_PROGRAM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ bool program_path(char *out, size_t capacity, Error *err);
 
 /* A path that starts this very program once more: on Linux it does so after another was put in its place. */
 bool program_again(char *out, size_t capacity, Error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* How work is divided among threads: each gets a contiguous range, fixed by its number alone. */
-#ifndef SQRTDK_BASE_RANGE_H
-#define SQRTDK_BASE_RANGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ static inline Tile tile_split(size_t rows, size_t columns, size_t unit, size_t i
     size_t wide = count / high;
     return (Tile){range_split(rows, unit, id / wide, high), range_split(columns, unit, id % wide, wide)};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* `real` is the type of every number the model computes with: float, or double with -DREAL_DOUBLE (the build in
    which gradients are compared with differences). The same sources compile both ways. */
-#ifndef SQRTDK_BASE_REAL_H
-#define SQRTDK_BASE_REAL_H
+#pragma once
 
 #ifdef REAL_DOUBLE
 typedef double real;
@@ -20,6 +19,4 @@ typedef float real;
 #define MULTIVERSIONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MULTIVERSIONED __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-
 #endif

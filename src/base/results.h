@@ -5,8 +5,7 @@
    aside by one rename to PATH.old before the new directory is made, and removed once the new one holds something that
    lasts (results_keep); until then a failure brings it back (results_withdraw). A program that is stopped in between
    leaves both, and the next --force says so. */
-#ifndef SQRTDK_BASE_RESULTS_H
-#define SQRTDK_BASE_RESULTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -58,5 +57,3 @@ bool run_description_save(const Json *description, const char *directory, Error 
 
 /* UTC, ISO 8601. */
 Json *time_now(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The names of everything that this program writes into a directory of results: what --force, and resuming a sweep,
    may remove. A new file
    there is a new line in the list of results_entries.c. */
-#ifndef SQRTDK_BASE_RESULTS_ENTRIES_H
-#define SQRTDK_BASE_RESULTS_ENTRIES_H
+#pragma once
 
 #include "base/error.h"
 
@@ -11,5 +10,3 @@
    checkpoint's own, the directory of an arm in which a process trains, a directory from which nothing can be removed.
    An error of the system has STATUS_FAILED. */
 bool results_hold_only_ours(const char *directory, Error *err);
-
-#endif

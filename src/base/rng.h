@@ -1,8 +1,7 @@
 /* Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3,
    SC'11). The number drawn depends on seed, purpose and index alone, never on the thread or on how many draws went
    before, so two arms of an experiment share their initialisation and their batches to the bit. */
-#ifndef SQRTDK_BASE_RNG_H
-#define SQRTDK_BASE_RNG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint
         k1 += 0xBB67AE85u;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The safetensors format (Hugging Face): 8 bytes of header length, a JSON header of names, types, shapes and offsets,
    then the numbers, little-endian, in the order in which they were given. */
-#ifndef SQRTDK_BASE_SAFETENSORS_H
-#define SQRTDK_BASE_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ size_t safetensors_metadata_number(const SafetensorsFile *file, const char *key)
    that names the difference, the arrays being those of `owner` ("the config's model"). */
 bool safetensors_take(const SafetensorsFile *file, const NamedArray *arrays, size_t count, const char *owner,
                       Error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Means and how far to trust them, quantiles. Sources: Student (1908), The probable error of a mean, Biometrika 6. */
-#ifndef SQRTDK_BASE_STATISTICS_H
-#define SQRTDK_BASE_STATISTICS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ void sort_numbers(double *x, size_t n);
 /* Of n >= 1 sorted numbers, `share` from 0 to 1: interpolated between the two nearest, as NumPy does it; .5 is the
    median. */
 double quantile(const double *sorted, size_t n, double share);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small things done to text: trimming, cutting, spelling, numbers, cells of Markdown. Nothing here depends on the
    locale, since the program never calls setlocale. */
-#ifndef SQRTDK_BASE_TEXT_H
-#define SQRTDK_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void text_write_cell(const char *text, FILE *out);
 
 /* A field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
 void text_write_field(const char *text, bool always, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Unicode code points as UTF-8. */
-#ifndef SQRTDK_BASE_UTF8_H
-#define SQRTDK_BASE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ size_t utf8_encode(uint32_t character, char out[5]);
 /* Code points of the first `size` bytes of valid UTF-8: columns of a terminal, where none is wide or combines. printf
    counts bytes. */
 size_t utf8_columns(const char *text, size_t size);
-
-#endif

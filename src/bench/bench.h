@@ -1,7 +1,6 @@
 /* How fast a config trains: the time of a step against what its products would take at the machine's own speed,
    measured in the same process. */
-#ifndef SQRTDK_BENCH_BENCH_H
-#define SQRTDK_BENCH_BENCH_H
+#pragma once
 
 #include "base/command.h"
 #include "config/config.h"
@@ -14,5 +13,3 @@ bool bench_run(const Config *config, size_t threads, double seconds, bool json, 
 
 /* The verb (command.c). */
 extern const Verb bench_verb;
-
-#endif

@@ -1,8 +1,7 @@
 /* The settings of a run. One table (table.c) describes each key once: section, name, type, range, default, one
    line of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
    it. */
-#ifndef SQRTDK_CONFIG_CONFIG_H
-#define SQRTDK_CONFIG_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ const char *config_key_name(size_t setting);
 bool config_is_given(const Config *config, size_t setting);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
 void config_value_text(const Config *config, size_t setting, char *out, size_t capacity);
-
-#endif

@@ -80,11 +80,12 @@ void config_write_help(FILE *out) {
 
 void config_write_markdown(FILE *out) {
     const char *section = "";
-    fprintf(out,
-            "# The keys of a config\n\n"
-            "Printed by `./train --keys`. A config says only what it is about; everything else has the default below. "
-            "On the command\nline: `--set section.key=value`. Comments begin with `;` or `#`, at the start of a line or after a "
-            "blank; a value\nin double quotes keeps blanks, `;` and `#`, and has the escapes `\\n \\t \\r \\\" \\\\`.\n\n");
+    fprintf(
+        out,
+        "# The keys of a config\n\n"
+        "Printed by `./train --keys`. A config says only what it is about; everything else has the default below. "
+        "On the command\nline: `--set section.key=value`. Comments begin with `;` or `#`, at the start of a line or after a "
+        "blank; a value\nin double quotes keeps blanks, `;` and `#`, and has the escapes `\\n \\t \\r \\\" \\\\`.\n\n");
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const Setting *setting = &SETTINGS[i];
         char values[96] = "";

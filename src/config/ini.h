@@ -6,8 +6,7 @@
 
    Indented lines are lines like others, values of any length are read, a byte order mark and ends of lines \r\n are
    accepted. A line that is none of these is an error. */
-#ifndef SQRTDK_CONFIG_INI_H
-#define SQRTDK_CONFIG_INI_H
+#pragma once
 
 #include "base/error.h"
 
@@ -20,5 +19,3 @@ typedef bool IniHandler(void *user, const char *section, const char *key, const 
    is wrong or what the handler said; a file that is not there is answered with the one that may be meant. Errors have
    status STATUS_USAGE, or the handler's; without memory STATUS_FAILED. */
 bool ini_read(const char *path, IniHandler *handler, void *user, Error *err);
-
-#endif

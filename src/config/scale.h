@@ -1,7 +1,6 @@
 /* The number under Q K^T. The one place that turns a way of scaling into a multiplier of the scores; everything else
    takes the multiplier. Source: Vaswani et al. 2017, equation 1, which divides by sqrt(d_k). */
-#ifndef SQRTDK_CONFIG_SCALE_H
-#define SQRTDK_CONFIG_SCALE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ bool scale_parse(const char *text, ScaleDivisor *divisor);
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
 /* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, of any d_k: "√d_k". UTF-8. */
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);
-
-#endif

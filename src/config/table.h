@@ -10,8 +10,7 @@
 
    A function that takes `why` fills it with the reason alone; its caller puts the file, the line or the --set in
    front. */
-#ifndef SQRTDK_CONFIG_TABLE_H
-#define SQRTDK_CONFIG_TABLE_H
+#pragma once
 
 #include "config/config.h"
 
@@ -66,5 +65,3 @@ bool setting_assign(Config *config, size_t setting, const char *written, Error *
 bool sweep_assign(Config *config, size_t setting, const char *written, Error *why);
 /* The swept keys and their values in combination i, into arrays of config->sweep_count. */
 void sweep_combination(const Config *config, size_t i, const char **keys, const char **values);
-
-#endif

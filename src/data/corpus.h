@@ -1,6 +1,5 @@
 /* A text as token ids, cut into a training part and, behind it, a validation part. */
-#ifndef SQRTDK_DATA_CORPUS_H
-#define SQRTDK_DATA_CORPUS_H
+#pragma once
 
 #include "data/vocabulary.h"
 
@@ -33,5 +32,3 @@ void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_s
 size_t corpus_windows(const Corpus *corpus, size_t T);
 /* Window i; returns its length, at most T. */
 size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens, int32_t *targets);
-
-#endif

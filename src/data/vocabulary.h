@@ -1,7 +1,6 @@
 /* Text and token ids. A character is a Unicode code point; the vocabulary is the code points of the corpus in
    ascending order, and a token id is a place in it. */
-#ifndef SQRTDK_DATA_VOCABULARY_H
-#define SQRTDK_DATA_VOCABULARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
 /* vocab.json: an array of one-character strings in the order of their ids. */
 bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err);
 bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err);
-
-#endif

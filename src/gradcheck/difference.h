@@ -1,6 +1,5 @@
 /* Derivatives from differences, for comparison with those worked out by hand. */
-#ifndef SQRTDK_GRADCHECK_DIFFERENCE_H
-#define SQRTDK_GRADCHECK_DIFFERENCE_H
+#pragma once
 
 #include <math.h>
 
@@ -38,5 +37,3 @@ static inline double difference_extrapolated(Perturbed f, void *context, double 
         h /= 2, d = narrower_d, r = narrower_r;
     }
 }
-
-#endif

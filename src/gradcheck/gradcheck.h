@@ -6,8 +6,7 @@
    so small that the rounding of its differences is more than that (q and k under a large divisor: 4 eps loss / step),
    then that, but no more than GRADCHECK_TOLERANCE times the largest of the whole tensor. What must vanish must be below
    GRADCHECK_ZERO times the largest of its whole tensor; everything else must not be zero. */
-#ifndef SQRTDK_GRADCHECK_GRADCHECK_H
-#define SQRTDK_GRADCHECK_GRADCHECK_H
+#pragma once
 
 #include "model/transformer.h"
 #include "show/progress.h"
@@ -60,5 +59,3 @@ const GradientRow *gradcheck_worst(const GradientTable *table);
 /* Initialises the parameters, then moves those of one dimension by .3 N(0,1): gains of 1 and biases of 0 hide
    mistakes. */
 void gradcheck_parameters(Model *model, Init init, uint64_t seed);
-
-#endif

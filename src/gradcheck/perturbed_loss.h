@@ -5,8 +5,7 @@
    ReLU has kinks, and a difference across one is not a derivative. Each unit is therefore kept on the side it is on
    where nothing is perturbed: act = fc or 0 by a mask. This is no approximation: it is the smooth function whose
    gradient the backward pass computes, with the same value, for models of any size. */
-#ifndef SQRTDK_GRADCHECK_PERTURBED_LOSS_H
-#define SQRTDK_GRADCHECK_PERTURBED_LOSS_H
+#pragma once
 
 #include "model/transformer.h"
 
@@ -49,5 +48,3 @@ void perturbed_loss_choose(PerturbedLoss *loss, const Activation *activation);
 
 /* loss(perturbed by delta) - loss, for difference_extrapolated. */
 double perturbed_loss_change(void *loss, double delta);
-
-#endif

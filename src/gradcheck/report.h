@@ -1,6 +1,5 @@
 /* The check of gradients as a verb: of the model a config describes, or of every combination of its [sweep]. */
-#ifndef SQRTDK_GRADCHECK_REPORT_H
-#define SQRTDK_GRADCHECK_REPORT_H
+#pragma once
 
 #include "base/command.h"
 #include "config/config.h"
@@ -19,5 +18,3 @@ bool gradcheck_config(const Config *config, size_t threads, Progress *progress, 
 
 /* The verb (command.c). */
 extern const Verb gradcheck_verb;
-
-#endif

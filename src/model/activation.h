@@ -1,6 +1,5 @@
 /* The arrays of a pass, and the hook that is shown them while it runs. */
-#ifndef SQRTDK_MODEL_ACTIVATION_H
-#define SQRTDK_MODEL_ACTIVATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ typedef struct {
     void (*function)(void *context, const HookView *view);
     void *context;
 } Hook;
-
-#endif

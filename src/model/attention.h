@@ -10,8 +10,7 @@
    in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. What the forward pass keeps for the backward pass
    is a row's maximum and its sum of exponentials, from which the same weights are computed again (Dao et al. 2022,
    section 3.1). No stage has parameters. */
-#ifndef SQRTDK_MODEL_ATTENTION_H
-#define SQRTDK_MODEL_ATTENTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ bool attention_gradient_vanishes(const Attention *attention, AttentionPart part,
    the same number to all of them. */
 double attention_predicted_std(const Attention *attention, double query, double query_bias, double key,
                                double key_bias);
-
-#endif

@@ -1,7 +1,6 @@
 /* The initial parameters: unit, xavier (Glorot and Bengio 2010), torch (nn.Linear's default) and gpt2 (Radford et al.
    2019); the rules are in docs/model.md. */
-#ifndef SQRTDK_MODEL_INITIALIZATION_H
-#define SQRTDK_MODEL_INITIALIZATION_H
+#pragma once
 
 #include "model/tensors.h"
 
@@ -14,5 +13,3 @@ void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init 
 
 /* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */
 double initial_variance(const ModelShape *shape, Role role, size_t block, Init init);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the attention of a model does, in numbers and as matrices, computed again from what a pass left behind: training
    never stores scores or weights. Scores are the scaled logits, before softmax, except where they are said to be raw;
    "visible" are the entries with key <= query. */
-#ifndef SQRTDK_MODEL_PROBE_H
-#define SQRTDK_MODEL_PROBE_H
+#pragma once
 
 #include "model/initialization.h"
 #include "model/transformer.h"
@@ -53,5 +52,3 @@ void probe_gradients(Model *model, const Batch *batch, double *scratch, Gradient
    entries have variance m C var(w) + var(b), m the mean square of the attention's input: the variance v of two summed
    embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one. See docs/model.md. */
 double probe_predicted_std(const ModelShape *shape, Init init);
-
-#endif

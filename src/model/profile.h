@@ -1,6 +1,5 @@
 /* Where the time of a pass goes, for the benchmark: each thread adds up what it spends on each operation. */
-#ifndef SQRTDK_MODEL_PROFILE_H
-#define SQRTDK_MODEL_PROFILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ typedef struct {
     double seconds[OP_COUNT];
     char padding[64]; /* so that no two threads share a cache line */
 } Profile;
-
-#endif

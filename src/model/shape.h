@@ -1,6 +1,5 @@
 /* Sizes of a model. Letters as everywhere: C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers, T context. */
-#ifndef SQRTDK_MODEL_SHAPE_H
-#define SQRTDK_MODEL_SHAPE_H
+#pragma once
 
 #include "model/attention.h"
 
@@ -20,5 +19,3 @@ double model_linear_weights(const ModelShape *shape);
    layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix
    B); the causal half that is skipped is counted, as is usual. */
 double model_flops(const ModelShape *shape, double tokens);
-
-#endif

@@ -1,7 +1,6 @@
 /* The one table of parameters: each tensor is one row (tensors.c), with name and orientation as in GPT-2 (y = x W + b,
    W (in, out)). Allocation, initialization, optimizer, checkpoint, gradient check and parameter count all walk it. */
-#ifndef SQRTDK_MODEL_TENSORS_H
-#define SQRTDK_MODEL_TENSORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ static inline real *tensor_at(const TensorTable *table, real *flat, Role role, s
 }
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
-
-#endif

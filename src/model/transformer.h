@@ -7,8 +7,7 @@
 
    Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
-#ifndef SQRTDK_MODEL_TRANSFORMER_H
-#define SQRTDK_MODEL_TRANSFORMER_H
+#pragma once
 
 #include "base/memory.h"
 #include "model/activation.h"
@@ -95,5 +94,3 @@ double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, u
 
 /* A layer's attention over sequences of T as the last pass left it, without dropout: for probes. */
 AttentionLayer model_attention(const Model *model, size_t layer, size_t T);
-
-#endif

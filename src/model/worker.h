@@ -1,8 +1,7 @@
 /* What a thread knows during a pass, and the operations it makes on its part of the rows: each calls one of ops/, then
    adds its time to the profile and shows the result to the hook. block.c and transformer.c list them. Nothing outside
    src/model includes this. */
-#ifndef SQRTDK_MODEL_WORKER_H
-#define SQRTDK_MODEL_WORKER_H
+#pragma once
 
 #include "base/range.h"
 #include "model/transformer.h"
@@ -74,5 +73,3 @@ void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln
 /* block.c: from the block's input x to its output, which is returned; backward from the output's gradient to x's. */
 const Activation *block_forward(const Worker *w, size_t layer, const Activation *x);
 void block_backward(const Worker *w, size_t layer, const Activation *x);
-
-#endif

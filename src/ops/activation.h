@@ -1,6 +1,5 @@
 /* The nonlinearity of the feed-forward layer, entry by entry. */
-#ifndef SQRTDK_OPS_ACTIVATION_H
-#define SQRTDK_OPS_ACTIVATION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void relu_forward(real *y, real *derivative, const real *x, size_t n);
 
 /* dL/dx = dL/dy dy/dx. Overwrites dx (n), which may be dy. */
 void activation_backward(real *dx, const real *dy, const real *derivative, size_t n);
-
-#endif

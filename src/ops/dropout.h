@@ -1,7 +1,6 @@
 /* Dropout (Srivastava et al. 2014), inverted: what is kept is divided by 1 - p. The mask is drawn by counter from
    (seed, step, site, row, column), so the backward pass draws the same one again and nothing is stored. */
-#ifndef SQRTDK_OPS_DROPOUT_H
-#define SQRTDK_OPS_DROPOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d
 
 /* y (n) += x: where the two gradients of a residual connection meet. */
 void residual_add(real *y, const real *x, size_t n);
-
-#endif

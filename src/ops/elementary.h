@@ -1,6 +1,5 @@
 /* exp for loops over many numbers: without branches, so that the compiler vectorises it. */
-#ifndef SQRTDK_OPS_ELEMENTARY_H
-#define SQRTDK_OPS_ELEMENTARY_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -37,6 +36,4 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     e = x < -86.6f ? 0.0f : e;
     return x == x ? e : x;
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Token and position embeddings on the way in, the output embedding (logits) on the way out. */
-#ifndef SQRTDK_OPS_EMBEDDING_H
-#define SQRTDK_OPS_EMBEDDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void unembedding_backward_input(real *dx, const real *dlogits, const real *w, si
 /* dL/dW = dL/dlogits^T x, for `columns` of C only. Adds to dw (V, C). */
 void unembedding_backward_weight(real *dw, const real *dlogits, const real *x, size_t rows, size_t C, size_t V,
                                  Range columns);
-
-#endif

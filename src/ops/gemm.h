@@ -8,8 +8,7 @@
 
    Every entry of C is a sum over k in one order, with fused multiply-adds, in pieces of DEPTH: the same bits whatever
    the other sizes, the number of threads that share the rows, and the width of the vectors. */
-#ifndef SQRTDK_OPS_GEMM_H
-#define SQRTDK_OPS_GEMM_H
+#pragma once
 
 #include "base/cpu.h"
 #include "ops/matmul.h"
@@ -23,5 +22,3 @@ size_t gemm_buffer_bytes(void);
 
 /* The product. C overlaps neither A nor B; the level is one that the processor has. */
 void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* Loops over one row, to be compiled into MULTIVERSIONED functions. Sums and maxima run over a fixed number of lanes,
    so that they vectorise and their order does not depend on the width of the machine's vectors. */
-#ifndef SQRTDK_OPS_LANES_H
-#define SQRTDK_OPS_LANES_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ static inline __attribute__((always_inline)) real lanes_dot(const real *x, const
     for (; j < n; j++) rest += x[j] * y[j];
     return lanes_sum(&sum) + rest;
 }
-
-#endif

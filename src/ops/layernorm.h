@@ -1,7 +1,6 @@
 /* Layer normalisation (Ba, Kiros, Hinton 2016, equations 3 and 4) over the last dimension:
        xhat = (x - mean) rstd,   rstd = 1 / sqrt(variance + LAYERNORM_EPSILON),   y = xhat gamma + beta. */
-#ifndef SQRTDK_OPS_LAYERNORM_H
-#define SQRTDK_OPS_LAYERNORM_H
+#pragma once
 
 #include "base/range.h"
 #include "base/real.h"
@@ -22,5 +21,3 @@ void layernorm_backward_input(real *dx, const real *residual, const real *dy, co
    and dbeta (C, may be NULL). */
 void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x, const real *mean,
                                const real *rstd, size_t rows, size_t C, Range columns);
-
-#endif

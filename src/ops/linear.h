@@ -1,6 +1,5 @@
 /* Linear layer y = x W + b in GPT-2's orientation, W (in, out). */
-#ifndef SQRTDK_OPS_LINEAR_H
-#define SQRTDK_OPS_LINEAR_H
+#pragma once
 
 #include "base/range.h"
 #include "base/real.h"
@@ -17,5 +16,3 @@ void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows
 
 /* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). */
 void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns);
-
-#endif

@@ -1,8 +1,7 @@
 /* The one matrix product everything else is made of, by ops/gemm.h where that suits the processor and otherwise by
    cblas_sgemm (cblas_dgemm when real is double), and what the program needs to know about the OpenBLAS it runs with. No
    other file includes cblas.h. */
-#ifndef SQRTDK_OPS_MATMUL_H
-#define SQRTDK_OPS_MATMUL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ size_t matmul_buffer_bytes(void);
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
 const char *matmul_core(void);
 bool matmul_is_openmp_build(void);
-
-#endif

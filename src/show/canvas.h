@@ -1,7 +1,6 @@
 /* An RGB picture: rectangles, lines, text, PNG. Text through stb_truetype with DejaVu Sans, embedded at build time
    (font.S); PNG through stb_image_write. Coordinates are pixels from the top left; the pixel (0, 0) covers 0 to 1. */
-#ifndef SQRTDK_SHOW_CANVAS_H
-#define SQRTDK_SHOW_CANVAS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ double canvas_text_fit(double size, double limit, const char *text);
 
 /* Through a new name and a rename: what stood at `path` stays when this fails. */
 bool canvas_save(const Canvas *canvas, const char *path, Error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Line charts: curves over steps, with bands around them, axes, ticks, labels, a legend and a title. */
-#ifndef SQRTDK_SHOW_CHART_H
-#define SQRTDK_SHOW_CHART_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ Color chart_color(size_t index);
 /* 1000 x 620 pixels. Works with no finite point at all (axes 0..1 and a line that says so) and with one. */
 bool chart_draw(const Chart *chart, Canvas *canvas, Error *err); /* makes the canvas; the caller frees it */
 bool chart_save(const Chart *chart, const char *path, Error *err);
-
-#endif

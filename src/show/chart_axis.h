@@ -1,8 +1,7 @@
 /* An axis of a chart: its range, its ticks, and where a value stands. Ticks are at 1, 2 or 5 times a power of ten,
    evenly spaced; on a logarithmic axis, whose values are logarithms, at whole powers of the base. Nothing but chart.c
    and its test includes this. */
-#ifndef SQRTDK_SHOW_CHART_AXIS_H
-#define SQRTDK_SHOW_CHART_AXIS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ void axis_tick_text(const Axis *axis, int index, char out[TICK_TEXT]);
 
 /* 0 at the low end, 1 at the high one. */
 double axis_place(const Axis *axis, double value);
-
-#endif

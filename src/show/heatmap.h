@@ -1,6 +1,5 @@
 /* Attention weights as pictures: a grid of panels, one matrix each, queries down, keys across. */
-#ifndef SQRTDK_SHOW_HEATMAP_H
-#define SQRTDK_SHOW_HEATMAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */
 void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t column, size_t query, size_t key, int *x,
                            int *y);
-
-#endif

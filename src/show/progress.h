@@ -1,6 +1,5 @@
 /* What a person watching a run sees on stderr: messages, and on a terminal a line that is written over and over. */
-#ifndef SQRTDK_SHOW_PROGRESS_H
-#define SQRTDK_SHOW_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void progress_clear(Progress *progress);
 
 /* 75 -> "1:15", 3675 -> "1:01:15". */
 void progress_duration(double seconds, char *out, size_t capacity);
-
-#endif

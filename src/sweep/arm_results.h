@@ -1,8 +1,7 @@
 /* What an arm left on disk, read back: run.json, metrics.csv, attention.csv. The tables and pictures of a sweep are
    made from this, and attention_compare.png from the arms' snapshots too, so that a sweep that was stopped and resumed
    gives the same files as one that ran through. */
-#ifndef SQRTDK_SWEEP_ARM_RESULTS_H
-#define SQRTDK_SWEEP_ARM_RESULTS_H
+#pragma once
 
 #include "config/config.h"
 
@@ -52,5 +51,3 @@ double curve_first(const Curve *curve);
 double curve_last(const Curve *curve);
 /* The step of the last value; NaN of an empty curve. */
 double curve_last_step(const Curve *curve);
-
-#endif

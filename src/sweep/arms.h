@@ -1,8 +1,7 @@
 /* The arms of a sweep: one for each combination of its [sweep] section, with its resolved config, the name of its
    directory and the group it belongs to. Arms that differ in the seed alone are one group, over which means are taken;
    groups that differ in the divisor alone are compared with the one that divides by √d_k. */
-#ifndef SQRTDK_SWEEP_ARMS_H
-#define SQRTDK_SWEEP_ARMS_H
+#pragma once
 
 #include "config/config.h"
 
@@ -59,5 +58,3 @@ void arms_divisor_label(const Arms *arms, size_t group, char label[GROUP_LABEL])
 
 /* The columns of summary.csv behind the arm and the swept keys, each between two commas. */
 extern const char SUMMARY_COLUMNS[];
-
-#endif

@@ -1,6 +1,5 @@
 /* Another process of this program, whose messages are kept until it ends. */
-#ifndef SQRTDK_SWEEP_CHILD_H
-#define SQRTDK_SWEEP_CHILD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -21,5 +20,3 @@ bool child_start(Child *child, const char *program, const char *const *arguments
    on stderr without "train: ", or else what killed it. */
 bool child_ended(Child *child, int *status, char *message, size_t capacity);
 void child_signal(const Child *child, int signal_number);
-
-#endif

@@ -31,8 +31,9 @@ static bool resume_sweep(const Command *command, int *signal, Error *err) {
     Progress progress = progress_make(stderr, command->quiet);
     const SweepOptions options = options_for(command, program, &progress);
     if (command->overrides.count)
-        return error_set(err, STATUS_USAGE, "%s is a sweep, which goes on with the config it has: --set %s changes it",
-                         command->target, command->overrides.items[0]);
+        return error_set(err, STATUS_USAGE,
+                         "%s is a sweep, which is resumed with the config it has: --set %s changes it", command->target,
+                         command->overrides.items[0]);
     if (!program_again(program, sizeof program, err) ||
         !sweep_resume(command->target, &options, stdout, signal, &finished, err))
         return false;
@@ -61,7 +62,7 @@ const Verb sweep_verb = {
 const Verb resume_verb = {
     .name = "resume",
     .target = "RUN_DIR",
-    .what = "Goes on where a run or a sweep stopped, to the same bits as if it had not. Only\n"
+    .what = "Continues a run or a sweep that stopped, to the same bits as if it had not. Only\n"
             "a run's train.steps can be set; threads are the run's own unless given.",
     .takes_set = true,
     .run = resume,

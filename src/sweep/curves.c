@@ -192,7 +192,7 @@ static bool draw(const Sweep *s, const Picture *picture, Error *err) {
 
 bool sweep_draw_curves(const Sweep *s, Error *err) {
     static const Picture pictures[] = {
-        {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats a character)", false},
+        {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats per character)", false},
         {CURVE_ENTROPY, "entropy.png", "entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
          false},
         {CURVE_SCORE_STD, "score_std.png", "spread of the attention scores",

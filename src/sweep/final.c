@@ -140,7 +140,7 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = x_label,
-                         .y_label = "loss (nats a character)",
+                         .y_label = "loss (nats per character)",
                          .series = series,
                          .count = f->count,
                          .x_base = f->base};

@@ -1,8 +1,7 @@
 /* What the files of this folder share; but for a test, nothing else includes this. The order of things: sweep_find
    decides on the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back,
    and the writers make tables and pictures of that. */
-#ifndef SQRTDK_SWEEP_PARTS_H
-#define SQRTDK_SWEEP_PARTS_H
+#pragma once
 
 #include "base/json.h"
 #include "base/results.h"
@@ -127,5 +126,3 @@ typedef struct {
 } FinalLosses;
 /* False where no swept number has values enough. */
 bool sweep_final_losses(const Sweep *sweep, FinalLosses *losses);
-
-#endif

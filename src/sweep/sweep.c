@@ -59,7 +59,7 @@ static void announce(const Sweep *s) {
                              s->arms.arms[arm->same_as].name);
     }
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
-                     s->resumed ? "going on with" : "sweeping", s->arms.config->name, s->directory, runs,
+                     s->resumed ? "resuming" : "sweeping", s->arms.config->name, s->directory, runs,
                      runs == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     char old[RESULTS_PATH];
     if (!*s->made.replaced && results_set_aside(s->directory, old))
@@ -160,7 +160,7 @@ static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
         *signal_number = 0;
         return true;
     }
-    fprintf(out, "\n%zu of %zu runs did not finish; to go on: ./train resume %s\n", unfinished, arms_runs(&s->arms),
+    fprintf(out, "\n%zu of %zu runs did not finish; to resume: ./train resume %s\n", unfinished, arms_runs(&s->arms),
             s->directory);
     if (*signal_number) return true;
     return failed(s, unfinished, first, err);

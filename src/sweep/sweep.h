@@ -1,8 +1,7 @@
 /* An ablation: every combination of a config's [sweep] section, side by side on the cores, drawn together. Each arm is
    a run of its own, trained by a process of its own in a directory of its own: one that fails or is killed takes no
    other with it, and what it wrote is all that the tables and pictures are made from. */
-#ifndef SQRTDK_SWEEP_SWEEP_H
-#define SQRTDK_SWEEP_SWEEP_H
+#pragma once
 
 #include "base/command.h"
 #include "config/config.h"
@@ -44,5 +43,3 @@ bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out,
 
 /* The verbs (command.c); resume takes a run as well. */
 extern const Verb sweep_verb, resume_verb;
-
-#endif

@@ -153,7 +153,7 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
     fprintf(out, "# %s\n\nEvery combination of\n\n", s->arms.config->name);
     combinations_print(s->arms.config, "    ", out);
     fputs(
-        "\nwith everything else as in config.ini. Losses are in nats a character, over the validation split. A setting's "
+        "\nwith everything else as in config.ini. Losses are in nats per character, over the validation split. A setting's "
         "runs differ\nin the seed alone; runs with the same seed share their initial weights and their batches to the "
         "bit.\n\n",
         out);

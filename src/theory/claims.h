@@ -1,7 +1,6 @@
 /* What is commonly said about dividing by the root of d_k, each put beside what this program measures in this run. The
    same in words, with what it means: docs/claims.md. */
-#ifndef SQRTDK_THEORY_CLAIMS_H
-#define SQRTDK_THEORY_CLAIMS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,5 +12,3 @@
    CSV (number,claim,source,measured,verdict,why) when `csv`. The same bits for the same seed, whatever the threads. A
    caught signal ends it early with *signal set and nothing printed. */
 bool claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress, FILE *out, int *signal, Error *err);
-
-#endif

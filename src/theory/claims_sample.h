@@ -1,7 +1,6 @@
 /* Where the figures of ./train theory --claims come from: each case that a claim is about is drawn, every row of scores
    is measured, and a reduction makes one figure of the rows. */
-#ifndef SQRTDK_THEORY_CLAIMS_SAMPLE_H
-#define SQRTDK_THEORY_CLAIMS_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ Figure excess_of(const Sample *sample, size_t field);
 Figure matrix_mean_of(const Sample *sample, size_t field);
 Figure matrix_largest_of(const Sample *sample, size_t field);
 Figure theory_of(const Sample *sample, size_t field); /* FROM_THEORY; the offset is in TheoryFigures */
-
-#endif

@@ -66,7 +66,7 @@ const Claim CLAIMS[] = {
                     {OF(mean_of, key_weight)},
                     {OF(mean_of, key_derivative), SAID(1e-6, 0, 0, 0, 0), EXPECTED(1e-6, 0, 0, 0, 0, 0)}},
      .measured = "the stated shares are the marks over about 111111 and add up to 0.22; marks over their own sum are {0.0:.4f} {0.1:.4f} {0.2:.3f} {0.3:.3f} {0.4:.3f}; softmax gives {1.0:.3g} {1.1:.3g} {1.2:.3g} {1.3:.3g} {1.4:.3g}, also after dividing by √5 ({1.5:.3g} for the last); p(1-p) is {2.3:.2g} for the fourth and {2.4:.2g} for the largest",
-     .why = "Shares are no picture of softmax, which goes by differences: the small ones learn nothing, but the largest, alone with weight 1, does not either. One divisor for all changes no share; a measure for each subject is another thing."},
+     .why = "Proportions are a poor analogy: softmax depends on differences: the small ones learn nothing, but the largest, alone with weight 1, does not either. One divisor for all changes no share; a measure for each subject is another thing."},
     {.claim = "Dividing brings the scores to -1..1",
      .cases = {{SCORES(64, 64, 1000, ROOT)}},
      .statistics = {{OF(mean_of, inside), SAID(.1, 100), EXPECTED(1, 68.3)}, {OF(largest_of, largest)}},

@@ -1,8 +1,7 @@
 /* What a claim is made of. It is about cases: populations of scores, each divided by something. Every statistic is
    taken of every case; beside it stand the values that are said and those that are expected. The table: claims_table.c.
    Shared by the files claims*.c and their test alone. */
-#ifndef SQRTDK_THEORY_CLAIMS_TABLE_H
-#define SQRTDK_THEORY_CLAIMS_TABLE_H
+#pragma once
 
 #include "theory/claims_sample.h"
 
@@ -56,5 +55,3 @@ typedef struct {
 /* The verdict follows from the figures alone: claim->if_so when every figure agrees with what is said of it, partly
    right when some do, wrong when none does. When a figure is not as expected, `why` says so instead of explaining. */
 void claim_judge(const Claim *claim, Figure figures[][CASES_MAX] /* (statistics) */, Outcome *outcome);
-
-#endif

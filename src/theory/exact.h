@@ -3,8 +3,7 @@
    independent of the weights; and 1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt, which makes a product of what
    was a ratio of sums over the keys. What is left are integrals over one key's X, over t and over |q|, which the
    trapezoidal rule does to about seven digits. Derivation: docs/theory.md. */
-#ifndef SQRTDK_THEORY_EXACT_H
-#define SQRTDK_THEORY_EXACT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ typedef struct {
 /* d_k and keys >= 1, divisor > 0. The mean and the median of |dL/dq| have no such form. Takes up to a second where the
    spread of the scores, sqrt(d_k) / divisor, is 32, and longer in proportion. */
 TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads);
-
-#endif

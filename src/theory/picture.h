@@ -1,6 +1,5 @@
 /* The figures of ./train theory as a picture: entropy, largest weight and gradient against d_k. */
-#ifndef SQRTDK_THEORY_PICTURE_H
-#define SQRTDK_THEORY_PICTURE_H
+#pragma once
 
 #include "theory/exact.h"
 #include "theory/theory.h"
@@ -16,5 +15,3 @@ typedef struct {
 
 /* points (count, THEORY_DIVISORS), a row for each d_k. Three charts, one below the other. */
 bool theory_picture_save(const TheoryPoint *points, size_t count, size_t keys, const char *path, Error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* ./train theory: the figures of theory/theory.h beside those of theory/exact.h, for a list of d_k and four divisors,
    as a table, as CSV and as a picture. */
-#ifndef SQRTDK_THEORY_REPORT_H
-#define SQRTDK_THEORY_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -32,5 +31,3 @@ bool theory_run(const TheoryOptions *options, Progress *progress, FILE *out, int
 
 /* The verb (command.c). */
 extern const Verb theory_verb;
-
-#endif

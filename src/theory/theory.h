@@ -3,8 +3,7 @@
    asks the weights for something at random, L = <r, p> with r ~ N(0, I):
        dL/dq = (1 / divisor) sum_j p_j (r_j - <p, r>) k_j.
    Derivations and closed forms: docs/theory.md; the closed forms themselves: theory/exact.h. */
-#ifndef SQRTDK_THEORY_THEORY_H
-#define SQRTDK_THEORY_THEORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ typedef struct {
     size_t top; /* where the largest weight is */
 } TheoryRow;
 TheoryRow theory_softmax(const double *scores /* (n) */, size_t n, double multiplier, double *p /* (n) */);
-
-#endif

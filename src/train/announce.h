@@ -1,6 +1,5 @@
 /* What a run takes, and what is said of it before it starts: sizes, memory, arithmetic, machine. */
-#ifndef SQRTDK_TRAIN_ANNOUNCE_H
-#define SQRTDK_TRAIN_ANNOUNCE_H
+#pragma once
 
 #include "data/corpus.h"
 #include "model/transformer.h"
@@ -20,5 +19,3 @@ bool announcement(const Config *config, const Corpus *corpus, const Model *model
 
 /* 1234567 -> "1,234,567" */
 void format_count(size_t n, char *out, size_t capacity);
-
-#endif

@@ -17,8 +17,7 @@
 
    current.new may be there in any of them: a `current` that had not taken its place yet, or did not. The next save
    removes it, as it does what is in the slot that it fills. Loading changes nothing on disk. */
-#ifndef SQRTDK_TRAIN_CHECKPOINT_H
-#define SQRTDK_TRAIN_CHECKPOINT_H
+#pragma once
 
 #include "model/transformer.h"
 #include "train/logs.h"
@@ -58,5 +57,3 @@ bool checkpoint_check_config(const char *directory, const Config *config, Error 
 
 /* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
-
-#endif

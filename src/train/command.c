@@ -120,7 +120,7 @@ static bool run_evaluation(const Command *command, int *signal, Error *err) {
     bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
               run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
               run_evaluate(&run, &model, &loss, &characters, &complete, err);
-    if (ok && complete) printf("validation loss %.4f nats a character, over %zu characters\n", loss, characters);
+    if (ok && complete) printf("validation loss %.4f nats per character, over %zu characters\n", loss, characters);
     *signal = ok && !complete ? interrupt_signal() : 0;
     model_free(&model);
     run_close(&run);

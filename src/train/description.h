@@ -1,7 +1,6 @@
 /* What run.json says of a run: what it is, when it was resumed, how it ended. It is loaded, changed and saved each
    time: nobody keeps it while a run lasts. Its entries are listed in docs/formats.md. */
-#ifndef SQRTDK_TRAIN_DESCRIPTION_H
-#define SQRTDK_TRAIN_DESCRIPTION_H
+#pragma once
 
 #include "base/json.h"
 #include "show/progress.h"
@@ -31,5 +30,3 @@ bool description_conclude(const Run *run, const RunEnd *end, Error *err);
    STATUS_USAGE when it is not. */
 bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
                               Error *err);
-
-#endif

@@ -1,12 +1,11 @@
 /* The validation loss, over the same windows every time. */
-#ifndef SQRTDK_TRAIN_EVALUATE_H
-#define SQRTDK_TRAIN_EVALUATE_H
+#pragma once
 
 #include "data/corpus.h"
 #include "model/transformer.h"
 
-/* Mean loss in nats a character. `batches` 0: the whole validation split in windows that do not overlap, so that every
-   character but the first is predicted once; otherwise batches * batch windows of it, evenly spread. `tokens` and
+/* Mean loss in nats per character. `batches` 0: the whole validation split in windows that do not overlap, so that
+   every character but the first is predicted once; otherwise batches * batch windows of it, evenly spread. `tokens` and
    `targets` are (batch, T) to work in. A caught signal cuts it short: then *complete is false. */
 double evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets,
                 bool *complete);
@@ -14,5 +13,3 @@ double evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches
 /* Up to `batch` full windows of the validation split, evenly spread: the fixed batch attention is measured on. Returns
    how many. */
 size_t validation_batch(const Corpus *corpus, size_t batch, size_t T, int32_t *tokens, int32_t *targets);
-
-#endif

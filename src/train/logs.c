@@ -13,8 +13,8 @@
 const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
 
 #define LOSS_FORMAT "%.7g"
-#define WHOLE "%.0f", .whole = true
-#define FIGURE "%.6g"
+#define WHOLE .format = "%.0f", .whole = true
+#define FIGURE .format = "%.6g"
 
 /* A field that is `optional` is left empty for a NaN, which is otherwise written as one; `whole` are numbers that
  * count. */
@@ -30,10 +30,10 @@ typedef struct {
 static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
     [LOG_METRICS] = {{"step", WHOLE},
                      {"tokens", WHOLE},
-                     {"seconds", "%.3f"},
-                     {"lr", "%.8g"},
-                     {"train_loss", LOSS_FORMAT},
-                     {"val_loss", LOSS_FORMAT, .optional = true},
+                     {"seconds", .format = "%.3f"},
+                     {"lr", .format = "%.8g"},
+                     {"train_loss", .format = LOSS_FORMAT},
+                     {"val_loss", .format = LOSS_FORMAT, .optional = true},
                      {"grad_norm", FIGURE}},
     [LOG_ATTENTION] = {{"step", WHOLE},
                        {"layer", WHOLE},

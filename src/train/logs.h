@@ -1,8 +1,7 @@
 /* A run's logs: metrics.csv, attention.csv and samples.txt. One table says what their columns are; rows are appended
    and read back by it, so that curves, pictures, sweeps and a resumed run see what was written and nothing else. What
    the columns mean is in docs/formats.md. */
-#ifndef SQRTDK_TRAIN_LOGS_H
-#define SQRTDK_TRAIN_LOGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ bool logs_find(const char *directory, Log log, bool *there, Error *err);
 
 /* A number as a row of metrics.csv has it: rounded to the digits that are written. */
 double logs_rounded(double loss);
-
-#endif

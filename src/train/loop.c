@@ -74,7 +74,8 @@ static bool measure_attention(Trainer *t, Error *err) {
     s->step = t->step;
     if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
     log_heads(t);
-    return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->step, t->log_size[LOG_ATTENTION], err);
+    return logs_flush(&t->logs, LOG_ATTENTION, err) &&
+           picture_attention(&t->run, t->step, t->log_size[LOG_ATTENTION], err);
 }
 
 static bool write_sample(Trainer *t, Error *err) {

@@ -1,6 +1,5 @@
 /* The training loop, and everything one run holds while it lasts. */
-#ifndef SQRTDK_TRAIN_LOOP_H
-#define SQRTDK_TRAIN_LOOP_H
+#pragma once
 
 #include "model/probe.h"
 #include "show/progress.h"
@@ -57,5 +56,3 @@ bool loop_run(Trainer *trainer, Error *err);
    the making of batches took. tokens, targets: (batch, context). */
 double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds);
-
-#endif

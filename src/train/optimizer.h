@@ -1,8 +1,7 @@
 /* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD, but for the
    decay, which is decoupled here too), the schedule of the
    learning rate, and clipping by the global norm. */
-#ifndef SQRTDK_TRAIN_OPTIMIZER_H
-#define SQRTDK_TRAIN_OPTIMIZER_H
+#pragma once
 
 #include "base/memory.h"
 #include "model/tensors.h"
@@ -31,5 +30,3 @@ double gradient_norm(Optimizer *optimizer, const real *gradients);
    Weight decay, decoupled, on tensors of two dimensions only; AdamW's moments are bias-corrected. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);
-
-#endif

@@ -55,7 +55,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
-                         .y_label = "loss (nats a character)",
+                         .y_label = "loss (nats per character)",
                          .series = series,
                          .count = 2};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);

@@ -1,7 +1,6 @@
 /* A run's pictures, drawn from what is in its directory: the logs and the snapshots of its attention. They can be drawn
    again at any time, to the same bytes. */
-#ifndef SQRTDK_TRAIN_PICTURES_H
-#define SQRTDK_TRAIN_PICTURES_H
+#pragma once
 
 #include "data/corpus.h"
 #include "train/run.h"
@@ -22,5 +21,3 @@ bool picture_attention(const Run *run, size_t step, size_t from, Error *err);
 
 /* loss.png, and the heatmaps of every step in attention.csv. */
 bool picture_all(const Run *run, Error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* A run's directory, opened: its config, vocabulary and text, and the lock that keeps other processes out. Whatever
    reads or continues a run starts here; what it measured is in its logs (train/logs.h). What run.json says is in
    train/description.h. */
-#ifndef SQRTDK_TRAIN_RUN_H
-#define SQRTDK_TRAIN_RUN_H
+#pragma once
 
 #include "base/json.h"
 #include "base/results.h"
@@ -54,5 +53,3 @@ bool run_evaluate(Run *run, Model *model, double *loss, size_t *characters, bool
 /* Loads the text a config names, with that vocabulary or, where it is NULL, with the text's own. Fails as corpus_load
    does; the caller frees with corpus_free, also after a failure. */
 bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
-
-#endif

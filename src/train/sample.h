@@ -1,6 +1,5 @@
 /* Text drawn from a model, one character at a time. */
-#ifndef SQRTDK_TRAIN_SAMPLE_H
-#define SQRTDK_TRAIN_SAMPLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -29,5 +28,3 @@ bool sample_text(Model *model, const Vocabulary *vocabulary, Sampler *sampler, c
 
 /* What a text starts from when nobody says: a line end, or the first character of a vocabulary without one. */
 int32_t sample_start(const Vocabulary *vocabulary);
-
-#endif

@@ -1,8 +1,7 @@
 /* The attention on a run's fixed text at one step, as a file: attention/stepNNNNNN.safetensors, with the tensors
    `scores` and `weights`. Every heatmap, the run's own and a sweep's, is drawn from these files, so any of them can be
    drawn again. */
-#ifndef SQRTDK_TRAIN_SNAPSHOT_H
-#define SQRTDK_TRAIN_SNAPSHOT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *conf
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {
     return s->weights + (layer * s->H + head) * s->T * s->T;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The tensors of a model's table as a safetensors file: parameters under their own names, an optimizer's moments under
    those of torch.optim. */
-#ifndef SQRTDK_TRAIN_TENSOR_SET_H
-#define SQRTDK_TRAIN_TENSOR_SET_H
+#pragma once
 
 #include "model/tensors.h"
 
@@ -24,5 +23,3 @@ bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error 
 /* Into the flat arrays, which stay as they were on failure; what the file must hold says safetensors_take. *step is
    what the metadata say, SIZE_MAX when they say nothing. */
 bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* One training run, from a config to a directory of results. */
-#ifndef SQRTDK_TRAIN_TRAINER_H
-#define SQRTDK_TRAIN_TRAINER_H
+#pragma once
 
 #include "base/command.h"
 #include "show/progress.h"
@@ -47,5 +46,3 @@ bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out,
 /* The verbs (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
 extern const Verb train_verb, eval_verb, sample_verb;
 bool resume_run(const Command *command, int *signal, Error *err);
-
-#endif
