@@ -53,7 +53,7 @@ const Verb sweep_verb = {
     .target = "CONFIG.ini",
     .what = "Trains every combination of a config's [sweep] section, side by side on the\n"
             "processors, and draws them together. Started again after it was stopped, it\n"
-            "goes on. --threads is for all runs together; each gets its share.",
+            "is resumed. --threads is for all runs together; each gets its share.",
     .takes_set = true,
     .makes_runs = true,
     .run = run_sweep,

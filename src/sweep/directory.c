@@ -1,4 +1,4 @@
-/* The directory of a sweep: where it is, whether it is one to go on with, its config.ini and run.json. */
+/* The directory of a sweep: where it is, whether it is one to resume, its config.ini and run.json. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -45,7 +45,7 @@ static bool clear(const char *directory, Error *err) {
            (results_hold_only_ours(directory, err) && directory_remove(directory, err));
 }
 
-/* An arm that has ended is left as it is; one with a checkpoint goes on; one without starts again, to the same bits. */
+/* An arm that has ended is left as it is; one with a checkpoint is resumed; one without starts again, to the same bits. */
 static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     const Arm *arm = &s->arms.arms[i];
     ArmRun *run = &s->runs[i];
@@ -60,7 +60,7 @@ static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
     const char *const further[] = {"./train", "resume", directory, "--threads", threads, "--quiet", NULL};
-    run->read = 0; /* a run that goes on cuts its logs back */
+    run->read = 0; /* a resumed run cuts its logs back */
     run->began = omp_get_wtime();
     if (!child_start(&run->child, s->options->program, resumes ? further : fresh, err)) return false;
     run->state = ARM_RUNNING;
