@@ -248,27 +248,29 @@ static bool take_rows(const Reader *r, char *text, size_t size, LogTable *table,
     return true;
 }
 
-/* With the byte before the first row, which must end a line. */
-static bool read_rows(Reader *r, size_t limit, LogTable *table, Error *err) {
+/* With the byte before the first row, which must end a line: else *begins is false, and the table empty. */
+static bool read_rows(const Reader *r, size_t limit, LogTable *table, bool *begins, Error *err) {
     char *text = NULL;
     size_t size;
     const size_t before = r->from - 1;
     if (!file_read_part(r->path, "the log", before, limit - before, STATUS_USAGE, &text, &size, err)) return false;
-    const bool begins = size > 0 && *text == '\n';
-    bool ok = !begins || take_rows(r, text + 1, size - 1, table, err);
+    *begins = size > 0 && *text == '\n';
+    bool ok = !*begins || take_rows(r, text + 1, size - 1, table, err);
     free(text);
-    if (begins || !ok) return ok;
-    if (r->from == r->header) return error_set(err, STATUS_USAGE, "%s changed while it was read", r->path);
-    r->from = r->header; /* the log was cut back since */
-    return read_rows(r, limit, table, err);
+    return ok;
 }
 
 bool logs_read(const char *directory, Log log, size_t from, size_t limit, LogTable *table, Error *err) {
     Reader r = {.log = log};
+    bool begins;
     *table = (LogTable){0};
     if (!path_join(r.path, sizeof r.path, directory, LOG_NAMES[log], err) || !read_header(&r, limit, err)) return false;
     r.from = from > r.header && from <= limit ? from : r.header;
-    return read_rows(&r, limit, table, err);
+    if (!read_rows(&r, limit, table, &begins, err)) return false;
+    if (begins) return true;
+    r.from = r.header; /* the log was cut back since */
+    return read_rows(&r, limit, table, &begins, err) &&
+           (begins || error_set(err, STATUS_USAGE, "%s changed while it was read", r.path));
 }
 
 void log_table_free(LogTable *table) {
