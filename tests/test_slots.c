@@ -197,7 +197,7 @@ static void assert_clean(void) {
 
 /* A save of `step` whose call n dies or fails. 99: it died; 0 or 1: done or refused; and whether it was reached. */
 static int trouble(size_t step, long n, bool dies, bool *reached) {
-    int ended;
+    int ended = 0;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {

@@ -113,7 +113,7 @@ static void other_sweeps_are_left_alone(void **state) {
         bool done = sweep_run(&config, &replacing, stdout, &caught, &err);
         _exit(done && caught == SIGTERM ? 0 : 1);
     }
-    int ended;
+    int ended = 0;
     assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
     assert_int_equal(WEXITSTATUS(ended), 0);
     assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
