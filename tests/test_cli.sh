@@ -228,7 +228,7 @@ listing >"$said/whole"
 for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     fails 1 'cannot write.*File too large; ours is again what it was before' \
-        sh -c 'trap "" XFSZ; ulimit -f 1; "$@"' sh "$train" $words --quiet --out ours --force
+        sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --quiet --out ours --force
 done
 fails 3 'diverged at step .*; ours is again what it was before' "$train" tiny.ini --quiet --out ours/ --force \
     --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
