@@ -45,7 +45,7 @@ static bool clear(const char *directory, Error *err) {
            (results_hold_only_ours(directory, err) && directory_remove(directory, err));
 }
 
-/* An arm that has ended is left as it is; one with a checkpoint is resumed; one without starts again, to the same bits. */
+/* An arm that has ended is left as it is; one with a checkpoint is resumed; one without starts again. */
 static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     const Arm *arm = &s->arms.arms[i];
     ArmRun *run = &s->runs[i];
