@@ -1,4 +1,4 @@
-/* base/safetensors, and train/tensor_set over it: what is saved is what is loaded, bit for bit, in a file that other
+/* base/safetensors, and the tensor sets of train/checkpoint over it: what is saved is what is loaded, bit for bit, in a file that other
    programs read; and whatever else a file may hold is refused by name, the parameters left as they were. */
 #include "temporary.h"
 
@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/safetensors.h"
-#include "train/tensor_set.h"
+#include "train/checkpoint.h"
 
 static const ModelShape SMALL = {.T = 4,
                                  .C = 6,
@@ -27,11 +27,11 @@ static struct {
 } c;
 
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = tensor_set(table, flat);
+    const TensorSet set = {table, 1, .group = {{"", flat}}};
     return tensor_set_save(path, &set, 7, err);
 }
 static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = tensor_set(table, flat);
+    const TensorSet set = {table, 1, .group = {{"", flat}}};
     size_t step;
     return tensor_set_load(path, &set, &step, err);
 }

@@ -237,16 +237,16 @@ static bool go_on(Error *err) {
 static FILE *nowhere;
 static bool check(Error *err) {
     const TrainOptions options = options_for(in("fresh"));
-    return train_dry_run(&config, &options, nowhere, err);
+    size_t bytes;
+    return train_check(&config, &options, nowhere, &bytes, err);
 }
 
 static bool use(Error *err) {
     static Run run;
     Model model = {0};
     double loss;
-    size_t characters;
     bool complete, done = run_open(&run, in("run"), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err) &&
-                          run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &characters, &complete, err);
+                          run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &complete, err);
     model_free(&model);
     run_close(&run);
     return done;

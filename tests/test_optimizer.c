@@ -125,7 +125,6 @@ static void check_updates(const Config *c, size_t threads) {
     Error err;
     assert_true(tensors_make(&table, &SHAPE, &err));
     assert_true(optimizer_make(&o, c, table.flat, threads, &err));
-    assert_true(optimizer_measure(c, table.flat) > 0);
     real *p = normal_reals(table.flat, 0.02), *start = copied_reals(p, table.flat);
     Number *numbers = calloc(table.flat, sizeof *numbers);
     assert_non_null(numbers);

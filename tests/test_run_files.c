@@ -99,7 +99,7 @@ static void intervals(void **state) {
     (void)state;
     const struct {
         const char *eval, *log, *attention;
-        size_t rows, evaluations, looks;
+        size_t rows, evaluations, measurements;
     } cases[] = {
         {"eval.every=0", "log.every=1000", "log.attention_every=0", 2, 2, 2},
         {"eval.every=7", "log.every=4", "log.attention_every=13", 9, 4, 3}, /* 0 4 7 8 12 14 16 17 */
@@ -117,7 +117,7 @@ static void intervals(void **state) {
         for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][VAL_LOSS]) != 0;
         assert_int_equal(m->rows, expected);
         assert_int_equal(evaluations, cases[n].evaluations);
-        assert_int_equal(a->rows, cases[n].looks * 2);
+        assert_int_equal(a->rows, cases[n].measurements * 2);
         assert_close(m->at[m->rows - 1][STEP], 17, 0, "last step");
     }
 }
@@ -180,23 +180,17 @@ static void opened_again(void **state) {
         Error err = {0};
         char name[16], got[32], expected[32];
         double loss = 0;
-        size_t characters;
         bool complete = false;
         snprintf(name, sizeof name, "run%zu", n);
         CONFIGURE("train.steps=20", choices[n][0], choices[n][1]);
         train(name, 1);
-        Corpus corpus;
-        assert_true(corpus_load(&corpus, in("corpus.txt"), NULL, 0.2, 16, &err));
-        size_t predicted = corpus.count - corpus.train - 1;
-        corpus_free(&corpus);
         const Table *m = read_metrics(name);
         for (size_t batch = 0; batch < 2; batch++) {
             bool done = run_open(&run, in(name), NULL, 0, false, &err) &&
                         run_load_model(&run, &model, batch * 7, 1, &err) && run_load_corpus(&run, &err) &&
-                        run_evaluate(&run, &model, &loss, &characters, &complete, &err);
+                        run_evaluate(&run, &model, &loss, &complete, &err);
             assert_that(done, "%s", err.message);
             assert_true(complete);
-            assert_int_equal(characters, predicted);
             assert_close(loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * loss, "loss of %s", name);
             model_free(&model);
             run_close(&run);
@@ -221,7 +215,7 @@ static void not_a_run(void **state) {
     (void)state;
     static Run run;
     static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/run.json",
-                                        "run/checkpoint/model.safetensors"};
+                                        "run/checkpoint/a/model.safetensors"};
     Error err = {0};
     CONFIGURE("train.steps=1");
     train("run", 1);

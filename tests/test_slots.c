@@ -62,7 +62,7 @@ STAND_IN(int, -1, rename, (const char *from, const char *to), (from, to), to)
 STAND_IN(int, -1, symlink, (const char *target, const char *path), (target, path), path)
 STAND_IN(int, -1, unlink, (const char *path), (path), path)
 STAND_IN(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), path)
-STAND_IN(int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info), path)
+STAND_IN(int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info), path)
 STAND_IN(ssize_t, -1, readlink, (const char *restrict path, char *restrict out, size_t size), (path, out, size), path)
 STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict mode), (path, mode), path)
 STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL)
@@ -98,16 +98,15 @@ int open(const char *path, int flags, ...) { return refused("open", path, -1) ? 
 
 static Model model;
 static Optimizer optimizer;
-static char run[600]; /* its directory */
-
-static Checkpoint checkpoint(void) { return (Checkpoint){run, &config, &model, &optimizer}; }
+static Run run;
 
 static int enter(void **state) {
     Error err;
     if (temporary_enter(state) != 0) return 1;
     CONFIGURE("model.d_model=8", "model.context=4");
     const ModelShape shape = model_shape(&config, 7);
-    snprintf(run, sizeof run, "%s", in("run"));
+    run.config = config;
+    snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     return !model_make(&model, &shape, 1, 1, false, &err) ||
            !optimizer_make(&optimizer, &config, model.tensors.flat, 1, &err) ||
            !directory_make(in("run/checkpoint"), true, &err);
@@ -126,13 +125,16 @@ static RunState fill(size_t step) {
         optimizer.m[i] = number(step, 1, i);
         optimizer.v[i] = number(step, 2, i);
     }
-    return (RunState){.step = step, .seconds = (double)step / 2, .best_val_loss = 1, .best_step = step, {step, 2, 3}};
+    return (RunState){.step = step,
+                      .seconds = (double)step / 2,
+                      .best_val_loss = 1,
+                      .best_step = step,
+                      .log_size = {step, 2, 3}};
 }
 static bool save(size_t step, Error *err) {
-    const Checkpoint c = checkpoint();
     const RunState s = fill(step);
     plan.armed = true;
-    bool done = checkpoint_save(&c, &s, err);
+    bool done = checkpoint_save(&run, &model, &optimizer, &s, err);
     plan.armed = false;
     return done;
 }
@@ -144,13 +146,12 @@ static void assert_saved(size_t step) {
 /* The step of the checkpoint, all of which must be of it; 0: there is none. -1: refused, with an error that says why.
  */
 static long load(Error *err) {
-    const Checkpoint c = checkpoint();
     RunState s;
     bool found;
     fill(99);
     *err = (Error){0};
     plan.armed = true;
-    bool done = checkpoint_load(&c, &s, &found, err);
+    bool done = checkpoint_load(&run, &model, &optimizer, &s, &found, err);
     plan.armed = false;
     if (!done) assert_that(err->status != STATUS_OK && *err->message && !strchr(err->message, '\n'), "no error");
     if (!done) return -1;
@@ -175,7 +176,7 @@ static int visit(const char *path, const struct stat *info, int type, struct FTW
 static char listed[1 << 14];
 static const char *listing(void) {
     *listed = 0;
-    assert_int_equal(nftw(run, visit, 8, FTW_PHYS), 0);
+    assert_int_equal(nftw(run.directory, visit, 8, FTW_PHYS), 0);
     return listed;
 }
 static int visit(const char *path, const struct stat *info, int type, struct FTW *walk) {
@@ -223,7 +224,7 @@ static size_t check_after(size_t before, size_t step, int status, const char *wh
     assert_that(loaded == (long)step || (loaded == (long)before && status != 0), "%s %ld, status %d: step %ld", what, n,
                 status, loaded);
     bool exists;
-    assert_true(checkpoint_exists(run, &exists, &err) && exists == (loaded > 0));
+    assert_true(checkpoint_exists(run.directory, &exists, &err) && exists == (loaded > 0));
     assert_string_equal(kept_listing, listing()); /* loading writes nothing */
     free(kept_listing);
     return (size_t)loaded;
@@ -301,7 +302,7 @@ static void loads_in_trouble(void **state) {
             for (long m = 0; plan.happened; m++) {
                 plan.left = m, plan.happened = false;
                 plan.armed = true;
-                bool done = checkpoint_exists(run, &exists, &err);
+                bool done = checkpoint_exists(run.directory, &exists, &err);
                 plan.armed = false, plan.left = -1;
                 assert_true(done ? exists == (expected > 0) : plan.happened && !exists);
             }
@@ -391,7 +392,7 @@ static void not_understood(void **state) {
         assert_that(loaded == (cases[i].loads ? 1 : -1), "%s: step %ld", cases[i].command, loaded);
         if (loaded < 0)
             assert_that(strstr(err.message, cases[i].word) != NULL, "%s: %s", cases[i].command, err.message);
-        bool known = checkpoint_exists(run, &exists, &err);
+        bool known = checkpoint_exists(run.directory, &exists, &err);
         assert_true(known ? exists : strstr(err.message, cases[i].word) != NULL);
         assert_string_equal(before, listing());
         if (!known) { /* then nothing is saved over it */
@@ -408,11 +409,11 @@ static void not_understood(void **state) {
     bool exists = true;
     assert_true(shell("rm -rf run/checkpoint"));
     assert_int_equal(load(&err), 0);
-    assert_true(checkpoint_exists(run, &exists, &err) && !exists);
+    assert_true(checkpoint_exists(run.directory, &exists, &err) && !exists);
     assert_false(save(1, &err));
     assert_true(shell("echo >run/checkpoint"));
     assert_int_equal(load(&err), -1);
-    assert_false(checkpoint_exists(run, &exists, &err));
+    assert_false(checkpoint_exists(run.directory, &exists, &err));
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* What training does: losses fall, looking changes nothing, and what diverges says so. How far they fall is tested in
+/* What training does: losses fall, measuring changes nothing, and what diverges says so. How far they fall is tested in
    test_learning.c, that results repeat in test_determinism.c, the config's choices in test_choices.c, and what a run
    leaves behind in test_run_files.c. */
 #include "training.h"
@@ -19,8 +19,8 @@ static void learns(void **state) {
     assert_true(last_of(m, TRAIN_LOSS) < first_of(m, TRAIN_LOSS) - 1);
 }
 
-/* How often one looks and what one draws change nothing of what is learned. */
-static void looking_changes_nothing(void **state) {
+/* How often the model is measured, and what is sampled, changes nothing of what is learned. */
+static void measuring_changes_nothing(void **state) {
     (void)state;
     CONFIGURE("model.dropout=0.2", "train.steps=20");
     train("a", 2);
@@ -96,22 +96,23 @@ static void refused(void **state) {
     assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
 }
 
-/* The memory that is asked for beforehand is that of the arenas that are then made, and of the packing buffers. */
+/* The memory that is announced is that of the arenas, and of the packing buffers. */
 static void memory(void **state) {
     (void)state;
     Error err = {0};
     Model model;
     Optimizer optimizer;
-    size_t bytes, checked;
+    size_t checked;
     const TrainOptions options = {.threads = 3};
     CONFIGURE("train.optimizer=sgd", "model.layers=3");
-    assert_that(train_check(&config, &options, &checked, &err), "%s", err.message);
+    assert_that(train_check(&config, &options, NULL, &checked, &err), "%s", err.message);
     const ModelShape shape = model_shape(&config, 21);
-    assert_true(training_memory(&config, &shape, 3, &bytes, &err));
     assert_true(model_make(&model, &shape, 4, 3, true, &err));
     assert_true(optimizer_make(&optimizer, &config, model.tensors.flat, 3, &err));
     const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity;
+    const size_t bytes = training_memory(&model, &optimizer);
     assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes());
+    assert_true(training_memory_fits(bytes, &err) && !training_memory_fits(SIZE_MAX - 1, &err));
     assert_true(matmul_is_own() ? matmul_buffer_bytes() > 1000000 : matmul_buffer_bytes() == 0);
     assert_true(checked > bytes / 2 && checked < 2 * bytes); /* of the corpus's own vocabulary */
     optimizer_free(&optimizer);
@@ -120,7 +121,7 @@ static void memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(learns),       TRAINING_TEST(looking_changes_nothing),
+        TRAINING_TEST(learns),       TRAINING_TEST(measuring_changes_nothing),
         TRAINING_TEST(accumulation), TRAINING_TEST(diverges),
         TRAINING_TEST(refused),      TRAINING_TEST(memory),
     };

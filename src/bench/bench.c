@@ -241,12 +241,11 @@ static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, 
 static bool prepare(Bench *b, size_t threads, Error *err) {
     const Config *c = b->config;
     size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
-    size_t bytes;
     if (!config_corpus(&b->corpus, c, NULL, err)) return false;
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
-    if (!training_memory(c, &shape, threads, &bytes, err) ||
-        !model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
-        !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err))
+    if (!model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
+        !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err) ||
+        !training_memory_fits(training_memory(&b->model, &b->optimizer), err))
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);
     b->profiles = calloc(threads, sizeof *b->profiles);

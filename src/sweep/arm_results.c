@@ -116,7 +116,7 @@ static bool take_heads(ArmResults *r, const LogTable *table, const char *directo
 static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) {
     LogTable table = {0};
     bool there, ok = logs_find(directory, log, &there, err);
-    if (ok && there) ok = logs_read(directory, log, 0, SIZE_MAX, &table, err);
+    if (ok && there) ok = logs_read(directory, log, &table, err);
     if (ok && there) ok = log == LOG_METRICS ? take_losses(r, &table, err) : take_heads(r, &table, directory, err);
     log_table_free(&table);
     return ok;

@@ -7,7 +7,7 @@
 #include "base/range.h"
 #include "base/results.h"
 #include "sweep/parts.h"
-#include "train/description.h"
+#include "train/run.h"
 #include "train/trainer.h"
 
 bool sweep_arm_path(const Sweep *s, size_t arm, char path[4096], Error *err) {

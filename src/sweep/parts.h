@@ -19,7 +19,6 @@ typedef struct {
     /* for the eye, from the end of metrics.csv */
     size_t step;
     double train_loss, val_loss, began; /* began: when it was last started, in seconds */
-    size_t read;                        /* bytes of metrics.csv */
     double blocked;                     /* since when another process has been in its directory; 0: none is */
 } ArmRun;
 

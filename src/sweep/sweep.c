@@ -37,7 +37,7 @@ static bool check(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->arms.count; i++) {
         size_t bytes;
         if (s->arms.arms[i].same_as != i) continue;
-        if (!train_check(&s->arms.arms[i].config, &options, &bytes, err)) return false;
+        if (!train_check(&s->arms.arms[i].config, &options, NULL, &bytes, err)) return false;
         if (bytes > most) most = bytes;
     }
     size_t runs = arms_runs(&s->arms), room = most ? memory_of_machine() / most : runs;
@@ -197,10 +197,11 @@ bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out,
     bool ok = make(&s, config, err) && sweep_find(&s, err) && check(&s, err);
     if (ok) {
         const TrainOptions train = {.threads = s.threads};
+        size_t bytes;
         sweep_write_config(&s.arms, out);
         fprintf(out, "\n; %zu runs, %zu at a time with %zu thread%s each; the first of them:", arms_runs(&s.arms),
                 s.slots, s.threads, s.threads == 1 ? "" : "s");
-        ok = train_announce(&s.arms.arms[0].config, &train, out, err);
+        ok = train_check(&s.arms.arms[0].config, &train, out, &bytes, err);
         for (size_t i = 0; ok && i < s.arms.count; i++)
             if (s.arms.arms[i].same_as != i)
                 fprintf(out, "; %s is the same as %s\n", s.arms.arms[i].name, s.arms.arms[s.arms.arms[i].same_as].name);

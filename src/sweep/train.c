@@ -60,7 +60,6 @@ static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
     const char *const further[] = {"./train", "resume", directory, "--threads", threads, "--quiet", NULL};
-    run->read = 0; /* a resumed run cuts its logs back */
     run->began = omp_get_wtime();
     if (!child_start(&run->child, s->options->program, resumes ? further : fresh, err)) return false;
     run->state = ARM_RUNNING;

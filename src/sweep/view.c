@@ -15,9 +15,7 @@ void sweep_read_progress(const Sweep *s, size_t i) {
     LogTable rows = {0};
     Error ignored;
     if (!sweep_arm_path(s, i, directory, &ignored)) return;
-    const bool read = logs_read(directory, LOG_METRICS, run->read, SIZE_MAX, &rows, &ignored);
-    run->read = read ? rows.end : 0;
-    if (read && rows.rows) {
+    if (logs_read(directory, LOG_METRICS, &rows, &ignored) && rows.rows) {
         const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
         run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
         run->train_loss = rows.column[METRICS_TRAIN_LOSS][rows.rows - 1];

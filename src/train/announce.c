@@ -8,20 +8,20 @@
 #include "model/probe.h"
 #include "ops/matmul.h"
 
-bool training_memory(const Config *config, const ModelShape *shape, size_t threads, size_t *bytes, Error *err) {
-    ModelMemory memory;
-    TensorTable table;
-    if (!model_measure(shape, (size_t)config->train.batch, threads, true, &memory, err) ||
-        !tensors_make(&table, shape, err))
-        return false;
-    *bytes = size_add(size_add(memory.parameters, memory.activations),
-                      size_add(optimizer_measure(config, table.flat), size_mul(threads, matmul_buffer_bytes())));
-    tensors_free(&table);
-    if (*bytes < memory_of_machine()) return true;
-    return error_set(
-        err, STATUS_FAILED,
-        "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
-        *bytes == SIZE_MAX ? INFINITY : (double)*bytes / 1e9, (double)memory_of_machine() / 1e9);
+static size_t packing_memory(const Model *model) { return model->threads * matmul_buffer_bytes(); }
+
+size_t training_memory(const Model *model, const Optimizer *optimizer) {
+    return model->parameter_arena.capacity + model->activation_arena.capacity + optimizer->arena.capacity +
+           packing_memory(model);
+}
+
+bool training_memory_fits(size_t bytes, Error *err) {
+    const size_t machine = memory_of_machine();
+    return bytes <= machine ||
+           error_set(
+               err, STATUS_FAILED,
+               "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
+               (double)bytes / 1e9, (double)machine / 1e9);
 }
 
 size_t tokens_per_step(const Config *config) {
@@ -71,17 +71,15 @@ static void announce_scores(FILE *out, const ModelShape *s, const Config *config
 }
 
 static void announce_memory(FILE *out, const Model *model, const Optimizer *optimizer) {
-    const size_t parameters = model->parameter_arena.capacity, activations = model->activation_arena.capacity;
-    const size_t packing = model->threads * matmul_buffer_bytes();
-    char text[5][32];
-    format_bytes(parameters + optimizer->arena.capacity + activations + packing, text[0]);
-    format_bytes(parameters, text[1]);
-    format_bytes(optimizer->arena.capacity, text[2]);
-    format_bytes(activations, text[3]);
-    format_bytes(packing, text[4]);
-    fprintf(out, "  memory    %s: weights and gradients %s, optimizer %s,\n            activations %s", text[0],
-            text[1], text[2], text[3]);
-    if (packing) fprintf(out, ", packing %s", text[4]);
+    char all[32], parameters[32], moments[32], activations[32], packing[32];
+    format_bytes(training_memory(model, optimizer), all);
+    format_bytes(model->parameter_arena.capacity, parameters);
+    format_bytes(optimizer->arena.capacity, moments);
+    format_bytes(model->activation_arena.capacity, activations);
+    format_bytes(packing_memory(model), packing);
+    fprintf(out, "  memory    %s: weights and gradients %s, optimizer %s,\n            activations %s", all, parameters,
+            moments, activations);
+    if (packing_memory(model)) fprintf(out, ", packing %s", packing);
     fputc('\n', out);
 }
 

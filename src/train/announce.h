@@ -5,9 +5,10 @@
 #include "model/transformer.h"
 #include "train/optimizer.h"
 
-/* Bytes that training a model takes: its arenas, the optimizer's, and what threads pack matrices into. Fails when they
-   do not fit a size, or the machine has less memory: before anything is allocated. */
-bool training_memory(const Config *config, const ModelShape *shape, size_t threads, size_t *bytes, Error *err);
+/* Bytes that training a model takes: its arenas, the optimizer's, and what threads pack matrices into. */
+size_t training_memory(const Model *model, const Optimizer *optimizer);
+/* An error where the machine has less memory. The arenas take theirs when they are written to first: ask before. */
+bool training_memory_fits(size_t bytes, Error *err);
 
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);

@@ -4,7 +4,7 @@
      RUN/checkpoint/current      a symbolic link to "a" or "b": which slot is the checkpoint. Nothing else decides that.
      RUN/checkpoint/model.safetensors, optimizer.safetensors, state.json
                                  symbolic links to current/..., for readers; made before `current`, never changed
-     RUN/checkpoint/best.safetensors     by itself
+     RUN/checkpoint/best.safetensors     by itself (checkpoint_save_best)
 
    Saving fills the slot that `current` does not name, then replaces `current` by one rename, then removes the other
    slot. So a program that is killed leaves one of these states, and each has one meaning:
@@ -16,44 +16,44 @@
      b            the same with b and a exchanged
 
    current.new may be there in any of them: a `current` that had not taken its place yet, or did not. The next save
-   removes it, as it does what is in the slot that it fills. Loading changes nothing on disk. */
+   replaces it, as it does what is in the slot that it fills. Loading changes nothing on disk. */
 #pragma once
 
-#include "model/transformer.h"
-#include "train/logs.h"
 #include "train/optimizer.h"
-
-/* Where a run stands when nothing has been measured at `step` yet. */
-typedef struct {
-    size_t step;          /* updates so far */
-    double seconds;       /* spent on them */
-    double best_val_loss; /* INFINITY before the first evaluation */
-    size_t best_step;
-    size_t log_size[LOG_COUNT]; /* bytes */
-} RunState;
-
-/* What a checkpoint is about. Loading fills the model's parameters and the optimizer's moments. */
-typedef struct {
-    const char *directory; /* of the run */
-    const Config *config;
-    Model *model;
-    Optimizer *optimizer;
-} Checkpoint;
+#include "train/run.h"
 
 /* Into RUN/checkpoint/, which must be there. On failure (STATUS_FAILED) a checkpoint that was there is still the one
    that is loaded, unless the new one had already taken its place. */
-bool checkpoint_save(const Checkpoint *checkpoint, const RunState *state, Error *err);
+bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *state, Error *err);
 
-/* False in *found when the run was stopped before its first checkpoint. Errors about what is in the files have
-   status STATUS_USAGE: another format, another type of numbers, files of different steps, and whatever the
-   config now says differently; each names the difference. What cannot be read is an error, never an absent checkpoint.
- */
-bool checkpoint_load(const Checkpoint *checkpoint, RunState *state, bool *found, Error *err);
+/* The parameters, which have the lowest validation loss so far, at `step`. After a kill they may be of a later step
+   than the checkpoint, until the resumed run comes there again. */
+bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err);
 
-/* Whether a config is what the last checkpoint of `directory` was made with, in every key that decides what is computed
-   or measured, by the rules of checkpoint_load: an error of status STATUS_USAGE that names the first that is not, or
-   that says that there is no checkpoint yet. */
-bool checkpoint_check_config(const char *directory, const Config *config, Error *err);
+/* Fills the model's parameters, the optimizer's moments unless `optimizer` is NULL, and *state but for the last losses,
+   which are in the logs. False in *found when the run was stopped before its first checkpoint. Errors about what is in
+   the files have status STATUS_USAGE: another format, another type of numbers, files of different steps, and any key
+   that decides what is computed or measured and that the config now sets differently; each names the difference. What
+   cannot be read is an error, never an absent checkpoint. */
+bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, bool *found, Error *err);
 
-/* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
+/* Whether the run in `directory` (a path that leaves room for the names above in 4096 bytes) has a checkpoint, by the
+   same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
+
+/* The tensors of a table as a safetensors file: each of them once for each group, from that group's flat array. */
+enum { TENSOR_GROUPS_MAX = 2 };
+typedef struct {
+    const TensorTable *table;
+    size_t groups;
+    struct {
+        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
+        real *flat;
+    } group[TENSOR_GROUPS_MAX];
+} TensorSet;
+
+/* Writes a file through a new name, an fsync and a rename, with `step` among its metadata. */
+bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err);
+/* Into the flat arrays, which stay as they were on failure; safetensors_take says what the file must hold. *step is
+   what the metadata say, SIZE_MAX when they say nothing. */
+bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err);

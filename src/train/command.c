@@ -6,62 +6,34 @@
 #include <time.h>
 
 #include "base/interrupt.h"
-#include "base/results.h"
-#include "train/logs.h"
 #include "train/sample.h"
 
 /* --- ./train CONFIG.ini, and resume */
 
-static void print_file(const char *directory, const char *name, const char *what) {
-    printf("  %-16s %s/%s\n", what, directory, name);
+static void print_file(const TrainOutcome *outcome, const char *what, const char *name) {
+    printf("  %-16s %s/%s\n", what, outcome->directory, name);
 }
 
-static double number_of(const Json *description, const char *key) {
-    double number = NAN;
-    js_as_number(js_get(description, key), &number);
-    return number;
-}
-
-/* The heatmaps of the first and the last step whose attention was measured. */
-static bool print_heatmaps(const char *directory, Error *err) {
-    LogTable attention;
-    bool ok = logs_read(directory, LOG_ATTENTION, 0, SIZE_MAX, &attention, err);
-    for (int last = 0; ok && last < 2 && attention.rows; last++) {
-        char name[64];
-        const double step = attention.column[ATTENTION_STEP][last ? attention.rows - 1 : 0];
-        snprintf(name, sizeof name, "attention/step%06.0f_layer0.png", step);
-        print_file(directory, name, last ? "attention last" : "attention first");
-    }
-    log_table_free(&attention);
-    return ok;
-}
-
-/* What a run came to, as its run.json and logs say. */
-static bool print_results(const TrainOutcome *outcome, Error *err) {
-    const char *directory = outcome->directory;
-    Json *d;
-    char duration[32];
-    bool ok = run_description_load(&d, directory, err);
-    if (ok) {
-        const double steps = number_of(d, "steps"), train = number_of(d, "train_loss"), val = number_of(d, "val_loss");
-        progress_duration(number_of(d, "seconds"), duration, sizeof duration);
-        printf("%s after %.0f step%s and %s", outcome->signal ? "stopped" : "done", steps, steps == 1 ? "" : "s",
-               duration);
-        if (isfinite(train)) printf(": train loss %.4f", train);
-        if (isfinite(val)) printf(", validation loss %.4f", val);
-        putchar('\n');
-        if (isfinite(val))
-            printf("the best validation loss was %.4f, at step %.0f\n", number_of(d, "best_val_loss"),
-                   number_of(d, "best_step"));
-        printf("look at\n");
-        print_file(directory, "loss.png", "loss curves");
-        ok = print_heatmaps(directory, err);
-        print_file(directory, "samples.txt", "text it wrote");
-        print_file(directory, "metrics.csv", "losses");
-        print_file(directory, "attention.csv", "attention");
-    }
-    js_free(d);
-    return ok;
+/* What a run came to, and where that is. */
+static void print_results(const TrainOutcome *outcome) {
+    const RunState *s = &outcome->state;
+    char duration[32], last[64];
+    progress_duration(s->seconds, duration, sizeof duration);
+    snprintf(last, sizeof last, "attention/step%06zu_layer0.png", s->step);
+    printf("%s after %zu step%s and %s", outcome->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s",
+           duration);
+    if (isfinite(s->train_loss)) printf(": train loss %.4f", s->train_loss);
+    if (isfinite(s->val_loss)) printf(", validation loss %.4f", s->val_loss);
+    putchar('\n');
+    if (isfinite(s->val_loss))
+        printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
+    puts("results");
+    print_file(outcome, "loss curves", "loss.png");
+    if (s->step > 0) print_file(outcome, "attention first", "attention/step000000_layer0.png");
+    if (!outcome->signal) print_file(outcome, "attention last", last);
+    print_file(outcome, "text it wrote", "samples.txt");
+    print_file(outcome, "losses", "metrics.csv");
+    print_file(outcome, "attention", "attention.csv");
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
@@ -78,10 +50,15 @@ static bool run_training(const Command *command, int *signal, Error *err) {
     if (config.sweep_count)
         return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", command->target,
                          command->target);
-    if (command->dry_run) return train_dry_run(&config, &options, stdout, err);
-    bool ok = train_run(&config, &options, &outcome, err) && print_results(&outcome, err);
+    if (command->dry_run) {
+        size_t bytes;
+        config_write(&config, stdout);
+        return train_check(&config, &options, stdout, &bytes, err);
+    }
+    if (!train_run(&config, &options, &outcome, err)) return false;
     *signal = outcome.signal;
-    return ok;
+    print_results(&outcome);
+    return true;
 }
 
 bool resume_run(const Command *command, int *signal, Error *err) {
@@ -89,16 +66,16 @@ bool resume_run(const Command *command, int *signal, Error *err) {
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = {
         .threads = (size_t)command->threads, .command_line = command->line, .progress = &progress};
-    bool ok =
-        train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err);
-    if (ok && outcome.had_finished)
+    if (!train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err))
+        return false;
+    *signal = outcome.signal;
+    if (outcome.had_finished)
         printf("%s has made all of its steps; its pictures were drawn again; to train it further: ./train resume %s "
                "--set train.steps=N\n",
                command->target, command->target);
-    else if (ok)
-        ok = print_results(&outcome, err);
-    *signal = outcome.signal;
-    return ok;
+    else
+        print_results(&outcome);
+    return true;
 }
 
 const Verb train_verb = {
@@ -115,12 +92,13 @@ static bool run_evaluation(const Command *command, int *signal, Error *err) {
     static Run run;
     Model model = {0};
     double loss;
-    size_t characters;
     bool complete;
     bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
               run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
-              run_evaluate(&run, &model, &loss, &characters, &complete, err);
-    if (ok && complete) printf("validation loss %.4f nats per character, over %zu characters\n", loss, characters);
+              run_evaluate(&run, &model, &loss, &complete, err);
+    if (ok && complete)
+        printf("validation loss %.4f nats per character, over %zu characters\n", loss,
+               run.corpus.count - run.corpus.train - 1);
     *signal = ok && !complete ? interrupt_signal() : 0;
     model_free(&model);
     run_close(&run);

@@ -2,8 +2,8 @@
 
 #include "base/interrupt.h"
 
-/* Window i of `count` that are evenly spread over `windows`. */
-static size_t spread(size_t i, size_t count, size_t windows) {
+/* Which of `windows` is number i of `count` that are taken from them at even distances. */
+static size_t window_of(size_t i, size_t count, size_t windows) {
     return (size_t)((double)i * (double)windows / (double)count);
 }
 
@@ -16,7 +16,7 @@ double evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, in
     double sum = 0, characters = 0;
     *complete = true;
     for (size_t i = 0; i < count; i++) {
-        size_t window = count == windows ? i : spread(i, count, whole);
+        size_t window = count == windows ? i : window_of(i, count, whole);
         size_t length = corpus_window(corpus, window, T, tokens + B * T, targets + B * T);
         B++;
         /* A shorter window, always the last, goes by itself behind the others. */
@@ -39,6 +39,6 @@ double evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, in
 
 size_t validation_batch(const Corpus *corpus, size_t batch, size_t T, int32_t *tokens, int32_t *targets) {
     size_t windows = whole_windows(corpus, T), B = batch < windows ? batch : windows;
-    for (size_t b = 0; b < B; b++) corpus_window(corpus, spread(b, B, windows), T, tokens + b * T, targets + b * T);
+    for (size_t b = 0; b < B; b++) corpus_window(corpus, window_of(b, B, windows), T, tokens + b * T, targets + b * T);
     return B;
 }

@@ -5,11 +5,12 @@
 #include "model/transformer.h"
 
 /* Mean loss in nats per character. `batches` 0: the whole validation split in windows that do not overlap, so that
-   every character but the first is predicted once; otherwise batches * batch windows of it, evenly spread. `tokens` and
+   every character but the first is predicted once; otherwise batches * batch windows of it, at even
+   distances. `tokens` and
    `targets` are (batch, T) to work in. A caught signal cuts it short: then *complete is false. */
 double evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets,
                 bool *complete);
 
-/* Up to `batch` full windows of the validation split, evenly spread: the fixed batch attention is measured on. Returns
-   how many. */
+/* Up to `batch` full windows of the validation split, at even distances: the fixed batch attention is measured on.
+   Returns how many. */
 size_t validation_batch(const Corpus *corpus, size_t batch, size_t T, int32_t *tokens, int32_t *targets);

@@ -34,7 +34,7 @@ enum {
     ATTENTION_ENTROPY,
     ATTENTION_MAX_WEIGHT,
     ATTENTION_SATURATED,
-    ATTENTION_GRAD_Q, /* and the four behind it: mean, rms, median, p10, p99 */
+    ATTENTION_GRAD_Q, /* and the four after it: mean, rms, median, p10, p99 */
     ATTENTION_GRAD_Q_MEDIAN = ATTENTION_GRAD_Q + 2,
     ATTENTION_GRAD_SCORES = ATTENTION_GRAD_Q + 5, /* likewise */
     ATTENTION_GRAD_SCORES_MEDIAN = ATTENTION_GRAD_SCORES + 2,
@@ -54,8 +54,7 @@ typedef struct {
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
 /* The logs of a run that is resumed, cut back to `size` bytes each. Nothing is written before all of them are known to
-   begin with this version's headers, to hold whole lines up to there, and to be readable: else an error of status
-   STATUS_USAGE. */
+   begin with this version's headers and to hold whole lines up to there: else an error of status STATUS_USAGE. */
 bool logs_resume(Logs *logs, const char *directory, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
@@ -70,21 +69,19 @@ void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 
 /* Rows of a log, by column. */
 typedef struct {
-    size_t rows, end;                /* end: byte of the file behind the last of them */
+    size_t rows;
     double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
     double *numbers;                 /* that the columns are in */
 } LogTable;
 
-/* Reads rows of metrics.csv or attention.csv of a run's directory: from byte `from` on, where a row begins (0: from the
-   first row on), to byte `limit` (SIZE_MAX: all). Where no row begins at `from`, as in a log that was cut back since,
-   all rows are read; what was read says `end`. Columns are found by name, since later versions may add some; a last
-   line without its end is left out, as whoever wrote it was killed or is not done. Errors have status STATUS_USAGE and
-   name file and line. Free with log_table_free, also after a failure. */
-bool logs_read(const char *directory, Log log, size_t from, size_t limit, LogTable *table, Error *err);
+/* Reads metrics.csv or attention.csv of a run's directory. A last line without its end is left out, as whoever wrote it
+   was killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
+   after a failure. */
+bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
-/* Whether the directory has the file at all; fails where that cannot be told. */
+/* Whether the directory has the file at all; fails where that cannot be known. */
 bool logs_find(const char *directory, Log log, bool *there, Error *err);
 
 /* A number as a row of metrics.csv has it: rounded to the digits that are written. */

@@ -8,7 +8,6 @@
 #include "train/announce.h"
 #include "train/evaluate.h"
 #include "train/pictures.h"
-#include "train/tensor_set.h"
 
 double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds) {
@@ -26,25 +25,14 @@ double step_gradients(Model *model, const Corpus *corpus, const Config *config, 
     return sum / ((double)B * (double)T * (double)parts);
 }
 
-/* Of the parameters after `step` updates. */
+/* Of the parameters after state.step updates. */
 static bool save(Trainer *t, Error *err) {
-    const Checkpoint checkpoint = trainer_checkpoint(t);
-    RunState state = {.step = t->step,
-                      .seconds = omp_get_wtime() - t->start,
-                      .best_val_loss = t->best_val_loss,
-                      .best_step = t->best_step};
-    memcpy(state.log_size, t->log_size, sizeof state.log_size);
     Error left;
-    if (!logs_sync(&t->logs, err) || !checkpoint_save(&checkpoint, &state, err)) return false;
-    if (t->step > 0 && !results_keep(&t->run.made, &left))
+    t->state.seconds = omp_get_wtime() - t->start;
+    if (!logs_sync(&t->logs, err) || !checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err)) return false;
+    if (t->state.step > 0 && !results_keep(&t->run.made, &left))
         progress_message(t->progress, "  note      %s", left.message);
     return true;
-}
-
-static bool save_best(const Trainer *t, Error *err) {
-    char path[4096];
-    const TensorSet set = tensor_set(&t->model.tensors, t->model.parameters);
-    return run_path(&t->run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &set, t->step, err);
 }
 
 static void log_heads(const Trainer *t) {
@@ -53,10 +41,10 @@ static void log_heads(const Trainer *t) {
         const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
         const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {(double)t->step, (double)layer, (double)head, s->score_std, s->score_max,
-                                               s->entropy,      s->max_weight, s->saturated, q->mean,      q->rms,
-                                               q->median,       q->p10,        q->p99,       scores->mean, scores->rms,
-                                               scores->median,  scores->p10,   scores->p99,  s->w_q_norm,  s->w_k_norm};
+        const double row[ATTENTION_COLUMNS] = {
+            (double)t->state.step, (double)layer,  (double)head, s->score_std, s->score_max, s->entropy, s->max_weight,
+            s->saturated,          q->mean,        q->rms,       q->median,    q->p10,       q->p99,     scores->mean,
+            scores->rms,           scores->median, scores->p10,  scores->p99,  s->w_q_norm,  s->w_k_norm};
         logs_append(&t->logs, LOG_ATTENTION, row);
     }
 }
@@ -71,11 +59,11 @@ static bool measure_attention(Trainer *t, Error *err) {
     probe_statistics(m, t->probe_batch, m->shape.T, t->heads);
     model_forward(m, &(Batch){t->text, NULL, 1, s->T});
     probe_snapshot(m, s->T, s->scores, s->weights);
-    s->step = t->step;
+    s->step = t->state.step;
     if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
     log_heads(t);
     return logs_flush(&t->logs, LOG_ATTENTION, err) &&
-           picture_attention(&t->run, t->step, t->log_size[LOG_ATTENTION], err);
+           picture_attention(&t->run, t->state.step, err);
 }
 
 static bool write_sample(Trainer *t, Error *err) {
@@ -86,26 +74,26 @@ static bool write_sample(Trainer *t, Error *err) {
                                    .seed = (uint64_t)t->run.config.train.seed};
     if (options.tokens == 0) return true;
     FILE *out = t->logs.file[LOG_SAMPLES];
-    fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->step, t->last_val_loss);
+    fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
     bool whole = sample_text(&t->model, vocabulary, &t->sampler, &start, 1, &options, out);
     t->cut_short = !whole && interrupt_signal();
     fputs("\n\n", out);
     return logs_flush(&t->logs, LOG_SAMPLES, err);
 }
 
-/* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is no number any more. */
+/* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is not finite. */
 static bool check_finite(const Trainer *t, const char *which, double loss, const double *norm, Error *err) {
     if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
     const char *weight = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
     const char *gradient = norm ? tensors_find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
     const char *what = weight     ? "the parameter "
                        : gradient ? "the gradient of "
-                                  : "no parameter or gradient, but a number on the way,";
+                                  : "no parameter or gradient, but an activation";
     const char *name = weight ? weight : gradient ? gradient : "";
     return error_set(
         err, STATUS_DIVERGED,
         "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
-        t->step, which, isnan(loss) ? fabs(loss) : loss, what, name);
+        t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name);
 }
 
 /* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
@@ -115,12 +103,12 @@ static bool validate(Trainer *t, Error *err) {
                                  t->tokens, t->targets, &complete);
     t->cut_short = !complete;
     if (t->cut_short) return true;
-    t->last_val_loss = loss;
+    t->val_loss = loss;
     if (!check_finite(t, "validation", loss, NULL, err)) return false;
-    if (logs_rounded(loss) < t->best_val_loss) {
-        t->best_val_loss = logs_rounded(loss);
-        t->best_step = t->step;
-        if (!save_best(t, err)) return false;
+    if (logs_rounded(loss) < t->state.best_val_loss) {
+        t->state.best_val_loss = logs_rounded(loss);
+        t->state.best_step = t->state.step;
+        if (!checkpoint_save_best(&t->run, &t->model, t->state.step, err)) return false;
     }
     return write_sample(t, err);
 }
@@ -129,29 +117,32 @@ static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t
 
 static bool write_metrics(Trainer *t, double lr, double loss, bool validated, double norm, Error *err) {
     const double row[METRICS_COLUMNS] = {
-        [METRICS_STEP] = (double)t->step,
-        [METRICS_TOKENS] = (double)(t->step * tokens_per_step(&t->run.config)),
+        [METRICS_STEP] = (double)t->state.step,
+        [METRICS_TOKENS] = (double)(t->state.step * tokens_per_step(&t->run.config)),
         [METRICS_SECONDS] = omp_get_wtime() - t->start,
         [METRICS_LR] = lr,
         [METRICS_TRAIN_LOSS] = loss,
-        [METRICS_VAL_LOSS] = validated ? t->last_val_loss : NAN,
+        [METRICS_VAL_LOSS] = validated ? t->val_loss : NAN,
         [METRICS_GRAD_NORM] = norm,
     };
+    t->state.train_loss = logs_rounded(loss);
+    if (validated) t->state.val_loss = logs_rounded(t->val_loss);
     logs_append(&t->logs, LOG_METRICS, row);
     return logs_flush(&t->logs, LOG_METRICS, err);
 }
 
-static void show_progress(const Trainer *t) {
-    double now = omp_get_wtime(), seconds = now - t->start, each = t->step ? seconds / (double)t->step : 0;
+static void show_progress(const Trainer *t, double train_loss) {
+    double now = omp_get_wtime(), seconds = now - t->start, each = t->state.step ? seconds / (double)t->state.step : 0;
     size_t steps = (size_t)t->run.config.train.steps;
-    progress_update(t->progress, now, t->step, steps, t->last_train_loss, t->last_val_loss,
-                    each > 0 ? (double)tokens_per_step(&t->run.config) / each : 0, each * (double)(steps - t->step));
+    progress_update(t->progress, now, t->state.step, steps, train_loss, t->state.val_loss,
+                    each > 0 ? (double)tokens_per_step(&t->run.config) / each : 0,
+                    each * (double)(steps - t->state.step));
 }
 
 /* One pass of the loop: what is measured at a step, then the update to the next (none at the last). */
 static bool take_step(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
-    const size_t step = t->step;
+    const size_t step = t->state.step;
     const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
     const bool measures = due(step, c->log.attention_every) || last || step == 0;
     if (validated && !validate(t, err)) return false;
@@ -162,24 +153,23 @@ static bool take_step(Trainer *t, Error *err) {
                  loss = step_gradients(&t->model, &t->run.corpus, c, step, t->tokens, t->targets, NULL),
                  norm = gradient_norm(&t->optimizer, t->model.gradients);
     if (!check_finite(t, "training", loss, &norm, err)) return false;
-    t->last_train_loss = loss;
     if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
     if (validated)
         progress_message(t->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step, loss,
-                         t->last_val_loss, norm);
-    show_progress(t);
+                         t->val_loss, norm);
+    show_progress(t, loss);
     if (last) return true;
     optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
-    t->step = step + 1;
-    logs_sizes(&t->logs, t->log_size);
-    return !due(t->step, c->train.steps > (int64_t)t->step ? c->log.checkpoint_every : 0) || save(t, err);
+    t->state.step = step + 1;
+    logs_sizes(&t->logs, t->state.log_size);
+    return !due(t->state.step, c->train.steps > (int64_t)t->state.step ? c->log.checkpoint_every : 0) || save(t, err);
 }
 
 bool loop_run(Trainer *t, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
-    logs_sizes(&t->logs, t->log_size);
+    logs_sizes(&t->logs, t->state.log_size);
     for (bool last = false; !last;) {
-        last = t->step == steps;
+        last = t->state.step == steps;
         if (!take_step(t, err)) return false;
         t->signal = interrupt_signal();
         if (t->signal && (!last || t->cut_short)) break;

@@ -14,11 +14,14 @@
  */
 typedef struct {
     Run run;
+    RunState state;
+    double start; /* when the run began, had it never been stopped */
     Progress *progress;
     Model model;
     Optimizer optimizer;
     Sampler sampler;
     Logs logs;
+    Arena arena;               /* of the arrays below */
     int32_t *tokens, *targets; /* (batch, T): of training, or of the evaluation in progress */
 
     /* What attention is measured on: a fixed validation batch and a fixed text. */
@@ -31,24 +34,15 @@ typedef struct {
     bool text_is_cut; /* it is longer than the context */
     Snapshot snapshot;
 
-    size_t step;          /* updates so far */
-    double best_val_loss; /* as metrics.csv has it; INFINITY before the first evaluation */
-    size_t best_step;
-    double start;                          /* when the run began, had it never been stopped */
-    double last_train_loss, last_val_loss; /* NaN: none yet */
-    size_t log_size[LOG_COUNT];            /* of the logs before anything was measured at the current step */
-    bool cut_short;                        /* a signal came during the last validation or sample */
-    int signal;                            /* that ended the run early, or 0 */
+    double val_loss; /* at this step, if it was measured */
+    bool cut_short;  /* a signal came during the last validation or sample */
+    int signal;      /* that ended the run early, or 0 */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
 
-static inline Checkpoint trainer_checkpoint(Trainer *t) {
-    return (Checkpoint){t->run.directory, &t->run.config, &t->model, &t->optimizer};
-}
-
-/* From trainer->step to the last step, or to a signal; ends with a checkpoint. Step s is measured, then followed by
-   update s + 1; the last step is measured only. */
+/* From trainer->state.step to the last step, or to a signal; ends with a checkpoint. Step s is measured, then followed
+   by update s + 1; the last step is measured only. */
 bool loop_run(Trainer *trainer, Error *err);
 
 /* One step without what surrounds it, as the benchmark times it: gradients of the model over the step's

@@ -9,16 +9,10 @@ enum { CHUNK = 4096 }; /* numbers to a partial sum of the norm */
 
 static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 
-static void lay_out(Optimizer *o, size_t flat) {
-    o->m = arena_take(&o->arena, flat, sizeof(real));
-    o->v = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, flat, sizeof(real)) : NULL;
-    o->partial_sums = arena_take(&o->arena, chunks(flat), sizeof(double));
-}
-
-size_t optimizer_measure(const Config *config, size_t flat) {
-    Optimizer o = {.kind = (OptimizerKind)config->train.optimizer};
-    lay_out(&o, flat);
-    return o.arena.used;
+static void lay_out(Optimizer *o) {
+    o->m = arena_take(&o->arena, o->flat, sizeof(real));
+    o->v = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, o->flat, sizeof(real)) : NULL;
+    o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
 }
 
 bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t threads, Error *err) {
@@ -31,9 +25,9 @@ bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t thre
                      .grad_clip = config->train.grad_clip,
                      .threads = threads,
                      .flat = flat};
-    lay_out(o, flat);
+    lay_out(o);
     if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
-    lay_out(o, flat);
+    lay_out(o);
     return true;
 }
 

@@ -1,6 +1,5 @@
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD, but for the
-   decay, which is decoupled here too), the schedule of the
-   learning rate, and clipping by the global norm. */
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD, but for the decay, which
+   is decoupled here too), the schedule of the learning rate, and clipping by the global norm. */
 #pragma once
 
 #include "base/memory.h"
@@ -15,7 +14,6 @@ typedef struct {
     Arena arena;
 } Optimizer;
 
-size_t optimizer_measure(const Config *config, size_t flat); /* bytes; SIZE_MAX when they do not fit */
 bool optimizer_make(Optimizer *optimizer, const Config *config, size_t flat, size_t threads, Error *err);
 void optimizer_free(Optimizer *optimizer);
 

@@ -63,7 +63,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
 
 bool picture_loss(const Run *run, Error *err) {
     LogTable metrics;
-    bool ok = logs_read(run->directory, LOG_METRICS, 0, SIZE_MAX, &metrics, err) && draw_losses(run, &metrics, err);
+    bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err) && draw_losses(run, &metrics, err);
     log_table_free(&metrics);
     return ok;
 }
@@ -118,9 +118,9 @@ static bool draw_step(const Run *run, const LogTable *attention, size_t step, Er
     return ok;
 }
 
-bool picture_attention(const Run *run, size_t step, size_t from, Error *err) {
+bool picture_attention(const Run *run, size_t step, Error *err) {
     LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, from, SIZE_MAX, &attention, err) &&
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) &&
               draw_step(run, &attention, step, err);
     log_table_free(&attention);
     return ok;
@@ -135,7 +135,7 @@ static LogTable table_behind(LogTable table, size_t rows) {
 
 bool picture_all(const Run *run, Error *err) {
     LogTable attention = {0};
-    bool ok = picture_loss(run, err) && logs_read(run->directory, LOG_ATTENTION, 0, SIZE_MAX, &attention, err);
+    bool ok = picture_loss(run, err) && logs_read(run->directory, LOG_ATTENTION, &attention, err);
     const double *step = attention.column[ATTENTION_STEP];
     for (size_t row = 0; ok && row < attention.rows; row++) {
         if (row > 0 && step[row] == step[row - 1]) continue;

@@ -15,9 +15,8 @@ bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 bool picture_loss(const Run *run, Error *err);
 
 /* DIRECTORY/attention/stepNNNNNN_layerL.png for every layer, its heads side by side: from the snapshot of that step and
-   its rows in attention.csv, which must both be there. `from`: byte of attention.csv where they begin, or where any row
-   before them does (0: unknown); what stands before it is not read. */
-bool picture_attention(const Run *run, size_t step, size_t from, Error *err);
+   its rows in attention.csv, which must both be there. */
+bool picture_attention(const Run *run, size_t step, Error *err);
 
 /* loss.png, and the heatmaps of every step in attention.csv. */
 bool picture_all(const Run *run, Error *err);

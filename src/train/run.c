@@ -2,14 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/range.h"
+#include "ops/matmul.h"
 #include "train/checkpoint.h"
-#include "train/description.h"
 #include "train/evaluate.h"
-#include "train/tensor_set.h"
 
 bool config_corpus(Corpus *corpus, const Config *c, const Vocabulary *vocabulary, Error *err) {
     return corpus_load(corpus, c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context, err);
@@ -19,15 +17,7 @@ bool run_path(const Run *run, char path[4096], const char *name, Error *err) {
     return path_join(path, 4096, run->directory, name, err);
 }
 
-bool run_load_description(const Run *run, Json **description, Error *err) {
-    return run_description_load(description, run->directory, err);
-}
-
-bool run_save_description(const Run *run, const Json *description, Error *err) {
-    return run_description_save(description, run->directory, err);
-}
-
-bool run_write_config(const Run *run, Error *err) {
+static bool write_config(const Run *run, Error *err) {
     char path[4096];
     FileWriter writer;
     if (!run_path(run, path, "config.ini", err) || !file_writer_open(&writer, path, err)) return false;
@@ -35,97 +25,204 @@ bool run_write_config(const Run *run, Error *err) {
     return file_writer_commit(&writer, err);
 }
 
-bool run_new(Run *run, const Config *config, Error *err) {
-    *run = (Run){.config = *config, .lock = -1};
-    return config_corpus(&run->corpus, config, NULL, err);
+/* --- run.json */
+
+/* What the config makes of the model: it may be edited until there is a checkpoint. */
+static void set_model(Json *d, const Run *run, const Model *model) {
+    const ScaleDivisor scale = run->config.attention.scale_divisor;
+    char divisor[64];
+    scale_text(scale, divisor, sizeof divisor);
+    js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
+    js_set(d, "scale_divisor", js_text(divisor));
+    js_set(d, "divisor", js_number(divisor_value(scale, model->shape.attention.D)));
+    js_set(d, "multiplier", js_number((double)model->shape.attention.multiplier));
+    js_set(d, "result", js_text("running"));
 }
 
-bool run_create(Run *run, const char *wanted, bool named, bool force, Json *description, Error *err) {
-    char path[4096];
-    bool ok = results_make(&run->made, wanted, named, force, err);
-    if (ok) memcpy(run->directory, run->made.path, sizeof run->directory);
-    ok = ok && run_save_description(run, description, err) && run_write_config(run, err) &&
-         run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
-    js_free(description);
+static bool describe_new(const Run *run, const Model *model, const char *command_line, Error *err) {
+    char fingerprint[CORPUS_FINGERPRINT];
+    Json *d = run_description(command_line, model->threads);
+    corpus_fingerprint(&run->corpus, fingerprint);
+    js_set(d, "products", js_text(matmul_is_own() ? "sqrtdk" : "OpenBLAS"));
+    js_set(d, "blas_core", js_text(matmul_core()));
+    js_set(d, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
+    js_set(d, "name", js_text(run->config.name));
+    js_set(d, "corpus", js_text(fingerprint));
+    js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
+    set_model(d, run, model);
+    bool ok = run_description_save(d, run->directory, err);
+    js_free(d);
     return ok;
 }
 
-/* What run.json says. The config has no name of its own but "config" there. */
-static void take_description(Run *run, const Json *d) {
-    const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
+/* Bits repeat with our own products whatever the number of threads, and with OpenBLAS's where kernels and threads are
+   what they were. */
+static void note_differences(const Json *d, size_t then, size_t threads, Progress *progress) {
+    const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
+    const bool own = products && strcmp(products, "sqrtdk") == 0;
+    const char *kernels = own ? "own products" : core ? core : "?";
+    const char *kernels_now = matmul_is_own() ? "own products" : matmul_core();
+    if (strcmp(kernels, kernels_now) == 0 && (own || then == threads)) return;
+    progress_message(progress,
+                     "  note      started with %zu thread%s (%s), resumed with %zu (%s):\n"
+                     "            from here on equal to rounding, not to the bit",
+                     then, then == 1 ? "" : "s", kernels, threads, kernels_now);
+}
+
+static Json *resumed_entry(const Model *model, size_t step, const char *command_line) {
+    Json *now = js_object();
+    js_set(now, "step", js_integer((int64_t)step));
+    js_set(now, "time", time_now());
+    js_set(now, "version", js_text(SQRTDK_VERSION));
+    js_set(now, "command", js_text(command_line));
+    js_set(now, "threads", js_integer((int64_t)model->threads));
+    js_set(now, "blas_core", js_text(matmul_core()));
+    return now;
+}
+
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
+                 Error *err) {
+    static const char *const of_the_end[] = {"error",         "steps",     "train_loss", "val_loss",
+                                             "best_val_loss", "best_step", "seconds",    "end"};
+    Json *d = NULL;
+    bool ok = write_config(run, err) && run_description_load(&d, run->directory, err);
+    if (ok) {
+        js_append(js_list(d, "resumed"), resumed_entry(model, step, command_line));
+        for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
+        set_model(d, run, model);
+        progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
+                         (long long)run->config.train.steps);
+        note_differences(d, run->threads, model->threads, progress);
+        ok = run_description_save(d, run->directory, err);
+    }
+    js_free(d);
+    return ok;
+}
+
+bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err) {
+    const bool diverged = failure && failure->status == STATUS_DIVERGED;
+    Json *d;
+    bool ok = run_description_load(&d, run->directory, err);
+    if (ok) {
+        js_set(d, "result", js_text(diverged ? "diverged" : failure ? "failed" : signal ? "interrupted" : "finished"));
+        if (failure) js_set(d, "error", js_text(failure->message));
+        js_set(d, "steps", js_integer((int64_t)state->step));
+        js_set(d, "train_loss", js_number(state->train_loss));
+        js_set(d, "val_loss", js_number(state->val_loss));
+        js_set(d, "best_val_loss", js_number(state->best_val_loss));
+        js_set(d, "best_step", js_integer((int64_t)state->best_step));
+        js_set(d, "seconds", js_number(state->seconds));
+        js_set(d, "end", time_now());
+        ok = run_description_save(d, run->directory, err);
+    }
+    js_free(d);
+    return ok;
+}
+
+bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
+                              Error *err) {
+    char fingerprint[CORPUS_FINGERPRINT];
+    const char *then = js_as_text(js_get(description, "corpus"));
+    corpus_fingerprint(corpus, fingerprint);
+    if (then && strcmp(then, fingerprint) == 0) return true;
+    return error_set(err, STATUS_USAGE, "%s was trained on another text: %s or %s/vocab.json has changed since",
+                     directory, *path ? path : "the built-in one", directory);
+}
+
+/* --- the directory */
+
+bool run_new(Run *run, const Config *config, Error *err) {
+    *run = (Run){.config = *config};
+    return config_corpus(&run->corpus, config, NULL, err);
+}
+
+bool run_create(Run *run, const Model *model, const char *wanted, bool named, bool force, const char *command_line,
+                Error *err) {
+    char path[4096];
+    if (!results_make(&run->made, wanted, named, force, err)) return false;
+    memcpy(run->directory, run->made.path, sizeof run->directory);
+    return describe_new(run, model, command_line, err) && write_config(run, err) &&
+           run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
+}
+
+/* Where there is a run.json: a directory without one is refused when that is read, but not locked. */
+static bool lock(Run *run, Error *err) {
+    char path[4096];
+    if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
+    run->made = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
+    memcpy(run->made.path, run->directory, sizeof run->directory);
+    return directory_lock(run->directory, &run->made.lock, err);
+}
+
+static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
+    const char *first = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
+    return !first || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
+                               directory, directory, first);
+}
+
+/* The config, and what run.json says. */
+static bool open_config(Run *run, const char *const *overrides, size_t count, Error *err) {
+    Json *d;
+    char path[4096];
     int64_t threads;
+    bool ok = run_description_load(&d, run->directory, err) && check_no_sweep(run->directory, d, err) &&
+              run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
+    const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;
     run->finished = result && strcmp(result, "finished") == 0;
     if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
-}
-
-static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
-    const char *arm = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
-    return !arm || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
-                             directory, directory, arm);
-}
-
-/* run.json is read under the lock; a directory without one is not locked, but refused. */
-static bool load_config(Run *run, const char *const *overrides, size_t count, bool exclusive, Error *err) {
-    Json *description;
-    char path[4096];
-    if (!run_path(run, path, "run.json", err)) return false;
-    if (exclusive && path_exists(path) && !directory_lock(run->directory, &run->lock, err)) return false;
-    bool ok = run_load_description(run, &description, err) && check_no_sweep(run->directory, description, err) &&
-              run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
-    if (ok) take_description(run, description);
-    js_free(description);
+    js_free(d);
     return ok;
 }
 
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     char path[4096];
-    *run = (Run){.lock = -1};
+    *run = (Run){0};
     int length = snprintf(run->directory, sizeof run->directory, "%s", directory);
     if (length <= 0 || (size_t)length >= sizeof run->directory)
         return error_set(err, STATUS_USAGE, "the path of the run directory is %s", length ? "too long" : "empty");
-    return load_config(run, overrides, count, exclusive, err) && run_path(run, path, "vocab.json", err) &&
-           vocabulary_load(&run->vocabulary, path, err);
+    return (!exclusive || lock(run, err)) && open_config(run, overrides, count, err) &&
+           run_path(run, path, "vocab.json", err) && vocabulary_load(&run->vocabulary, path, err);
 }
 
 bool run_load_corpus(Run *run, Error *err) {
-    Json *description = NULL;
+    Json *d = NULL;
     bool ok = config_corpus(&run->corpus, &run->config, &run->vocabulary, err) &&
-              run_load_description(run, &description, err) &&
-              description_check_corpus(description, run->directory, run->config.data.corpus, &run->corpus, err);
-    js_free(description);
+              run_description_load(&d, run->directory, err) &&
+              description_check_corpus(d, run->directory, run->config.data.corpus, &run->corpus, err);
+    js_free(d);
     return ok;
 }
 
 bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threads, Error *err) {
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
-    char path[4096];
-    size_t step;
-    if (!checkpoint_check_config(run->directory, &run->config, err) ||
-        !model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false, err))
+    RunState state;
+    bool found;
+    if (!max_batch) max_batch = (size_t)run->config.train.batch;
+    if (!model_make(model, &shape, max_batch, threads, false, err) ||
+        !checkpoint_load(run, model, NULL, &state, &found, err))
         return false;
-    const TensorSet set = tensor_set(&model->tensors, model->parameters);
-    if (!run_path(run, path, "checkpoint/model.safetensors", err) || !tensor_set_load(path, &set, &step, err))
-        return false;
+    if (!found)
+        return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: ./train resume %s", run->directory,
+                         run->directory);
     const char *broken = tensors_find_not_finite(&model->tensors, model->parameters);
-    return !broken || error_set(err, STATUS_USAGE, "%s: %s has a NaN or an infinity in it", path, broken);
+    return !broken ||
+           error_set(err, STATUS_USAGE, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);
+}
+
+bool run_evaluate(Run *run, Model *model, double *loss, bool *complete, Error *err) {
+    const size_t T = model->shape.T, B = model->max_batch;
+    int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
+    if (!tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    *loss = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T, complete);
+    free(tokens);
+    return true;
 }
 
 void run_close(Run *run) {
     corpus_free(&run->corpus);
     vocabulary_free(&run->vocabulary);
     results_release(&run->made);
-    if (*run->directory && run->lock >= 0) close(run->lock);
-    *run = (Run){.lock = -1};
-}
-
-bool run_evaluate(Run *run, Model *model, double *loss, size_t *characters, bool *complete, Error *err) {
-    const size_t T = model->shape.T, B = model->max_batch;
-    int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
-    if (!tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
-    *loss = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T, complete);
-    *characters = run->corpus.count - run->corpus.train - 1;
-    free(tokens);
-    return true;
+    *run = (Run){0};
 }

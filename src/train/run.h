@@ -1,12 +1,15 @@
-/* A run's directory, opened: its config, vocabulary and text, and the lock that keeps other processes out. Whatever
-   reads or continues a run starts here; what it measured is in its logs (train/logs.h). What run.json says is in
-   train/description.h. */
+/* A run: one training in one directory. Here are the directory as it is made and opened (its config, vocabulary and
+   text, and the lock that keeps other processes out) and run.json, which says what the run is, when it was resumed and
+   how it ended. run.json is loaded, changed and saved each time; docs/formats.md lists its entries. What the run
+   measured is in its logs (train/logs.h). */
 #pragma once
 
 #include "base/json.h"
 #include "base/results.h"
 #include "data/corpus.h"
 #include "model/transformer.h"
+#include "show/progress.h"
+#include "train/logs.h"
 
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */
@@ -15,20 +18,30 @@ typedef struct {
     Corpus corpus;                /* once loaded */
     size_t threads;               /* of one that was opened; 1 where run.json does not say */
     bool finished;                /* run.json of one that was opened says so */
-    ResultsDirectory made;        /* the directory of a new run, and what it replaces */
-    int lock;                     /* held on the directory of one that was opened; -1: none */
+    ResultsDirectory made;        /* the lock, and for a new run what it replaces */
 } Run;                            /* large: keep it off small stacks */
+
+/* How far a run is. */
+typedef struct {
+    size_t step;                 /* updates so far */
+    double seconds;              /* spent on them */
+    double train_loss, val_loss; /* the last ones in metrics.csv; NaN: none yet */
+    double best_val_loss;        /* as metrics.csv has it; INFINITY before the first evaluation */
+    size_t best_step;
+    size_t log_size[LOG_COUNT]; /* bytes of the logs before anything is measured at `step` */
+} RunState;
 
 /* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
    Free with run_close, also after a failure; the same goes for run_open. */
 bool run_new(Run *run, const Config *config, Error *err);
-/* Makes the directory of a new run (see results_make), locks it, and writes run.json, config.ini and vocab.json.
-   Takes `description`, what run.json is to say, over, also on failure. */
-bool run_create(Run *run, const char *wanted, bool named, bool force, Json *description, Error *err);
+/* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
+   and vocab.json. */
+bool run_create(Run *run, const Model *model, const char *wanted, bool named, bool force, const char *command_line,
+                Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
-   other processes out until run_close. Errors about what is in it have status STATUS_USAGE, and so has another process
-   that is at it, and a sweep. Loads neither its text nor its parameters. */
+   other processes out until run_close. What is wrong with it, a process that trains there, and the directory of a sweep
+   are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
 bool run_load_corpus(Run *run, Error *err);
@@ -38,18 +51,25 @@ bool run_load_corpus(Run *run, Error *err);
 bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
 void run_close(Run *run);
 
-/* run.json; the caller frees, also after a failure. */
-bool run_load_description(const Run *run, Json **description, Error *err);
-bool run_save_description(const Run *run, const Json *description, Error *err);
-/* config.ini as the config is now. */
-bool run_write_config(const Run *run, Error *err);
 /* "directory/name" */
 bool run_path(const Run *run, char path[4096], const char *name, Error *err);
 
-/* Mean loss of the model over the whole validation split of the run's text, which is loaded, and how many characters
-   were predicted. A caught signal cuts it short; then *complete is false. */
-bool run_evaluate(Run *run, Model *model, double *loss, size_t *characters, bool *complete, Error *err);
+/* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
+   result back to "running", takes out how the run ended before, and describes the model as it is now. Says so to
+   `progress`, and where bits will not repeat because threads or kernels are not what they were. */
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
+                 Error *err);
+/* The run has ended, early where `signal` is not 0, or failed where there is a `failure`: run.json says so. */
+bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
+
+/* Mean loss of the model over the whole validation split of the run's text, which is loaded. A caught signal cuts it
+   short; then *complete is false. */
+bool run_evaluate(Run *run, Model *model, double *loss, bool *complete, Error *err);
 
 /* Loads the text a config names, with that vocabulary or, where it is NULL, with the text's own. Fails as corpus_load
    does; the caller frees with corpus_free, also after a failure. */
 bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
+/* Whether a text, of `path`, is the one that the run or sweep of `directory`, which has this run.json, was trained on:
+   an error of status STATUS_USAGE when it is not. */
+bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
+                              Error *err);

@@ -13,11 +13,12 @@ typedef struct {
     Progress *progress;
 } TrainOptions;
 
-/* Where a run is and what ended it. What it measured is in the logs there, and how it ended in run.json. */
+/* Where a run is, how far it came and what ended it. */
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it was made, or opened */
-    int signal;                   /* that ended it early, or 0 */
-    bool had_finished;            /* of train_resume: there was nothing left to do */
+    RunState state;
+    int signal;        /* that ended it early, or 0 */
+    bool had_finished; /* of train_resume: there was nothing left to do */
 } TrainOutcome;
 
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
@@ -34,14 +35,10 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
                   const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
-/* Whether train_run would start: all that it refuses, it refuses here too. Writes nothing. *bytes: the memory it would
-   take (training_memory). */
-bool train_check(const Config *config, const TrainOptions *options, size_t *bytes, Error *err);
-
-/* What training would take, as comments of a config, to `out`: corpus, model, memory, machine. */
-bool train_announce(const Config *config, const TrainOptions *options, FILE *out, Error *err);
-/* The same checks as train_check; then the resolved config and what train_announce says, to `out`. */
-bool train_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+/* Whether train_run would start: all that it refuses, it refuses here too. Writes no file. *bytes: the memory it would
+   take (training_memory). What it would train goes to `out`, unless NULL: corpus, model, memory and machine, as
+   comments of a config. */
+bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err);
 
 /* The verbs (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
 extern const Verb train_verb, eval_verb, sample_verb;
