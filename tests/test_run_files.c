@@ -202,15 +202,6 @@ static void opened_again(void **state) {
     }
 }
 
-static bool open_model(const char *name, Error *err) {
-    static Run run;
-    Model model = {0};
-    bool done = run_open(&run, in(name), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err);
-    model_free(&model);
-    run_close(&run);
-    return done;
-}
-
 static void not_a_run(void **state) {
     (void)state;
     static Run run;

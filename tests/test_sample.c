@@ -9,7 +9,7 @@ enum { T = 4, C = 6, V = 6 };
 static const double LOGITS[V] = {0.5, -1, 2, 0, 1.25, -3};
 
 static Model model;
-static Sampler sampler;
+static int32_t window[T];
 static uint32_t letters[V] = {'a', 'b', 'c', 0xE9, 0x6F22, 0x1F389}; /* of one to four bytes */
 static const Vocabulary vocabulary = {letters, V};
 static const char *const texts[V] = {"a", "b", "c", "é", "漢", "\xF0\x9F\x8E\x89"};
@@ -25,12 +25,11 @@ static int make(void **state) {
                               .pre_norm = true,
                               .bias = true};
     Error err;
-    if (!model_make(&model, &shape, 1, 1, false, &err) || !sampler_make(&sampler, &shape, &err)) return 1;
+    if (!model_make(&model, &shape, 1, 1, false, &err)) return 1;
     tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     return 0;
 }
 static int clear(void **state) {
-    sampler_free(&sampler);
     model_free(&model);
     return support_release(state);
 }
@@ -50,7 +49,7 @@ static char *sample(const int32_t *prompt, size_t count, SampleOptions options) 
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    bool done = sample_text(&model, &vocabulary, &sampler, prompt, count, &options, out);
+    bool done = sample_text(&model, &vocabulary, prompt, count, &options, window, out);
     assert_int_equal(fclose(out), 0);
     assert_true(done);
     return kept(text);
@@ -164,7 +163,7 @@ static void output_fails(void **state) {
     FILE *full = fopen("/dev/full", "w");
     assert_non_null(full);
     setvbuf(full, NULL, _IONBF, 0);
-    assert_false(sample_text(&model, &vocabulary, &sampler, &prompt, 1, &options, full));
+    assert_false(sample_text(&model, &vocabulary, &prompt, 1, &options, window, full));
     fclose(full);
 }
 

@@ -1,4 +1,4 @@
-/* A tiny run, for the tests that look at what training does and at what it leaves behind. */
+/* A tiny run, for the tests of what training does and of what it writes. */
 #pragma once
 
 #include "temporary.h"
@@ -100,4 +100,27 @@ static inline bool same_parameters(const char *a, const char *b) {
     size_t size_a, size_b;
     const char *x = parameters_of(a, &size_a), *y = parameters_of(b, &size_b);
     return size_a == size_b && memcmp(x, y, size_a) == 0;
+}
+
+/* The first `from` in a file becomes `to`. */
+static inline void set_text(const char *name, const char *from, const char *to) {
+    size_t size;
+    char *text = contents(in(name), &size), *changed = kept(malloc(size + strlen(to)));
+    const char *place = memmem(text, size, from, strlen(from));
+    assert_that(place != NULL, "no %s in %s", from, name);
+    const size_t at = (size_t)(place - text), rest = at + strlen(from);
+    memcpy(changed, text, at);
+    memcpy(changed + at, to, strlen(to));
+    memcpy(changed + at + strlen(to), text + rest, size - rest);
+    put(name, changed, size - strlen(from) + strlen(to));
+}
+
+/* Opens a run and its model, as eval and sample do. */
+static inline bool open_model(const char *name, Error *err) {
+    static Run run;
+    Model model = {0};
+    bool done = run_open(&run, in(name), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err);
+    model_free(&model);
+    run_close(&run);
+    return done;
 }

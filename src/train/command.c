@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -129,32 +130,32 @@ static const Option SAMPLE_OPTIONS[] = {
     {0},
 };
 
-static bool write_sample(const Run *run, Model *model, Sampler *sampler, int *signal, Error *err) {
+static bool write_sample(const Run *run, Model *model, int *signal, Error *err) {
     static int32_t ids[PROMPT_MAX];
     size_t count = 1;
+    int32_t *window = calloc(model->shape.T, sizeof *window);
+    if (!window) return error_set(err, STATUS_FAILED, "no memory to sample a text");
     const SampleOptions options = {.tokens = (size_t)tokens,
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
                                    .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
     ids[0] = sample_start(&run->vocabulary);
-    if (*prompt &&
-        !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
-        return false;
-    fputs(prompt, stdout);
-    bool all = sample_text(model, &run->vocabulary, sampler, ids, count, &options, stdout);
-    fputc('\n', stdout);
-    *signal = all ? 0 : interrupt_signal();
-    return true; /* a stdout that failed is noticed at the end of main */
+    bool ok = !*prompt ||
+              vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err);
+    if (ok) {
+        fputs(prompt, stdout);
+        if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
+        fputc('\n', stdout); /* a stdout that failed is noticed at the end of main */
+    }
+    free(window);
+    return ok;
 }
 
 static bool run_sampling(const Command *command, int *signal, Error *err) {
     static Run run;
     Model model = {0};
-    Sampler sampler = {0};
     bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
-              run_load_model(&run, &model, 1, command_threads(command), err) &&
-              sampler_make(&sampler, &model.shape, err) && write_sample(&run, &model, &sampler, signal, err);
-    sampler_free(&sampler);
+              run_load_model(&run, &model, 1, command_threads(command), err) && write_sample(&run, &model, signal, err);
     model_free(&model);
     run_close(&run);
     return ok;

@@ -61,11 +61,6 @@ static void write_header(Log log, char out[HEADER_MAX]) {
                                  c + 1 < COUNTS[log] ? "," : "\n");
 }
 
-static bool refuse_header(const char *path, const char *header, Error *err) {
-    return error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s", path,
-                     SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
-}
-
 static bool fail_to_write(const Logs *l, Log log, Error *err) {
     return error_set(err, STATUS_FAILED, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
 }
@@ -87,32 +82,6 @@ bool logs_start(Logs *l, const char *directory, Error *err) {
         if (!logs_flush(l, log, err)) return false;
     }
     return true;
-}
-
-/* Opens a log and checks that it is one and holds whole lines up to `size`. */
-static bool open_old(Logs *l, Log log, size_t size, Error *err) {
-    char path[4096], header[HEADER_MAX], *c = header, last = '\n';
-    if (!open_log(l, log, "r+b", err) || !path_join(path, sizeof path, l->directory, LOG_NAMES[log], err)) return false;
-    FILE *file = l->file[log];
-    write_header(log, header);
-    while (*c && getc(file) == *c) c++;
-    if (*c) return refuse_header(path, header, err);
-    if (size < strlen(header) || fseeko(file, 0, SEEK_END) != 0 || ftello(file) < (off_t)size ||
-        (size > 0 && (fseeko(file, (off_t)size - 1, SEEK_SET) != 0 || fread(&last, 1, 1, file) != 1)) || last != '\n')
-        return error_set(err, STATUS_USAGE, "%s is not as the checkpoint left it: %zu bytes of whole lines", path,
-                         size);
-    return true;
-}
-
-bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], Error *err) {
-    bool ok = true;
-    *l = (Logs){.directory = directory};
-    for (Log log = 0; ok && log < LOG_COUNT; log++) ok = open_old(l, log, size[log], err);
-    for (Log log = 0; ok && log < LOG_COUNT; log++)
-        ok = (ftruncate(fileno(l->file[log]), (off_t)size[log]) == 0 &&
-              fseeko(l->file[log], (off_t)size[log], SEEK_SET) == 0) ||
-             fail_to_write(l, log, err);
-    return ok;
 }
 
 void logs_close(Logs *l) {
@@ -185,7 +154,8 @@ static bool take_rows(const char *path, Log log, char *text, size_t size, LogTab
     return true;
 }
 
-bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
+/* The rows in the first `limit` bytes of a log. */
+static bool read_part(const char *directory, Log log, size_t limit, LogTable *table, Error *err) {
     char path[4096], header[HEADER_MAX], *text = NULL;
     size_t size;
     *table = (LogTable){0};
@@ -194,15 +164,48 @@ bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
     if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) ||
         !file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err))
         return false;
-    bool ok = strncmp(text, header, skipped) == 0 ? take_rows(path, log, text + skipped, size - skipped, table, err)
-                                                  : refuse_header(path, header, err);
+    if (size > limit) size = limit;
+    bool ok = size >= skipped && memcmp(text, header, skipped) == 0
+                  ? take_rows(path, log, text + skipped, size - skipped, table, err)
+                  : error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s",
+                              path, SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
     free(text);
     return ok;
+}
+
+bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
+    return read_part(directory, log, SIZE_MAX, table, err);
 }
 
 void log_table_free(LogTable *table) {
     free(table->numbers);
     *table = (LogTable){0};
+}
+
+/* Opens a log that holds whole lines up to `size`, and rows where it has columns. */
+static bool open_old(Logs *l, Log log, size_t size, Error *err) {
+    char last = '\n';
+    LogTable table = {0};
+    if (!open_log(l, log, "r+b", err)) return false;
+    FILE *file = l->file[log];
+    if (fseeko(file, 0, SEEK_END) != 0 || ftello(file) < (off_t)size ||
+        (size > 0 && (fseeko(file, (off_t)size - 1, SEEK_SET) != 0 || fread(&last, 1, 1, file) != 1)) || last != '\n')
+        return error_set(err, STATUS_USAGE, "%s/%s is not as the checkpoint left it: %zu bytes of whole lines",
+                         l->directory, LOG_NAMES[log], size);
+    bool ok = COUNTS[log] == 0 || read_part(l->directory, log, size, &table, err);
+    log_table_free(&table);
+    return ok;
+}
+
+bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], Error *err) {
+    bool ok = true;
+    *l = (Logs){.directory = directory};
+    for (Log log = 0; ok && log < LOG_COUNT; log++) ok = open_old(l, log, size[log], err);
+    for (Log log = 0; ok && log < LOG_COUNT; log++)
+        ok = (ftruncate(fileno(l->file[log]), (off_t)size[log]) == 0 &&
+              fseeko(l->file[log], (off_t)size[log], SEEK_SET) == 0) ||
+             fail_to_write(l, log, err);
+    return ok;
 }
 
 double log_last(const LogTable *table, int column) {

@@ -54,7 +54,8 @@ typedef struct {
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
 /* The logs of a run that is resumed, cut back to `size` bytes each. Nothing is written before all of them are known to
-   begin with this version's headers and to hold whole lines up to there: else an error of status STATUS_USAGE. */
+   begin with this version's headers, to hold whole lines up to there, and to be readable: else an error of status
+   STATUS_USAGE. */
 bool logs_resume(Logs *logs, const char *directory, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 

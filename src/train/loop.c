@@ -8,6 +8,7 @@
 #include "train/announce.h"
 #include "train/evaluate.h"
 #include "train/pictures.h"
+#include "train/sample.h"
 
 double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds) {
@@ -62,8 +63,7 @@ static bool measure_attention(Trainer *t, Error *err) {
     s->step = t->state.step;
     if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
     log_heads(t);
-    return logs_flush(&t->logs, LOG_ATTENTION, err) &&
-           picture_attention(&t->run, t->state.step, err);
+    return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->state.step, err);
 }
 
 static bool write_sample(Trainer *t, Error *err) {
@@ -75,25 +75,25 @@ static bool write_sample(Trainer *t, Error *err) {
     if (options.tokens == 0) return true;
     FILE *out = t->logs.file[LOG_SAMPLES];
     fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
-    bool whole = sample_text(&t->model, vocabulary, &t->sampler, &start, 1, &options, out);
+    bool whole = sample_text(&t->model, vocabulary, &start, 1, &options, t->tokens, out);
     t->cut_short = !whole && interrupt_signal();
     fputs("\n\n", out);
     return logs_flush(&t->logs, LOG_SAMPLES, err);
 }
 
-/* Ends the run when `loss` ("training", "validation") or, with gradients, their norm is not finite. */
-static bool check_finite(const Trainer *t, const char *which, double loss, const double *norm, Error *err) {
-    if (isfinite(loss) && (!norm || isfinite(*norm))) return true;
-    const char *weight = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
-    const char *gradient = norm ? tensors_find_not_finite(&t->model.tensors, t->model.gradients) : NULL;
-    const char *what = weight     ? "the parameter "
-                       : gradient ? "the gradient of "
-                                  : "no parameter or gradient, but an activation";
-    const char *name = weight ? weight : gradient ? gradient : "";
+/* Ends the run when the `which` loss ("training", "validation") or the gradients' norm is not finite. */
+static bool check_finite(const Trainer *t, const char *which, double loss, double norm, Error *err) {
+    if (isfinite(loss) && isfinite(norm)) return true;
+    const char *parameter = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
+    const char *gradient = parameter ? NULL : tensors_find_not_finite(&t->model.tensors, t->model.gradients);
+    const char *what = parameter ? "the parameter " : gradient ? "the gradient of " : "an activation";
     return error_set(
         err, STATUS_DIVERGED,
         "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
-        t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name);
+        t->state.step, which, isnan(loss) ? fabs(loss) : loss, what,
+        parameter  ? parameter
+        : gradient ? gradient
+                   : "");
 }
 
 /* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
@@ -104,7 +104,7 @@ static bool validate(Trainer *t, Error *err) {
     t->cut_short = !complete;
     if (t->cut_short) return true;
     t->val_loss = loss;
-    if (!check_finite(t, "validation", loss, NULL, err)) return false;
+    if (!check_finite(t, "validation", loss, 0, err)) return false;
     if (logs_rounded(loss) < t->state.best_val_loss) {
         t->state.best_val_loss = logs_rounded(loss);
         t->state.best_step = t->state.step;
@@ -152,7 +152,7 @@ static bool take_step(Trainer *t, Error *err) {
     const double lr = learning_rate(c, step),
                  loss = step_gradients(&t->model, &t->run.corpus, c, step, t->tokens, t->targets, NULL),
                  norm = gradient_norm(&t->optimizer, t->model.gradients);
-    if (!check_finite(t, "training", loss, &norm, err)) return false;
+    if (!check_finite(t, "training", loss, norm, err)) return false;
     if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
     if (validated)
         progress_message(t->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step, loss,

@@ -7,7 +7,6 @@
 #include "train/logs.h"
 #include "train/optimizer.h"
 #include "train/run.h"
-#include "train/sample.h"
 #include "train/snapshot.h"
 
 /* Arrays are made before the first step; the loop allocates nothing but for pictures, snapshots' files and checkpoints.
@@ -19,10 +18,9 @@ typedef struct {
     Progress *progress;
     Model model;
     Optimizer optimizer;
-    Sampler sampler;
     Logs logs;
     Arena arena;               /* of the arrays below */
-    int32_t *tokens, *targets; /* (batch, T): of training, or of the evaluation in progress */
+    int32_t *tokens, *targets; /* (batch, T): of training, evaluation or sampling, whichever is in progress */
 
     /* What attention is measured on: a fixed validation batch and a fixed text. */
     int32_t *probe_tokens, *probe_targets; /* (probe_batch, T) */

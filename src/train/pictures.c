@@ -120,8 +120,7 @@ static bool draw_step(const Run *run, const LogTable *attention, size_t step, Er
 
 bool picture_attention(const Run *run, size_t step, Error *err) {
     LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) &&
-              draw_step(run, &attention, step, err);
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_step(run, &attention, step, err);
     log_table_free(&attention);
     return ok;
 }

@@ -74,13 +74,14 @@ bool snapshot_load(Snapshot *s, const char *directory, const Config *config, siz
     NamedArray arrays[TENSORS];
     *s = (Snapshot){0};
     if (!path_of(directory, step, path, err)) return false;
-    bool ok = safetensors_open(&file, path, most, err);
+    bool ok = safetensors_open(&file, path, most, err) &&
+              (safetensors_metadata_number(&file, "step") == step ||
+               error_set(err, STATUS_USAGE, "%s is not of step %zu: it says another step, or none", path, step));
     const size_t T = ok ? decode(safetensors_metadata(&file, "text"), text) : 0;
-    if (ok && safetensors_metadata_number(&file, "step") != step)
-        ok = error_set(err, STATUS_USAGE, "%s is not of step %zu: it says another step, or none", path, step);
-    else if (ok && T == 0)
-        ok = error_set(err, STATUS_USAGE, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX);
-    ok = ok && snapshot_make(s, L, H, text, T, err);
+    ok = ok &&
+         (T > 0 ||
+          error_set(err, STATUS_USAGE, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX)) &&
+         snapshot_make(s, L, H, text, T, err);
     if (ok) {
         s->step = step;
         list_tensors(s, arrays);

@@ -41,8 +41,7 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
     lay_out(t);
     t->probe_batch = validation_batch(&t->run.corpus, model_slice(&shape, batch_size(t)), shape.T, t->probe_tokens,
                                       t->probe_targets);
-    return sampler_make(&t->sampler, &shape, err) &&
-           picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_is_cut, err) &&
+    return picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_is_cut, err) &&
            snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
@@ -56,7 +55,6 @@ static bool make_new(Trainer *t, const Config *config, const TrainOptions *optio
 static void trainer_free(Trainer *t) {
     logs_close(&t->logs);
     snapshot_free(&t->snapshot);
-    sampler_free(&t->sampler);
     arena_free(&t->arena);
     optimizer_free(&t->optimizer);
     model_free(&t->model);
@@ -68,18 +66,22 @@ static void initialise(Trainer *t) {
                        (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
 }
 
-/* The directories of what a run writes. */
-static bool make_directories(const Run *run, Error *err) {
-    char path[4096];
-    return run_path(run, path, "attention", err) && directory_make(path, false, err) &&
-           run_path(run, path, "checkpoint", err) && directory_make(path, false, err);
+/* The directories and logs of what a run writes, in a directory that is there. */
+static bool open_files(Trainer *t, bool resumed, Error *err) {
+    const char *directory = t->run.directory;
+    char path[4096], old[RESULTS_PATH];
+    if (!*t->run.made.replaced && results_set_aside(directory, old))
+        progress_message(t->progress, "  note      %s is there, set aside by a --force that was stopped", old);
+    return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
+           run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err) &&
+           (resumed ? logs_resume(&t->logs, directory, t->state.log_size, err) : logs_start(&t->logs, directory, err));
 }
 
 static bool make_directory(Trainer *t, const TrainOptions *options, Error *err) {
     const char *out = options->out;
     return run_create(&t->run, &t->model, out ? out : t->run.config.log.out, out != NULL, options->force,
                       options->command_line, err) &&
-           make_directories(&t->run, err) && logs_start(&t->logs, t->run.directory, err);
+           open_files(t, false, err);
 }
 
 /* Standard deviation of the first block's scores on the first batch (its first slice), mean over its heads. */
@@ -94,12 +96,6 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-static void note_set_aside(const Trainer *t) {
-    char old[RESULTS_PATH];
-    if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
-        progress_message(t->progress, "  note      %s is there, set aside by a --force that was stopped", old);
-}
-
 static bool announce(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
     char *text;
@@ -109,7 +105,6 @@ static bool announce(Trainer *t, Error *err) {
     if (t->text_is_cut)
         progress_message(t->progress, "  note      pictures show the first %zu characters of log.attention_text",
                          t->snapshot.T);
-    note_set_aside(t);
     return true;
 }
 
@@ -171,22 +166,18 @@ static bool read_last_losses(Trainer *t, Error *err) {
 /* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */
 static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
-    const char *directory = t->run.directory;
     RunState *s = &t->state;
     bool found;
     initialise(t);
     if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
     if (s->step > steps)
-        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %zu is less", directory,
-                         s->step, steps);
+        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %zu is less",
+                         t->run.directory, s->step, steps);
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
-    bool ok = (found ? logs_resume(&t->logs, directory, s->log_size, err) : logs_start(&t->logs, directory, err)) &&
-              read_last_losses(t, err) && make_directories(&t->run, err) &&
-              run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err);
-    if (ok) note_set_aside(t);
-    return ok;
+    return open_files(t, found, err) && read_last_losses(t, err) &&
+           run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err);
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
@@ -207,12 +198,8 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
 static bool write_announcement(const Trainer *t, FILE *out, Error *err) {
     char *text;
     if (!announcement(&t->run.config, &t->run.corpus, &t->model, &t->optimizer, NAN, &text, err)) return false;
-    fputs("\n; ", out);
-    for (const char *c = text; *c; c++) {
-        fputc(*c, out);
-        if (*c == '\n') fputs("; ", out);
-    }
     fputc('\n', out);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) fprintf(out, "; %s\n", line);
     free(text);
     return true;
 }
