@@ -1,5 +1,6 @@
-/* base/safetensors, and the tensor sets of train/checkpoint over it: what is saved is what is loaded, bit for bit, in a file that other
-   programs read; and whatever else a file may hold is refused by name, the parameters left as they were. */
+/* base/safetensors, and the tensor sets of train/checkpoint over it: what is saved is what is loaded, bit for bit, in a
+   file that other programs read; and whatever else a file may hold is refused by name, the parameters left as they
+   were. */
 #include "temporary.h"
 
 #include <unistd.h>
@@ -97,7 +98,7 @@ static void refuse_header(const char *header, const char *word) {
     refuse(put_parts(strlen(header), header, strlen(header), c.data, c.data_size), word, header);
 }
 
-/* The header with the first `from` behind `after` replaced; valid for one call. */
+/* The header with the first `from` that follows `after` replaced; valid for one call. */
 static const char *changed(const char *after, const char *from, const char *to) {
     static char header[1 << 14];
     const char *place = strstr(c.header, after);
@@ -266,7 +267,7 @@ static void offsets_refused(void **state) {
     refuse(put_parts(strlen(gap), gap, strlen(gap), longer, c.data_size + 4), "bytes", "a gap");
     for (size_t more = 1; more <= 4; more++)
         refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes",
-               "bytes behind the last");
+               "bytes after the last");
 }
 
 static void cut_short(void **state) {

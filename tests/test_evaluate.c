@@ -42,7 +42,7 @@ static int clear(void **state) {
     return temporary_leave(state);
 }
 
-/* Sum of the losses of `length` characters behind place `at`. */
+/* Sum of the losses of `length` characters after place `at`. */
 static double losses_from(size_t at, size_t length) {
     int32_t tokens[T];
     double sum = 0;
@@ -88,8 +88,8 @@ static void whole_split(void **state) {
     }
 }
 
-/* Full windows only, evenly spread: at multiples of T, the steps between them equal or one apart. */
-static void check_spread(const int32_t *tokens, const int32_t *targets, size_t count, size_t whole) {
+/* Full windows only, at even distances: at multiples of T, the steps between them equal or one apart. */
+static void check_distances(const int32_t *tokens, const int32_t *targets, size_t count, size_t whole) {
     size_t least = whole, most = 0;
     for (size_t b = 0; b < count; b++) {
         size_t at = (size_t)tokens[b * T] - corpus.train, window = at / T;
@@ -115,7 +115,7 @@ static void one_batch(void **state) {
         for (size_t batch = 1; batch <= 8 && batch <= whole; batch++) {
             int32_t *tokens = kept(calloc(batch * T, sizeof *tokens));
             double loss = evaluate_now(batch, 1, tokens), sum = 0;
-            check_spread(tokens, NULL, batch, whole);
+            check_distances(tokens, NULL, batch, whole);
             for (size_t b = 0; b < batch; b++) sum += losses_from((size_t)tokens[b * T], T);
             assert_close(loss, sum / (double)(batch * T), 2e-6 * loss, "%zu of %zu windows", batch, whole);
             assert_close(evaluate_now(batch, 1, tokens), loss, 0, "the second time");
@@ -124,7 +124,7 @@ static void one_batch(void **state) {
     }
 }
 
-/* N batches that are every full window: the shorter one behind them is not among them. More than there are: the whole
+/* N batches that are every full window: the shorter one after them is not among them. More than there are: the whole
    split. */
 static void several_batches(void **state) {
     (void)state;
@@ -142,7 +142,7 @@ static void several_batches(void **state) {
     assert_close(evaluate_now(2, SIZE_MAX / 2 + 2, tokens), evaluate_whole(2), 0, "far more than there are");
 }
 
-static void batch_to_look_at(void **state) {
+static void fixed_batch(void **state) {
     (void)state;
     for (size_t validation = T + 1; validation <= VALIDATION; validation++) {
         split_at(validation);
@@ -152,7 +152,7 @@ static void batch_to_look_at(void **state) {
                     *targets = kept(calloc(batch * T, sizeof *targets));
             size_t count = validation_batch(&corpus, batch, T, tokens, targets);
             assert_int_equal(count, batch < whole ? batch : whole);
-            check_spread(tokens, targets, count, whole);
+            check_distances(tokens, targets, count, whole);
         }
     }
 }
@@ -163,7 +163,7 @@ int main(void) {
         EVALUATE_TEST(whole_split),
         EVALUATE_TEST(one_batch),
         EVALUATE_TEST(several_batches),
-        EVALUATE_TEST(batch_to_look_at),
+        EVALUATE_TEST(fixed_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

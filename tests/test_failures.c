@@ -113,7 +113,7 @@ STAND_IN(int, FILES, -1, stat, (const char *restrict path, struct stat *restrict
 STAND_IN(int, FILES, -1, unlink, (const char *path), (path))
 STAND_IN(DIR *, FILES, NULL, opendir, (const char *path), (path))
 STAND_IN(struct dirent *, FILES, NULL, readdir, (DIR * stream), (stream))
-/* Something that cannot be looked at counts as there: config.ini or run.json is then opened, and read all the same. Of
+/* A path whose lstat fails counts as there: config.ini or run.json is then opened, and read all the same. Of
    a run that was set aside there is a note, no more. */
 int lstat(const char *restrict path, struct stat *restrict info) {
     static int (*granted)(const char *restrict, struct stat *restrict);
@@ -122,7 +122,7 @@ int lstat(const char *restrict path, struct stat *restrict info) {
     if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, "lstat");
     return refused ? -1 : granted(path, info);
 }
-/* The slot of the checkpoint before, and the run that was replaced, are in nobody's way. */
+/* The old slot, and the run that was replaced, may stay: removing them is no condition of success. */
 int nftw(const char *path, __nftw_func_t visit, int files, int flags) {
     static int (*granted)(const char *, __nftw_func_t, int, int);
     bool refused = REFUSED(FILES);
@@ -157,7 +157,7 @@ int fsync(int file) {
     bool refused = REFUSED(FILES);
     if (refused) plan.harmless = fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
     if (refused) errno = EIO;
-    return refused ? -1 : 0; /* nobody pulls the plug here */
+    return refused ? -1 : 0; /* the power stays on */
 }
 int open(const char *path, int flags, ...) {
     bool refused = access(path, F_OK) == 0 && REFUSED(FILES);
@@ -202,7 +202,7 @@ static void refuse_some(Operation *operation, Kind kind, const char *library, co
         assert_that(WIFEXITED(ended), "%s: signal %d, request %ld refused", what, WTERMSIG(ended), granted);
         status = WEXITSTATUS(ended);
         assert_that(status != LOST, "%s: memory is lost, request %ld refused", what, granted);
-        assert_that(status != UNNOTICED, "%s: goes on as if nothing were, request %ld refused", what, granted);
+        assert_that(status != UNNOTICED, "%s: continues as if nothing were, request %ld refused", what, granted);
         assert_that(status == SAID || status == DONE, "%s: no error, request %ld refused", what, granted);
         if (status == DONE) assert_that(granted >= least, "%s: makes %ld requests only", what, granted);
     }
@@ -225,7 +225,7 @@ static bool train_anew(Error *err) {
 }
 
 /* Always the same run, a step further each time; nothing that went wrong before may keep it from that. */
-static bool go_on(Error *err) {
+static bool resume_further(Error *err) {
     const TrainOptions options = options_for(NULL);
     char steps[64];
     const char *const override = steps;
@@ -293,17 +293,11 @@ static void finished_run(void **state) {
     train("run", 1);
     refuse_each(use, MEMORY, NULL, "using", 10);
     refuse_each(use, FILES, NULL, "using", 12);
-    refuse_each(go_on, FILES, NULL, "going on", 100);
+    refuse_each(resume_further, FILES, NULL, "resuming", 100);
 }
 
-static bool shell(const char *command) {
-    char whole[2048];
-    snprintf(whole, sizeof whole, "cd %s && %s", temporary, command);
-    return system(whole) == 0;
-}
-
-/* Whatever is refused to a resume, or to the saves in it, the next one goes on from the last checkpoint: it never
-   starts again, and comes to the same parameters. */
+/* Whatever is refused to a resume, or to the saves in it, the next one continues from the last checkpoint: it
+   never starts again, and ends with the same parameters. */
 static bool resume_torn(Error *err) {
     const Kind kind = plan.kind;
     const TrainOptions options = options_for(NULL);
@@ -357,8 +351,7 @@ static bool replace(Error *err) {
     bool done = train_run(&config, &options, &outcome, err), exists;
     plan.kind = NOTHING;
     Error second;
-    const bool there = shell("diff -r first trial >/dev/null 2>&1"),
-               waits = shell("diff -r first trial.old >/dev/null 2>&1");
+    const bool there = shell("diff -r first trial"), waits = shell("diff -r first trial.old");
     if (!there && !waits && !(checkpoint_exists(in("trial"), &exists, &second) && exists)) abort();
     if (done && there) abort();
     if (done && waits) plan.harmless = true; /* it could not be removed, and there was a note of that */

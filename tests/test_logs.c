@@ -123,8 +123,7 @@ static void refused(void **state) {
         assert_refused(logs_read(temporary, LOG_METRICS, &table, &err), &err, bad[i][1], bad[i][0]);
         log_table_free(&table);
     }
-    assert_refused(logs_read(in("nowhere"), LOG_METRICS, &table, &err), &err, "nowhere/metrics.csv",
-                   "no file");
+    assert_refused(logs_read(in("nowhere"), LOG_METRICS, &table, &err), &err, "nowhere/metrics.csv", "no file");
     log_table_free(&table);
 }
 
@@ -144,7 +143,7 @@ static void torn_line(void **state) {
     log_table_free(&table);
 }
 
-/* What is compared for the best is what the row says. */
+/* The loss that is compared for the best is rounded as in the row. */
 static void rounding(void **state) {
     (void)state;
     assert_true(logs_rounded(2.12345678) == 2.123457 && logs_rounded(1e-9) == 1e-9 && logs_rounded(3) == 3);
@@ -152,8 +151,8 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs),   TRAINING_TEST(cut_back), TRAINING_TEST(many_rows), TRAINING_TEST(refused),
-        TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
+        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),  TRAINING_TEST(many_rows),
+        TRAINING_TEST(refused),     TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

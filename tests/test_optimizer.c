@@ -172,7 +172,7 @@ static void adamw(void **state) {
 static void sgd(void **state) {
     (void)state;
     Config *c = config_of(OPTIMIZER_SGD);
-    c->train.grad_clip = 100; /* over 20,000 numbers, a smaller one leaves changes too small for the bar */
+    c->train.grad_clip = 100; /* over 20,000 numbers, a smaller one leaves changes too small for the tolerance */
     check_updates(c, 1);
     check_updates(c, 4);
     c->train.momentum = 0, c->train.weight_decay = 0;

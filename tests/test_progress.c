@@ -1,5 +1,4 @@
-/* What stands on a terminal, played by a pseudo-terminal, while a run goes on; and that nothing of it reaches a file.
- */
+/* What a terminal, here a pseudo-terminal, shows during a run; and that nothing of it reaches a file. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -26,7 +25,7 @@ static int leave(void **state) {
     return fclose(terminal) != 0 || close(screen) != 0;
 }
 
-/* A pseudo-terminal hands over what was written in parts and late: a mark behind it says that this was all. */
+/* A pseudo-terminal delivers what was written in parts and late: a mark after it shows that this was all. */
 static void assert_shows(const char *expected) {
     enum { MARK = '\a' };
     char got[1000];
@@ -75,7 +74,7 @@ static void never_wider_than_a_terminal(void **state) {
     assert_shows(expected);
 }
 
-/* Lines that are cut, that grow fewer, and that make room for a message. */
+/* Lines that are cut, that grow fewer, and that give way to a message. */
 static void several_lines(void **state) {
     (void)state;
     static const char *const lines[] = {"first", "second", "third"};

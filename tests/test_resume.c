@@ -235,12 +235,6 @@ static void steps_raised(void **state) {
     assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 100);
 }
 
-static bool shell(const char *command) {
-    char whole[4096];
-    snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>&1", temporary, command);
-    return system(whole) == 0;
-}
-
 /* --force dies before each write in turn: the old run is whole where it was or where it was set aside, or the new one
    has a checkpoint and can be resumed. */
 static void force_dies_anywhere(void **state) {

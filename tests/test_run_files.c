@@ -69,7 +69,7 @@ static double described(const char *run, const char *key) {
     return number;
 }
 
-/* The last rows of metrics.csv are what run.json says at the end, to the last digit. */
+/* run.json ends with the losses of the last rows of metrics.csv, to the last digit. */
 static void metrics(void **state) {
     (void)state;
     static const double steps[] = {0, 7, 14, 20, 21, 28, 35, 40, 42, 49, 56, 60};

@@ -43,7 +43,7 @@ static void fix_logits(void) {
     for (size_t v = 0; v < V; v++) head[v * C] = (real)LOGITS[v];
 }
 
-/* The text drawn behind a prompt. */
+/* The text drawn after a prompt. */
 static char *sample(const int32_t *prompt, size_t count, SampleOptions options) {
     char *text = NULL;
     size_t size;
@@ -65,7 +65,7 @@ static size_t ids_of(const char *text, int32_t *ids, size_t capacity) {
 
 /* Chi-square of n draws against softmax(logits / temperature) over the k likeliest; .9999 quantiles. */
 static void check_frequencies(double temperature, size_t top_k, const double *logits, size_t k) {
-    static const double bars[] = {0, 15.1, 18.4, 21.1, 23.5, 25.7};
+    static const double quantiles[] = {0, 15.1, 18.4, 21.1, 23.5, 25.7};
     enum { N = 20000 };
     static int32_t ids[N];
     const int32_t prompt = 0;
@@ -82,8 +82,8 @@ static void check_frequencies(double temperature, size_t top_k, const double *lo
         options++;
     }
     assert_int_equal(options, k);
-    assert_that(chi_square <= bars[options - 1], "chi-square %g of %zu degrees, temperature %g, top %zu", chi_square,
-                options - 1, temperature, top_k);
+    assert_that(chi_square <= quantiles[options - 1], "chi-square %g of %zu degrees, temperature %g, top %zu",
+                chi_square, options - 1, temperature, top_k);
 }
 
 static void frequencies(void **state) {

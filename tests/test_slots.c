@@ -15,15 +15,14 @@
 #include "train/checkpoint.h"
 
 static struct {
-    long left;      /* calls before the one that dies or fails; negative: none does */
-    bool dies;      /* or else it fails, with EIO */
-    bool armed;     /* calls are counted */
-    bool happened;  /* it failed */
-    char *trace;    /* NULL, or where each call is written down */
-    bool elsewhere; /* a call of the library's own inside of one of these */
+    long left;     /* calls before the one that dies or fails; negative: none does */
+    bool dies;     /* or else it fails, with EIO */
+    bool armed;    /* calls are counted */
+    bool happened; /* it failed */
+    char *trace;   /* NULL, or where each call is written down */
 } plan = {.left = -1};
 
-/* A descriptor's or a path's name below checkpoint/. */
+/* The name of a path, or else of a descriptor, below checkpoint/. */
 static const char *short_name(const char *path, int file) {
     static char name[4096];
     char link[64];
@@ -38,7 +37,7 @@ static const char *short_name(const char *path, int file) {
     return found[strlen("/checkpoint")] ? found + strlen("/checkpoint/") : ".";
 }
 static bool refused(const char *call, const char *path, int file) {
-    if (!plan.armed || plan.elsewhere) return false;
+    if (!plan.armed) return false;
     if (plan.trace) {
         plan.armed = false;
         sprintf(plan.trace + strlen(plan.trace), "%s %s\n", call, short_name(path, file));
@@ -53,36 +52,26 @@ static bool refused(const char *call, const char *path, int file) {
 #define GRANTED(name)                                                                                                  \
     static __typeof__(name) *granted;                                                                                  \
     if (!granted) *(void **)&granted = dlsym(RTLD_NEXT, #name);
-#define STAND_IN(type, answer, name, parameters, arguments, path)                                                      \
+#define STAND_IN(type, answer, name, parameters, arguments, path, file)                                                \
     type name parameters {                                                                                             \
         GRANTED(name)                                                                                                  \
-        return refused(#name, path, -1) ? answer : granted arguments;                                                  \
+        return refused(#name, path, file) ? answer : granted arguments;                                                \
     }
-STAND_IN(int, -1, rename, (const char *from, const char *to), (from, to), to)
-STAND_IN(int, -1, symlink, (const char *target, const char *path), (target, path), path)
-STAND_IN(int, -1, unlink, (const char *path), (path), path)
-STAND_IN(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), path)
-STAND_IN(int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info), path)
-STAND_IN(ssize_t, -1, readlink, (const char *restrict path, char *restrict out, size_t size), (path, out, size), path)
-STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict mode), (path, mode), path)
-STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL)
-int nftw(const char *path, __nftw_func_t visit, int files, int flags) {
-    GRANTED(nftw)
-    return refused("nftw", path, -1) ? -1 : granted(path, visit, files, flags);
-}
-int remove(const char *path) {
-    GRANTED(remove)
-    if (refused("remove", path, -1)) return -1;
-    plan.elsewhere = true;
-    int result = granted(path);
-    plan.elsewhere = false;
-    return result;
-}
-int fsync(int file) { return refused("fsync", NULL, file) ? -1 : 0; } /* nobody pulls the plug here */
-size_t fread(void *restrict to, size_t size, size_t count, FILE *restrict file) {
-    GRANTED(fread)
-    return refused("fread", NULL, fileno(file)) ? 0 : granted(to, size, count, file);
-}
+STAND_IN(int, -1, rename, (const char *from, const char *to), (from, to), to, -1)
+STAND_IN(int, -1, symlink, (const char *target, const char *path), (target, path), path, -1)
+STAND_IN(int, -1, unlink, (const char *path), (path), path, -1)
+STAND_IN(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), path, -1)
+STAND_IN(int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info), path, -1)
+STAND_IN(ssize_t, -1, readlink, (const char *restrict path, char *restrict out, size_t size), (path, out, size), path,
+         -1)
+STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict mode), (path, mode), path, -1)
+STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL, file)
+STAND_IN(int, -1, nftw, (const char *path, __nftw_func_t visit, int files, int flags), (path, visit, files, flags),
+         path, -1)
+STAND_IN(size_t, 0, fread, (void *restrict to, size_t size, size_t count, FILE *restrict file), (to, size, count, file),
+         NULL, fileno(file))
+STAND_IN(int, -1, remove, (const char *path), (path), path, -1)
+int fsync(int file) { return refused("fsync", NULL, file) ? -1 : 0; } /* the power stays on */
 int fflush(FILE *file) {
     GRANTED(fflush)
     return file && refused("fflush", NULL, fileno(file)) ? EOF : granted(file);
@@ -117,7 +106,7 @@ static int leave(void **state) {
     return temporary_leave(state);
 }
 
-/* Everything a checkpoint holds, a function of the step. */
+/* Everything a checkpoint holds, as a function of the step. */
 static real number(size_t step, size_t group, size_t i) { return (real)(step * 1000 + group * 100 + i % 97); }
 static RunState fill(size_t step) {
     for (size_t i = 0; i < model.tensors.flat; i++) {
@@ -125,11 +114,7 @@ static RunState fill(size_t step) {
         optimizer.m[i] = number(step, 1, i);
         optimizer.v[i] = number(step, 2, i);
     }
-    return (RunState){.step = step,
-                      .seconds = (double)step / 2,
-                      .best_val_loss = 1,
-                      .best_step = step,
-                      .log_size = {step, 2, 3}};
+    return (RunState){.step = step, .best_val_loss = 1, .best_step = step, .log_size = {step, 2, 3}};
 }
 static bool save(size_t step, Error *err) {
     const RunState s = fill(step);
@@ -143,8 +128,7 @@ static void assert_saved(size_t step) {
     assert_that(save(step, &err), "%s", err.message);
 }
 
-/* The step of the checkpoint, all of which must be of it; 0: there is none. -1: refused, with an error that says why.
- */
+/* The step of the checkpoint, all of which must be of it; 0: there is none. -1: refused, with an error. */
 static long load(Error *err) {
     RunState s;
     bool found;
@@ -167,24 +151,24 @@ static long load(Error *err) {
     return (long)s.step;
 }
 
-static bool shell(const char *command) {
-    char whole[4096];
-    snprintf(whole, sizeof whole, "cd %s && %s", temporary, command);
-    return system(whole) == 0;
-}
-static int visit(const char *path, const struct stat *info, int type, struct FTW *walk);
 static char listed[1 << 14];
-static const char *listing(void) {
-    *listed = 0;
-    assert_int_equal(nftw(run.directory, visit, 8, FTW_PHYS), 0);
-    return listed;
-}
 static int visit(const char *path, const struct stat *info, int type, struct FTW *walk) {
     (void)type, (void)walk;
     size_t end = strlen(listed);
     snprintf(listed + end, sizeof listed - end, "%s %o %lld %lld %lld.%ld\n", path, info->st_mode,
              (long long)info->st_ino, (long long)info->st_size, (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec);
     return 0;
+}
+static char *listing(void) { /* the caller frees */
+    *listed = 0;
+    assert_int_equal(nftw(run.directory, visit, 8, FTW_PHYS), 0);
+    return strdup(listed);
+}
+static void assert_unchanged(char *before) {
+    char *now = listing();
+    assert_string_equal(before, now);
+    free(before);
+    free(now);
 }
 
 /* Only what a save leaves that nothing came in the way of: one slot, no new names. */
@@ -218,19 +202,18 @@ static int trouble(size_t step, long n, bool dies, bool *reached) {
 /* After a save of `step` that came to `status`, from a checkpoint of `before`; the one that is there now. */
 static size_t check_after(size_t before, size_t step, int status, const char *what, long n) {
     Error err;
-    char *kept_listing = strdup(listing());
+    char *before_loading = listing();
     long loaded = load(&err);
     assert_that(loaded >= 0, "%s %ld: %s", what, n, err.message);
     assert_that(loaded == (long)step || (loaded == (long)before && status != 0), "%s %ld, status %d: step %ld", what, n,
                 status, loaded);
     bool exists;
     assert_true(checkpoint_exists(run.directory, &exists, &err) && exists == (loaded > 0));
-    assert_string_equal(kept_listing, listing()); /* loading writes nothing */
-    free(kept_listing);
+    assert_unchanged(before_loading);
     return (size_t)loaded;
 }
 
-/* Where a run can be: before its first checkpoint, behind one in a, behind one in b. */
+/* Where a run can be: before its first checkpoint, after one in a, after one in b. */
 enum { BEGINNINGS = 3 };
 static void begin(size_t saves) {
     assert_true(shell("rm -rf run && mkdir -p run/checkpoint"));
@@ -244,7 +227,7 @@ enum { STRIDE = 41 };
 enum { STRIDE = 17 };
 #endif
 
-/* Trouble of each kind at each call, from each beginning, and behind each of them more. */
+/* Trouble of each kind at each call, from each beginning, and then more trouble. */
 static void saves_in_trouble(void **state) {
     (void)state;
     size_t cases = 0, taken[2] = {0};
@@ -286,12 +269,12 @@ static void loads_in_trouble(void **state) {
         for (long n = 0; reached; n++, states++) {
             begin(saves);
             trouble(saves + 1, n, true, &reached);
-            const char *before = strcpy(kept(malloc(sizeof listed)), listing());
+            char *before = listing();
             long expected = load(&err);
             bool exists;
-            plan.happened = true;
+            plan.happened = true, plan.dies = false;
             for (long m = 0; plan.happened; m++) {
-                plan.left = m, plan.happened = plan.dies = false;
+                plan.left = m, plan.happened = false;
                 long loaded = load(&err);
                 plan.left = -1;
                 refusals += loaded < 0;
@@ -300,15 +283,13 @@ static void loads_in_trouble(void **state) {
             }
             plan.happened = true;
             for (long m = 0; plan.happened; m++) {
-                plan.left = m, plan.happened = false;
-                plan.armed = true;
+                plan.left = m, plan.happened = false, plan.armed = true;
                 bool done = checkpoint_exists(run.directory, &exists, &err);
                 plan.armed = false, plan.left = -1;
                 assert_true(done ? exists == (expected > 0) : plan.happened && !exists);
             }
-            assert_string_equal(before, listing());
+            assert_unchanged(before);
             assert_int_equal(load(&err), expected);
-            free(support_pool.items[--support_pool.count]);
         }
     }
     assert_true(refusals > 1000 && states > 100);
@@ -346,7 +327,7 @@ static void order_on_disk(void **state) {
     const char *at = trace;
     for (size_t i = 0; i < COUNT_OF(in_order); i++) {
         const char *found = strstr(at, in_order[i]);
-        assert_that(found != NULL, "%s not behind what must be before it:\n%s", in_order[i], trace);
+        assert_that(found != NULL, "%s not after what must be before it:\n%s", in_order[i], trace);
         at = found + strlen(in_order[i]);
     }
     assert_ptr_equal(strstr(strstr(trace, "rename current\n"), "remove a"), strstr(trace, "remove a")); /* not before */
@@ -387,23 +368,19 @@ static void not_understood(void **state) {
         begin(1);
         snprintf(command, sizeof command, "cd run/checkpoint && %s", cases[i].command);
         assert_true(shell(command));
-        char *before = strdup(listing());
+        char *before = listing();
         long loaded = load(&err);
         assert_that(loaded == (cases[i].loads ? 1 : -1), "%s: step %ld", cases[i].command, loaded);
         if (loaded < 0)
             assert_that(strstr(err.message, cases[i].word) != NULL, "%s: %s", cases[i].command, err.message);
         bool known = checkpoint_exists(run.directory, &exists, &err);
         assert_true(known ? exists : strstr(err.message, cases[i].word) != NULL);
-        assert_string_equal(before, listing());
-        if (!known) { /* then nothing is saved over it */
-            assert_false(save(2, &err));
-            assert_string_equal(before, listing());
-        } else {
-            assert_saved(2);
-            assert_int_equal(load(&err), 2);
-            assert_clean();
-        }
-        free(before);
+        if (!known) assert_false(save(2, &err)); /* nothing is saved over it */
+        assert_unchanged(before);
+        if (!known) continue;
+        assert_saved(2);
+        assert_int_equal(load(&err), 2);
+        assert_clean();
     }
     Error err;
     bool exists = true;

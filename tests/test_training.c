@@ -40,10 +40,11 @@ static void accumulation(void **state) {
     const Table *a = read_metrics("eight"), *b = read_metrics("four");
     assert_int_equal(a->rows, b->rows);
     for (size_t i = 0; i < a->rows; i++) {
-        double bar = i == 0 ? 1e-5 : 2e-3; /* rounding grows from step to step */
+        double tolerance = i == 0 ? 1e-5 : 2e-3; /* rounding grows from step to step */
         assert_close(b->at[i][TOKENS], a->at[i][TOKENS], 0, "tokens in row %zu", i);
-        assert_close(b->at[i][TRAIN_LOSS], a->at[i][TRAIN_LOSS], bar, "loss in row %zu", i);
-        assert_close(b->at[i][GRAD_NORM], a->at[i][GRAD_NORM], bar * 10 * a->at[i][GRAD_NORM], "norm in row %zu", i);
+        assert_close(b->at[i][TRAIN_LOSS], a->at[i][TRAIN_LOSS], tolerance, "loss in row %zu", i);
+        assert_close(b->at[i][GRAD_NORM], a->at[i][GRAD_NORM], tolerance * 10 * a->at[i][GRAD_NORM], "norm in row %zu",
+                     i);
     }
 }
 

@@ -1,13 +1,14 @@
-/* What a run takes, and what is said of it before it starts: sizes, memory, arithmetic, machine. */
+/* The announcement of a run before it starts: corpus, model, memory, arithmetic, machine. */
 #pragma once
 
 #include "data/corpus.h"
 #include "model/transformer.h"
 #include "train/optimizer.h"
 
-/* Bytes that training a model takes: its arenas, the optimizer's, and what threads pack matrices into. */
+/* Bytes that training takes: the arenas of model and optimizer, and the buffers that threads pack matrices into. */
 size_t training_memory(const Model *model, const Optimizer *optimizer);
-/* An error where the machine has less memory. The arenas take theirs when they are written to first: ask before. */
+/* An error of status STATUS_FAILED where the machine has less memory. Pages of an arena are taken when they are first
+   written to, so this is called before that. */
 bool training_memory_fits(size_t bytes, Error *err);
 
 /* Tokens of one step of training. */

@@ -100,7 +100,7 @@ static bool read_current(const char *directory, char *slot, Error *err) {
         return error_set(err, STATUS_USAGE,
                          "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d", path,
                          SQRTDK_VERSION, FORMAT);
-    return errno == ENOENT || error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+    return errno == ENOENT || error_set(err, STATUS_FAILED, "cannot read %s: %s", path, strerror(errno));
 }
 
 bool checkpoint_exists(const char *directory, bool *exists, Error *err) {

@@ -15,7 +15,7 @@ static void print_file(const TrainOutcome *outcome, const char *what, const char
     printf("  %-16s %s/%s\n", what, outcome->directory, name);
 }
 
-/* What a run came to, and where that is. */
+/* How a run ended, and where its results are. */
 static void print_results(const TrainOutcome *outcome) {
     const RunState *s = &outcome->state;
     char duration[32], last[64];
@@ -145,7 +145,7 @@ static bool write_sample(const Run *run, Model *model, int *signal, Error *err) 
     if (ok) {
         fputs(prompt, stdout);
         if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
-        fputc('\n', stdout); /* a stdout that failed is noticed at the end of main */
+        fputc('\n', stdout); /* main notices at its end that stdout failed */
     }
     free(window);
     return ok;

@@ -19,7 +19,7 @@ double evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, in
         size_t window = count == windows ? i : window_of(i, count, whole);
         size_t length = corpus_window(corpus, window, T, tokens + B * T, targets + B * T);
         B++;
-        /* A shorter window, always the last, goes by itself behind the others. */
+        /* A shorter window, always the last, is a batch of its own after the others. */
         if (length < T && B > 1) {
             sum += model_forward(m, &(Batch){tokens, targets, B - 1, T});
             corpus_window(corpus, window, T, tokens, targets);

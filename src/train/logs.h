@@ -61,7 +61,7 @@ void logs_close(Logs *logs);
 
 /* Appends a row of metrics.csv or attention.csv, a number for each column. */
 void logs_append(const Logs *logs, Log log, const double row[]);
-/* Hands what was appended to the system: a full disk is noticed at the row that met it. */
+/* Passes what was appended to the system, so that a full disk is an error at the row that did not fit. */
 bool logs_flush(const Logs *logs, Log log, Error *err);
 /* Everything in the logs is on disk, before a checkpoint says that it is there. */
 bool logs_sync(const Logs *logs, Error *err);

@@ -7,7 +7,7 @@
 
 typedef struct {
     size_t threads;           /* for train_resume 0: as many as the run had */
-    const char *out;          /* --out; NULL: log.out, or the next free name behind it */
+    const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* replace a run that is there */
     const char *command_line; /* for run.json */
     Progress *progress;
