@@ -16,7 +16,7 @@ enum { FORMAT = 2, FILE_COUNT = 3 };
 static const char MODEL_FILE[] = "model.safetensors", OPTIMIZER_FILE[] = "optimizer.safetensors",
                   STATE_FILE[] = "state.json";
 static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
-static const char NO_SLOT = 0;
+static const char NO_SLOT = 0, FIRST_SLOT = 'a', SECOND_SLOT = 'b';
 
 /* --- tensors */
 
@@ -88,8 +88,11 @@ static bool read_current(const char *directory, char *slot, Error *err) {
     struct stat info;
     path_in(path, directory, "current");
     const ssize_t size = readlink(path, target, sizeof target);
-    *slot = size == 1 && (*target == 'a' || *target == 'b') ? *target : NO_SLOT;
-    if (*slot != NO_SLOT) return true;
+    *slot = NO_SLOT;
+    if (size == 1 && (*target == FIRST_SLOT || *target == SECOND_SLOT)) {
+        *slot = *target;
+        return true;
+    }
     if (size >= 0 || errno == EINVAL)
         return error_set(err, STATUS_USAGE,
                          "%s is no symbolic link to a or b: which checkpoint is the last is not known; make it one",
@@ -241,7 +244,7 @@ bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimi
     char checkpoint[4096], path[4096], current;
     if (!read_current(run->directory, &current, err) || !run_path(run, checkpoint, "checkpoint", err)) return false;
     path_in(path, run->directory, "current");
-    const char slot = current == 'a' ? 'b' : 'a';
+    const char slot = current == FIRST_SLOT ? SECOND_SLOT : FIRST_SLOT;
     /* Before the other slot is written to, `current` is on disk, whatever became of the save that wrote it. */
     if (!make_links(run->directory, err) || !directory_sync(checkpoint, err) || !directory_sync(path, err) ||
         !fill_slot(run, slot, model, optimizer, s, err) || !set_current(run->directory, slot, err))
