@@ -184,9 +184,9 @@ cp -R ours bare && rm bare/checkpoint/current/model.safetensors
 for verb in eval sample; do
     refuses 2 'directory is not the directory of a run' "$train" "$verb" directory
     refuses 2 'nowhere is not the directory of a run' "$train" "$verb" nowhere
-    refuses 2 'cut/checkpoint/a/model.safetensors' "$train" "$verb" cut
-    refuses 2 'stub/checkpoint/a/model.safetensors' "$train" "$verb" stub
-    refuses 2 'bare/checkpoint/a/model.safetensors' "$train" "$verb" bare
+    refuses 2 'cut/checkpoint/current/model.safetensors' "$train" "$verb" cut
+    refuses 2 'stub/checkpoint/current/model.safetensors' "$train" "$verb" stub
+    refuses 2 'bare/checkpoint/current/model.safetensors' "$train" "$verb" bare
 done
 refuses 2 '--prompt has the character .~' "$train" sample ours --prompt 'a~b'
 refuses 2 '--prompt is not UTF-8' "$train" sample ours --prompt "$(printf 'a\377b')"

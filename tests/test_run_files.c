@@ -206,7 +206,7 @@ static void not_a_run(void **state) {
     (void)state;
     static Run run;
     static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/run.json",
-                                        "run/checkpoint/a/model.safetensors"};
+                                        "run/checkpoint/current/model.safetensors"};
     Error err = {0};
     CONFIGURE("train.steps=1");
     train("run", 1);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +11,12 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 
-enum { FORMAT = 2, FILE_COUNT = 3 };
+enum { FORMAT = 2 };
 static const char MODEL_FILE[] = "model.safetensors", OPTIMIZER_FILE[] = "optimizer.safetensors",
                   STATE_FILE[] = "state.json";
 static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
-static const char NO_SLOT = 0, FIRST_SLOT = 'a', SECOND_SLOT = 'b';
+static const char *const SLOTS[] = {"a", "b"};
+enum { NO_SLOT = -1 };
 
 /* --- tensors */
 
@@ -72,25 +72,15 @@ static TensorSet moments_of(const Model *model, const Optimizer *o) {
 
 /* --- slots */
 
-/* RUN/checkpoint/NAME, printf-style. */
-static void __attribute__((format(printf, 3, 4)))
-path_in(char path[4096], const char *directory, const char *format, ...) {
-    va_list arguments;
-    const size_t length = (size_t)snprintf(path, 4096, "%s/checkpoint/", directory);
-    va_start(arguments, format);
-    if (length < 4096) vsnprintf(path + length, 4096 - length, format, arguments);
-    va_end(arguments);
-}
-
-/* The slot that `current` names; NO_SLOT where there is no `current`. */
-static bool read_current(const char *directory, char *slot, Error *err) {
+/* The number of the slot that `current` names; NO_SLOT where there is no `current`. */
+static bool read_current(const char *directory, int *slot, Error *err) {
     char path[4096], target[8];
     struct stat info;
-    path_in(path, directory, "current");
-    const ssize_t size = readlink(path, target, sizeof target);
     *slot = NO_SLOT;
-    if (size == 1 && (*target == FIRST_SLOT || *target == SECOND_SLOT)) {
-        *slot = *target;
+    if (!path_join(path, sizeof path, directory, "checkpoint/current", err)) return false;
+    const ssize_t size = readlink(path, target, sizeof target);
+    if (size == 1 && (*target == 'a' || *target == 'b')) {
+        *slot = *target - 'a';
         return true;
     }
     if (size >= 0 || errno == EINVAL)
@@ -98,7 +88,8 @@ static bool read_current(const char *directory, char *slot, Error *err) {
                          "%s is no symbolic link to a or b: which checkpoint is the last is not known; make it one",
                          path);
     if (errno != ENOENT) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
-    path_in(path, directory, "%s", MODEL_FILE); /* a link that leads nowhere now; up to version 0.2.0 a file */
+    /* Now a link that leads nowhere, or nothing; up to version 0.2.0 the file itself. */
+    if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err)) return false;
     if (stat(path, &info) == 0)
         return error_set(err, STATUS_USAGE,
                          "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d", path,
@@ -107,18 +98,19 @@ static bool read_current(const char *directory, char *slot, Error *err) {
 }
 
 bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
-    char slot;
+    int slot;
     bool ok = read_current(directory, &slot, err);
     *exists = ok && slot != NO_SLOT;
     return ok;
 }
 
+/* The links for readers, in `directory`, which is RUN/checkpoint. */
 static bool make_links(const char *directory, Error *err) {
-    static const char *const names[FILE_COUNT] = {MODEL_FILE, OPTIMIZER_FILE, STATE_FILE};
+    static const char *const names[] = {MODEL_FILE, OPTIMIZER_FILE, STATE_FILE};
     char path[4096], target[64];
-    for (int file = 0; file < FILE_COUNT; file++) {
-        path_in(path, directory, "%s", names[file]);
-        snprintf(target, sizeof target, "current/%s", names[file]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(target, sizeof target, "current/%s", names[i]);
+        if (!path_join(path, sizeof path, directory, names[i], err)) return false;
         if (symlink(target, path) != 0 && errno != EEXIST)
             return error_set(err, STATUS_FAILED, "cannot make the link %s: %s", path, strerror(errno));
     }
@@ -126,12 +118,12 @@ static bool make_links(const char *directory, Error *err) {
 }
 
 /* From here on `slot` is what is loaded. */
-static bool set_current(const char *directory, char slot, Error *err) {
+static bool set_current(const char *directory, const char *slot, Error *err) {
     char path[4096], new[4096];
-    const char target[] = {slot, 0};
-    path_in(path, directory, "current");
-    path_in(new, directory, "current" FILE_NEW);
-    if ((unlink(new) != 0 && errno != ENOENT) || symlink(target, new) != 0 || rename(new, path) != 0)
+    if (!path_join(path, sizeof path, directory, "current", err) ||
+        !path_join(new, sizeof new, directory, "current" FILE_NEW, err))
+        return false;
+    if ((unlink(new) != 0 && errno != ENOENT) || symlink(slot, new) != 0 || rename(new, path) != 0)
         return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
     return directory_sync(path, err);
 }
@@ -227,39 +219,39 @@ static bool read_state(const Run *run, const char *path, RunState *s, Error *err
 
 /* --- saving and loading */
 
-static bool fill_slot(const Run *run, char slot, const Model *model, const Optimizer *optimizer, const RunState *s,
-                      Error *err) {
+/* The files of a checkpoint in `slot`, a directory, over what is there; on disk when it returns true. */
+static bool fill_slot(const char *slot, const Run *run, const Model *model, const Optimizer *optimizer,
+                      const RunState *s, Error *err) {
     const TensorSet parameters = parameters_of(model), moments = moments_of(model, optimizer);
-    char directory[4096], model_path[4096], optimizer_path[4096], state_path[4096];
-    path_in(directory, run->directory, "%c", slot);
-    path_in(model_path, run->directory, "%c/%s", slot, MODEL_FILE);
-    path_in(optimizer_path, run->directory, "%c/%s", slot, OPTIMIZER_FILE);
-    path_in(state_path, run->directory, "%c/%s", slot, STATE_FILE);
-    return directory_make(directory, false, err) && tensor_set_save(model_path, &parameters, s->step, err) &&
-           tensor_set_save(optimizer_path, &moments, s->step, err) && write_state(state_path, &run->config, s, err) &&
-           directory_sync(state_path, err) && directory_sync(directory, err);
+    char path[4096];
+    return directory_make(slot, false, err) && path_join(path, sizeof path, slot, MODEL_FILE, err) &&
+           tensor_set_save(path, &parameters, s->step, err) &&
+           path_join(path, sizeof path, slot, OPTIMIZER_FILE, err) && tensor_set_save(path, &moments, s->step, err) &&
+           path_join(path, sizeof path, slot, STATE_FILE, err) && write_state(path, &run->config, s, err) &&
+           directory_sync(path, err) && directory_sync(slot, err);
 }
 
 bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
-    char checkpoint[4096], path[4096], current;
-    if (!read_current(run->directory, &current, err) || !run_path(run, checkpoint, "checkpoint", err)) return false;
-    path_in(path, run->directory, "current");
-    const char slot = current == FIRST_SLOT ? SECOND_SLOT : FIRST_SLOT;
-    /* Before the other slot is written to, `current` is on disk, whatever became of the save that wrote it. */
-    if (!make_links(run->directory, err) || !directory_sync(checkpoint, err) || !directory_sync(path, err) ||
-        !fill_slot(run, slot, model, optimizer, s, err) || !set_current(run->directory, slot, err))
+    char directory[4096], slots[2][4096];
+    int current;
+    if (!read_current(run->directory, &current, err) || !run_path(run, directory, "checkpoint", err) ||
+        !path_join(slots[0], sizeof slots[0], directory, SLOTS[0], err) ||
+        !path_join(slots[1], sizeof slots[1], directory, SLOTS[1], err))
         return false;
-    Error ignored; /* what is left of the other slot, the next save overwrites */
-    path_in(path, run->directory, "%c", current);
-    if (current != NO_SLOT) directory_remove(path, &ignored);
+    const int next = current == 0 ? 1 : 0;
+    /* Before the other slot is written to, `current` is on disk, whatever became of the save that wrote it. */
+    if (!make_links(directory, err) || !directory_sync(directory, err) || !directory_sync(slots[0], err) ||
+        !fill_slot(slots[next], run, model, optimizer, s, err) || !set_current(directory, SLOTS[next], err))
+        return false;
+    Error ignored; /* what is left of the old slot, the next save overwrites */
+    if (current != NO_SLOT) directory_remove(slots[current], &ignored);
     return true;
 }
 
 bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err) {
     const TensorSet parameters = parameters_of(model);
     char path[4096];
-    path_in(path, run->directory, "best.safetensors");
-    return tensor_set_save(path, &parameters, step, err);
+    return run_path(run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &parameters, step, err);
 }
 
 static bool load_tensors(const char *path, const TensorSet *set, const RunState *s, Error *err) {
@@ -271,19 +263,14 @@ static bool load_tensors(const char *path, const TensorSet *set, const RunState 
 }
 
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {
-    const TensorSet parameters = parameters_of(model);
-    char path[4096], slot;
+    const TensorSet parameters = parameters_of(model), moments = optimizer ? moments_of(model, optimizer) : parameters;
+    char path[4096];
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    *found = false;
-    if (!read_current(run->directory, &slot, err)) return false;
-    if (slot == NO_SLOT) return true;
-    *found = true;
-    path_in(path, run->directory, "%c/%s", slot, STATE_FILE);
-    if (!read_state(run, path, s, err)) return false;
-    path_in(path, run->directory, "%c/%s", slot, MODEL_FILE);
-    if (!load_tensors(path, &parameters, s, err)) return false;
-    if (!optimizer) return true;
-    const TensorSet moments = moments_of(model, optimizer);
-    path_in(path, run->directory, "%c/%s", slot, OPTIMIZER_FILE);
-    return load_tensors(path, &moments, s, err);
+    if (!checkpoint_exists(run->directory, found, err)) return false;
+    if (!*found) return true;
+    return run_path(run, path, "checkpoint/current/state.json", err) && read_state(run, path, s, err) &&
+           run_path(run, path, "checkpoint/current/model.safetensors", err) &&
+           load_tensors(path, &parameters, s, err) &&
+           (!optimizer || (run_path(run, path, "checkpoint/current/optimizer.safetensors", err) &&
+                           load_tensors(path, &moments, s, err)));
 }

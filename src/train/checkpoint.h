@@ -37,8 +37,7 @@ bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error
    cannot be read is an error, never an absent checkpoint. */
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, bool *found, Error *err);
 
-/* Whether the run in `directory` (a path that leaves room for the names above in 4096 bytes) has a checkpoint, by the
-   same rules, without reading it. */
+/* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
 
 /* The tensors of a table as a safetensors file: each of them once for each group, from that group's flat array. */
