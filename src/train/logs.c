@@ -154,21 +154,25 @@ static bool take_rows(const char *path, Log log, char *text, size_t size, LogTab
     return true;
 }
 
-/* The rows in the first `limit` bytes of a log. */
+/* The rows in the first `limit` bytes of a log, which must be whole lines (SIZE_MAX: all whole lines it has). */
 static bool read_part(const char *directory, Log log, size_t limit, LogTable *table, Error *err) {
     char path[4096], header[HEADER_MAX], *text = NULL;
     size_t size;
+    bool ok = true;
     *table = (LogTable){0};
     write_header(log, header);
     const size_t skipped = strlen(header);
     if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) ||
         !file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err))
         return false;
-    if (size > limit) size = limit;
-    bool ok = size >= skipped && memcmp(text, header, skipped) == 0
-                  ? take_rows(path, log, text + skipped, size - skipped, table, err)
-                  : error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s",
-                              path, SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
+    if (limit != SIZE_MAX && (size < limit || (limit > 0 && text[limit - 1] != '\n')))
+        ok = error_set(err, STATUS_USAGE, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
+    else if (limit < size)
+        size = limit;
+    if (ok && (size < skipped || memcmp(text, header, skipped) != 0))
+        ok = error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s", path,
+                       SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
+    ok = ok && take_rows(path, log, text + skipped, size - skipped, table, err);
     free(text);
     return ok;
 }
@@ -182,29 +186,18 @@ void log_table_free(LogTable *table) {
     *table = (LogTable){0};
 }
 
-/* Opens a log that holds whole lines up to `size`, and rows where it has columns. */
-static bool open_old(Logs *l, Log log, size_t size, Error *err) {
-    char last = '\n';
-    LogTable table = {0};
-    if (!open_log(l, log, "r+b", err)) return false;
-    FILE *file = l->file[log];
-    if (fseeko(file, 0, SEEK_END) != 0 || ftello(file) < (off_t)size ||
-        (size > 0 && (fseeko(file, (off_t)size - 1, SEEK_SET) != 0 || fread(&last, 1, 1, file) != 1)) || last != '\n')
-        return error_set(err, STATUS_USAGE, "%s/%s is not as the checkpoint left it: %zu bytes of whole lines",
-                         l->directory, LOG_NAMES[log], size);
-    bool ok = COUNTS[log] == 0 || read_part(l->directory, log, size, &table, err);
-    log_table_free(&table);
-    return ok;
-}
-
 bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], Error *err) {
     bool ok = true;
     *l = (Logs){.directory = directory};
-    for (Log log = 0; ok && log < LOG_COUNT; log++) ok = open_old(l, log, size[log], err);
+    for (Log log = 0; ok && log < LOG_COUNT; log++) {
+        LogTable table;
+        ok = read_part(directory, log, size[log], &table, err);
+        log_table_free(&table);
+    }
     for (Log log = 0; ok && log < LOG_COUNT; log++)
-        ok = (ftruncate(fileno(l->file[log]), (off_t)size[log]) == 0 &&
-              fseeko(l->file[log], (off_t)size[log], SEEK_SET) == 0) ||
-             fail_to_write(l, log, err);
+        ok = open_log(l, log, "r+b", err) && ((ftruncate(fileno(l->file[log]), (off_t)size[log]) == 0 &&
+                                               fseeko(l->file[log], (off_t)size[log], SEEK_SET) == 0) ||
+                                              fail_to_write(l, log, err));
     return ok;
 }
 
