@@ -147,8 +147,7 @@ static void without_a_row(void **state) {
     *(strrchr(csv, '\n')) = 0;
     *(strrchr(csv, '\n') + 1) = 0;
     put_text("run/attention.csv", csv);
-    assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1",
-                   "a row that is gone");
+    assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1", "a row that is gone");
 }
 
 int main(void) {

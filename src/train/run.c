@@ -27,8 +27,8 @@ static bool write_config(const Run *run, Error *err) {
 
 /* --- run.json */
 
-/* What the config makes of the model: it may be edited until there is a checkpoint. */
-static void set_model(Json *d, const Run *run, const Model *model) {
+/* A run in progress, and the model that its config makes, which may be edited until there is a checkpoint. */
+static void set_running(Json *d, const Run *run, const Model *model) {
     const ScaleDivisor scale = run->config.attention.scale_divisor;
     char divisor[64];
     scale_text(scale, divisor, sizeof divisor);
@@ -49,7 +49,7 @@ static bool describe_new(const Run *run, const Model *model, const char *command
     js_set(d, "name", js_text(run->config.name));
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
-    set_model(d, run, model);
+    set_running(d, run, model);
     bool ok = run_description_save(d, run->directory, err);
     js_free(d);
     return ok;
@@ -89,7 +89,7 @@ bool run_resumed(const Run *run, const Model *model, size_t step, const char *co
     if (ok) {
         js_append(js_list(d, "resumed"), resumed_entry(model, step, command_line));
         for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
-        set_model(d, run, model);
+        set_running(d, run, model);
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                          (long long)run->config.train.steps);
         note_differences(d, run->threads, model->threads, progress);
