@@ -97,19 +97,40 @@ MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict
     }
 }
 
-/* The numbers of `range` of the flat arrays. All column blocks of a tensor decay, or none. */
+/* `count` numbers of the flat arrays from `begin` on, all of one column block. */
+static void update_numbers(const Optimizer *o, const Update *u, real *parameters, const real *gradients, size_t begin,
+                           size_t count) {
+    if (o->kind == OPTIMIZER_ADAMW)
+        adamw(u, parameters + begin, o->m + begin, o->v + begin, gradients + begin, count);
+    else
+        sgd(u, parameters + begin, o->m + begin, gradients + begin, count);
+}
+
+/* How many numbers from `at` on, a place in the tensor, are updated alike: to its end where all of its column blocks
+   are, else to the end of the block's columns. *block is the one that `at` is in. */
+static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) {
+    const size_t column = at % t->width;
+    bool alike = true;
+    for (size_t i = 1; i < t->block_count; i++) alike = alike && t->blocks[i].decays == t->blocks[0].decays;
+    *block = t->blocks;
+    while (column >= (*block)->end) ++*block;
+    return alike ? t->count - at : (*block)->end - column;
+}
+
+/* The numbers of `range` of the flat arrays. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
     for (size_t i = 0; i < tensors->count; i++) {
         const Tensor *t = &tensors->items[i];
         const size_t begin = t->offset > range.begin ? t->offset : range.begin;
         const size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
-        if (begin >= end) continue;
-        u.decay = t->blocks[0].decays ? (real)(1 - lr * o->weight_decay) : 1;
-        if (o->kind == OPTIMIZER_ADAMW)
-            adamw(&u, parameters + begin, o->m + begin, o->v + begin, gradients + begin, end - begin);
-        else
-            sgd(&u, parameters + begin, o->m + begin, gradients + begin, end - begin);
+        for (size_t at = begin, count; at < end; at += count) {
+            const ColumnBlock *block;
+            count = run_length(t, at - t->offset, &block);
+            if (count > end - at) count = end - at;
+            u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
+            update_numbers(o, &u, parameters, gradients, at, count);
+        }
     }
 }
 
