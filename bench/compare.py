@@ -137,8 +137,8 @@ def report(config, ours, runners, resolved):
     last = ours.reports[-1]
     peak = statistics.median(r["sgemm_peak_gflops"] for r in ours.reports[1:])
     print(f"\n`{config}`: batch {resolved['batch']} x {resolved['context']}, dropout {resolved['dropout']}, "
-          f"{last['gflop_per_step']:.4g} GFLOP a step; sgemm peak {peak:.0f} GFLOP/s\n")
-    print("| | ms a step | times ours | share of the peak | peak memory, MB | times ours |")
+          f"{last['gflop_per_step']:.4g} GFLOP per step; sgemm peak {peak:.0f} GFLOP/s\n")
+    print("| | ms per step | times ours | share of the peak | peak memory, MB | times ours |")
     print("|---|---|---|---|---|---|")
     for r in runners:
         share = last["gflop_per_step"] / r.step_ms() * 1e3 / peak
@@ -147,7 +147,7 @@ def report(config, ours, runners, resolved):
     fp32 = [r for r in runners[1:] if r.fp32]
     if fp32:
         best, lean = min(fp32, key=lambda r: r.step_ms()), min(fp32, key=lambda r: r.peak_rss_mb())
-        print(f"\nBest fp32 peer: {best.name}, {best.step_ms() / ours.step_ms():.2f} times our step. Leanest: {lean.name}, "
+        print(f"\nBest fp32 peer: {best.name}, {best.step_ms() / ours.step_ms():.2f} times our step. Least memory: {lean.name}, "
               f"{lean.peak_rss_mb() / ours.peak_rss_mb():.1f} times our memory. Start-up of ours: "
               f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s until the first step began.")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How cost grows: tokens a second and memory of ./train bench against context, width, layers, batch and threads, each
-alone, starting from a model of 2 layers, width 128, d_k 64, 4096 positions a step. Prints tables in Markdown.
+"""How cost grows: tokens per second and memory of ./train bench against context, width, layers, batch and threads, each
+alone, starting from a model of 2 layers, width 128, d_k 64, 4096 positions per step. Prints tables in Markdown.
 
     bench/scaling.py                      about two minutes
     bench/scaling.py --plot docs/images/scaling.png       needs matplotlib"""
@@ -48,7 +48,7 @@ def plot(path, results):
     figure, axes = plt.subplots(2, len(results), figsize=(15, 6), sharex="col", sharey="row")
     for column, (axis, rows) in enumerate(results.items()):
         x = [value for value, _ in rows]
-        for row, (key, label) in enumerate((("tokens_per_s", "tokens a second"), ("peak_rss_mb", "peak memory, MB"))):
+        for row, (key, label) in enumerate((("tokens_per_s", "tokens per second"), ("peak_rss_mb", "peak memory, MB"))):
             a = axes[row][column]
             a.plot(x, [r[key] for _, r in rows], "o-", color="#1f5fa8")
             a.set_xscale("log", base=2)
@@ -72,7 +72,7 @@ def main():
     options = parser.parse_args()
     results = {}
     for axis in options.only or AXES:
-        print(f"\n| {axis} | tokens a second | GFLOP a step | share of the sgemm peak | peak memory, MB |")
+        print(f"\n| {axis} | tokens per second | GFLOP per step | share of the sgemm peak | peak memory, MB |")
         print("|---|---|---|---|---|")
         results[axis] = []
         for value in AXES[axis]:
