@@ -1,44 +1,46 @@
-#include "sweep/arm_results.h"
-
+/* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables and pictures of a sweep are made
+   from this, and attention_compare.png from the runs' snapshots too, so that a sweep that was stopped and resumed gives
+   the same files as one that ran through. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/results.h"
-#include "base/statistics.h"
+#include "sweep/parts.h"
 #include "train/logs.h"
 
-const char *const ARM_STATE_NAMES[] = {"not started", "running", "finished", "diverged", "interrupted", "failed"};
+const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
 
 double curve_first(const Curve *curve) { return curve->count ? curve->value[0] : NAN; }
 double curve_last(const Curve *curve) { return curve->count ? curve->value[curve->count - 1] : NAN; }
 
 double curve_last_step(const Curve *curve) { return curve->count ? curve->step[curve->count - 1] : NAN; }
 
-/* The run.json of a run; NULL where there is none. The caller frees it. */
-static bool load_run(const char *directory, Json **run, Error *err) {
-    char path[4096];
-    bool there;
-    *run = NULL;
-    return path_join(path, sizeof path, directory, "run.json", err) && path_find(path, &there, err) &&
-           (!there || run_description_load(run, directory, err));
+static bool is_text(const Json *value, const char *text) {
+    return js_as_text(value) && strcmp(js_as_text(value), text) == 0;
 }
 
-bool arm_state_read(const char *directory, ArmState *state, char *message, size_t capacity, Error *err) {
-    Json *run;
-    *state = ARM_WAITING;
-    *message = 0;
-    bool ok = load_run(directory, &run, err);
-    if (ok && run) {
-        const char *result = js_as_text(js_get(run, "result")), *error = js_as_text(js_get(run, "error"));
-        for (*state = ARM_FINISHED; *state < ARM_FAILED; (*state)++)
-            if (result && strcmp(result, ARM_STATE_NAMES[*state]) == 0) break;
-        /* "running" is what a run says that was killed */
-        if (*state == ARM_FAILED && !(result && strcmp(result, "failed") == 0)) *state = ARM_INTERRUPTED;
-        snprintf(message, capacity, "%s", error ? error : "");
+bool sweep_read_run(SweepRun *run, Error *err) {
+    RunResults *r = &run->results;
+    char path[4096];
+    bool there;
+    Json *json = NULL;
+    r->steps = r->seconds = r->threads = NAN;
+    run->state = RUN_NOT_FINISHED;
+    *run->message = 0;
+    bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err) &&
+              (!there || run_description_load(&json, run->directory, err));
+    const Json *result = js_get(json, "result"); /* no run.json has no entries */
+    if (is_text(result, "finished")) run->state = RUN_FINISHED;
+    if (is_text(result, "diverged")) {
+        const char *error = js_as_text(js_get(json, "error"));
+        run->state = RUN_DIVERGED;
+        snprintf(run->message, sizeof run->message, "%s", error ? error : "diverged");
     }
-    js_free(run);
+    js_as_number(js_get(json, "steps"), &r->steps);
+    js_as_number(js_get(json, "seconds"), &r->seconds);
+    js_as_number(js_get(json, "threads"), &r->threads);
+    js_free(json);
     return ok;
 }
 
@@ -53,7 +55,7 @@ static void curve_add(Curve *curve, double step, double value) {
     curve->value[curve->count++] = value;
 }
 
-static bool take_losses(ArmResults *r, const LogTable *table, Error *err) {
+static bool take_losses(RunResults *r, const LogTable *table, Error *err) {
     Curve *losses = &r->curves[CURVE_TRAIN_LOSS], *validations = &r->curves[CURVE_VAL_LOSS];
     if (!curve_make(losses, table->rows, err) || !curve_make(validations, table->rows, err)) return false;
     for (size_t row = 0; row < table->rows; row++) {
@@ -61,7 +63,7 @@ static bool take_losses(ArmResults *r, const LogTable *table, Error *err) {
         curve_add(losses, step, table->column[METRICS_TRAIN_LOSS][row]);
         if (isnan(loss)) continue;
         curve_add(validations, step, loss);
-        if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = (size_t)step;
+        if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = step;
     }
     if (table->rows && isnan(r->steps)) r->steps = table->column[METRICS_STEP][table->rows - 1];
     if (table->rows && isnan(r->seconds)) r->seconds = table->column[METRICS_SECONDS][table->rows - 1];
@@ -84,7 +86,7 @@ static double measure(const LogTable *table, CurveKind kind, size_t row) {
 }
 
 /* Rows come step by step, in each layer by layer and head by head. */
-static bool take_heads(ArmResults *r, const LogTable *table, const char *directory, Error *err) {
+static bool take_heads(RunResults *r, const LogTable *table, const char *directory, Error *err) {
     const double *steps = table->column[ATTENTION_STEP], *layers = table->column[ATTENTION_LAYER];
     size_t all = 0; /* heads of all layers */
     while (all < table->rows && steps[all] == steps[0]) r->heads += layers[all++] == 0;
@@ -113,7 +115,7 @@ static bool take_heads(ArmResults *r, const LogTable *table, const char *directo
     return true;
 }
 
-static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) {
+static bool read_log(RunResults *r, const char *directory, Log log, Error *err) {
     LogTable table = {0};
     bool there, ok = logs_find(directory, log, &there, err);
     if (ok && there) ok = logs_read(directory, log, 0, SIZE_MAX, &table, err);
@@ -122,23 +124,18 @@ static bool read_log(ArmResults *r, const char *directory, Log log, Error *err) 
     return ok;
 }
 
-bool arm_results_read(ArmResults *r, const char *directory, Error *err) {
-    Json *run;
-    *r = (ArmResults){.grad_norm_median = NAN, .best_val_loss = NAN, .steps = NAN, .seconds = NAN, .threads = NAN};
-    bool ok = load_run(directory, &run, err);
-    js_as_number(js_get(run, "steps"), &r->steps); /* no run.json has no entries */
-    js_as_number(js_get(run, "seconds"), &r->seconds);
-    js_as_number(js_get(run, "threads"), &r->threads);
-    js_free(run);
-    return ok && read_log(r, directory, LOG_METRICS, err) && read_log(r, directory, LOG_ATTENTION, err);
+bool sweep_read_logs(SweepRun *run, Error *err) {
+    RunResults *r = &run->results;
+    return read_log(r, run->directory, LOG_METRICS, err) && read_log(r, run->directory, LOG_ATTENTION, err);
 }
 
-void arm_results_free(ArmResults *r) {
+void run_results_clear(RunResults *r) {
     for (int kind = 0; kind < CURVE_COUNT; kind++) {
         free(r->curves[kind].step);
         free(r->curves[kind].value);
     }
     free(r->entropy);
     free(r->score_std);
-    *r = (ArmResults){0};
+    *r = (RunResults){
+        .grad_norm_median = NAN, .best_val_loss = NAN, .best_step = NAN, .steps = NAN, .seconds = NAN, .threads = NAN};
 }
