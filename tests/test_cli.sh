@@ -315,7 +315,7 @@ check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" 
 listing >"$said/before"
 ends 0 "$train" resume kept
 check "changed by: $name" "" "$(listing | diff "$said/before" -)"
-check_match "stdout of: $name" 'kept has finished' "$(cat "$said/out")"
+check_match "stderr of: $name" '^kept has finished' "$(cat "$said/err")"
 refuses 2 'kept is a sweep' "$train" resume kept --set train.steps=30
 refuses 2 'kept exists: continue that sweep with ./train resume kept' "$train" sweep sweep.ini --out kept
 ends 0 "$train" sweep sweep.ini --threads 2 --dry-run

@@ -17,7 +17,6 @@ static void release(void) {
 static void make(const char *text) {
     Error err = {0};
     release();
-    sweep = (Sweep){.lock = -1};
     bool done = config_load(&sweep.config, put_text("sweep.ini", text), NULL, 0, &err) && sweep_plan(&sweep, &err);
     assert_that(done, "%s", err.message);
     for (size_t i = 0; i < sweep.run_count; i++) {

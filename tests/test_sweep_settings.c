@@ -14,7 +14,6 @@ static int leave(void **state) {
 
 static bool try_plan(const char *text, Error *err) {
     sweep_free(&sweep);
-    sweep = (Sweep){.lock = -1};
     return config_load(&sweep.config, put_text("sweep.ini", text), NULL, 0, err) && sweep_plan(&sweep, err);
 }
 static void plan(const char *text) {

@@ -25,20 +25,17 @@ static bool run_sweep(const Command *command, int *signal, Error *err) {
                              : sweep_run(&config, &options, stdout, signal, err));
 }
 
-static bool resume_sweep(const Command *command, int *signal, Error *err) {
+static bool resume(const Command *command, int *signal, Error *err) {
     char program[4096];
     Progress progress = progress_make(stderr, command->quiet);
     const SweepOptions options = options_for(command, program, &progress);
+    interrupt_survive_closed_pipes();
+    if (!sweep_is(command->target)) return resume_run(command, signal, err);
     if (command->overrides.count)
         return error_set(err, STATUS_USAGE,
                          "%s is a sweep, which is resumed with the config it has: --set %s changes it", command->target,
                          command->overrides.items[0]);
     return program_again(program, sizeof program, err) && sweep_resume(command->target, &options, stdout, signal, err);
-}
-
-static bool resume(const Command *command, int *signal, Error *err) {
-    interrupt_survive_closed_pipes();
-    return sweep_is(command->target) ? resume_sweep(command, signal, err) : resume_run(command, signal, err);
 }
 
 const Verb sweep_verb = {

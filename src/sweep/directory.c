@@ -11,13 +11,11 @@
 #include "train/checkpoint.h"
 #include "train/description.h"
 
-/* A key that nobody set and that is not the same in all runs follows from swept ones (d_k from heads): written down, it
-   would no longer follow. */
-static bool follows(const Sweep *s, size_t key) {
+/* A key that nobody set and that differs between runs is swept or follows from swept ones (d_k from heads): written
+   down, it would no longer follow. */
+static bool differs(const Sweep *s, size_t key) {
     char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(&s->config, key)) return false;
-    for (size_t a = 0; a < s->config.sweep_count; a++)
-        if (s->config.sweep[a].setting == key) return false;
     config_value_text(&s->runs[0].config, key, first, sizeof first);
     for (size_t i = 1; i < s->run_count; i++) {
         config_value_text(&s->runs[i].config, key, value, sizeof value);
@@ -36,8 +34,8 @@ void sweep_write_config(const Sweep *s, FILE *out) {
             fprintf(out, "%s[%.*s]\n", i ? "\n" : "", (int)length, name);
         section = name;
         config_value_text(&s->config, i, value, sizeof value);
-        if (follows(s, i))
-            fprintf(out, "; %s follows from swept keys\n", key);
+        if (differs(s, i))
+            fprintf(out, "; %s differs between runs\n", key);
         else
             fprintf(out, "%s = %s\n", key, value);
     }
@@ -61,12 +59,14 @@ static void name_directories(Sweep *s) {
 bool sweep_enter(Sweep *s, const char *directory, Error *err) {
     char path[4096];
     int64_t threads;
-    int length = snprintf(s->directory, sizeof s->directory, "%s", directory);
-    if (length < 0 || (size_t)length >= sizeof s->directory)
+    ResultsDirectory *place = &s->place;
+    *place = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
+    if (snprintf(place->path, sizeof place->path, "%s", directory) >= (int)sizeof place->path)
         return error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
-    if (!directory_lock(directory, &s->lock, err) || !run_description_load(&s->description, directory, err) ||
+    if (!directory_lock(directory, &place->lock, err) || !run_description_load(&s->description, directory, err) ||
         !path_join(path, sizeof path, directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
         return false;
+    s->directory = place->path;
     s->resumed = true;
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
@@ -116,7 +116,6 @@ static bool load_run(const Sweep *s, SweepRun *run, Error *err) {
     if (!wait_for(run->directory, err) || !sweep_read_run(run, err)) return false;
     const bool ended = run->state != RUN_NOT_FINISHED;
     if (!ended && !checkpoint_exists(run->directory, &run->has_checkpoint, err)) return false;
-    sweep_read_progress(run);
     return !(ended || run->has_checkpoint) || check_config(s, run, err);
 }
 
@@ -131,8 +130,8 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const SweepOptions *o = s->options;
     char path[4096], fingerprint[CORPUS_FINGERPRINT];
     FileWriter config;
-    if (!results_make(&s->made, o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err)) return false;
-    memcpy(s->directory, s->made.path, sizeof s->directory);
+    if (!results_make(&s->place, o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err)) return false;
+    s->directory = s->place.path;
     name_directories(s);
     corpus_fingerprint(corpus, fingerprint);
     s->description = run_description(o->command_line, o->threads);
@@ -152,8 +151,6 @@ static void describe_resumed(Sweep *s) {
     js_set(now, "version", js_text(SQRTDK_VERSION));
     js_set(now, "command", js_text(s->options->command_line));
     js_append(js_list(s->description, "resumed"), now);
-    js_remove(s->description, "end");
-    js_remove(s->description, "error");
 }
 
 bool sweep_open(Sweep *s, Error *err) {
@@ -164,10 +161,10 @@ bool sweep_open(Sweep *s, Error *err) {
                           : make_directory(s, &corpus, err));
     corpus_free(&corpus);
     if (ok && s->resumed) describe_resumed(s);
-    return ok && sweep_save(s, "running", err);
+    return ok && sweep_save(s, "running", NULL, err);
 }
 
-bool sweep_save(Sweep *s, const char *result, Error *err) {
+bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
     Json *list = js_array();
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
@@ -179,6 +176,9 @@ bool sweep_save(Sweep *s, const char *result, Error *err) {
     }
     js_set(s->description, "runs", list);
     js_set(s->description, "result", js_text(result));
+    js_remove(s->description, "end");
+    js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
+    if (why) js_set(s->description, "error", js_text(why->message));
     return run_description_save(s->description, s->directory, err);
 }

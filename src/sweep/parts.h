@@ -57,10 +57,23 @@ typedef struct {
     bool has_checkpoint; /* of a run that has not ended: it is resumed from there */
     Child child;         /* while it is training */
     RunResults results;
-    double train_loss, val_loss; /* for the progress view, from the end of metrics.csv; NaN: none */
-    size_t step, read;           /* read: bytes of metrics.csv */
-    double began;                /* when its process was started, in seconds; 0: it was not */
+    /* For the progress line. */
+    size_t step, read; /* steps made; bytes of metrics.csv that were read for that */
+    double val_loss;   /* the last one; NaN: none */
+    double began;      /* when its process was started, in seconds */
 } SweepRun;
+
+/* What is averaged over seeds: of a curve, the first or the last value. */
+typedef enum {
+    MEASURE_VAL_LOSS,
+    MEASURE_BEST_VAL_LOSS,
+    MEASURE_ENTROPY_FIRST,
+    MEASURE_ENTROPY_LAST,
+    MEASURE_SCORE_STD_FIRST,
+    MEASURE_SCORE_STD_LAST,
+    MEASURE_GRAD_NORM, /* the median over the run */
+    MEASURE_COUNT
+} Measure;
 
 #define NO_SETTING ((size_t)-1)
 typedef struct {
@@ -72,7 +85,7 @@ typedef struct {
         reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself; or NO_SETTING */
     /* Over the runs that finished, by sweep_summarize. */
     size_t finished, diverged;
-    Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
+    Interval mean[MEASURE_COUNT];
     Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
 } SweepSetting;
 
@@ -82,19 +95,17 @@ typedef struct {
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
-    size_t divisor_axis; /* which of the swept keys is the divisor; config.sweep_count: none */
-    char directory[RESULTS_PATH];
-    bool resumed;          /* the directory was there */
-    int lock;              /* on the directory of a sweep that is resumed; -1: none */
-    ResultsDirectory made; /* the directory of a new one */
-    Json *description;     /* run.json */
-    size_t threads, slots; /* threads of a run; runs at a time */
-    double began;          /* when the view was first due, and the steps that had been made by then: */
-    size_t steps_before;   /* the speed is that of this process */
-} Sweep;                   /* large: keep it off small stacks */
+    size_t divisor_axis;    /* which of the swept keys is the divisor; config.sweep_count: none */
+    bool resumed;           /* the directory was there */
+    ResultsDirectory place; /* made or entered, and locked */
+    const char *directory;  /* its path */
+    Json *description;      /* run.json */
+    size_t threads, slots;  /* threads of a run; runs at a time */
+} Sweep;                    /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from s->config. Errors have status STATUS_USAGE: no [sweep], too many
-   combinations, a combination that is no valid config. Free with sweep_free, also after a failure. */
+   combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, also after a failure.
+ */
 bool sweep_plan(Sweep *sweep, Error *err);
 void sweep_free(Sweep *sweep);
 /* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of
@@ -112,11 +123,11 @@ void sweep_divisor_label(const Sweep *sweep, size_t setting, char label[SETTING_
 /* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
    what the runs there have come to, and fails with STATUS_USAGE where one was made with another config. sweep_open
    makes the directory of a new sweep, or notes in run.json that it is resumed. sweep_save brings run.json to the runs'
-   present states; `result` as of a run ("running", "finished", "interrupted", "failed"). */
+   present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
 bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
 bool sweep_open(Sweep *sweep, Error *err);
-bool sweep_save(Sweep *sweep, const char *result, Error *err);
+bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* train.c. Trains every run that has not ended until none is left or a signal came, which it returns. */
@@ -132,11 +143,6 @@ void run_results_clear(RunResults *results);
 double curve_first(const Curve *curve);
 double curve_last(const Curve *curve);
 double curve_last_step(const Curve *curve);
-
-/* view.c: the progress of all runs. sweep_read_progress reads what a run has written since. */
-void sweep_read_progress(SweepRun *run);
-void sweep_view(Sweep *sweep, double now);
-void sweep_report_end(const Sweep *sweep, const SweepRun *run, double now);
 
 /* statistics.c. Only runs that finished count. */
 void sweep_summarize(Sweep *sweep);

@@ -73,16 +73,14 @@ static bool take_losses(RunResults *r, const LogTable *table, Error *err) {
 
 /* What a head's row of attention.csv gives to a curve. */
 static double measure(const LogTable *table, CurveKind kind, size_t row) {
-    double *const *column = table->column;
-    switch (kind) {
-    case CURVE_ENTROPY: return column[ATTENTION_ENTROPY][row];
-    case CURVE_SCORE_STD: return column[ATTENTION_SCORE_STD][row];
-    case CURVE_SATURATED: return column[ATTENTION_SATURATED][row];
-    case CURVE_GRAD_Q: return column[ATTENTION_GRAD_Q_MEDIAN][row];
-    case CURVE_GRAD_SCORES: return column[ATTENTION_GRAD_SCORES_MEDIAN][row];
-    case CURVE_QK_NORM: return column[ATTENTION_W_Q_NORM][row] * column[ATTENTION_W_K_NORM][row];
-    default: return NAN;
-    }
+    static const int columns[CURVE_COUNT] = {[CURVE_ENTROPY] = ATTENTION_ENTROPY,
+                                             [CURVE_SCORE_STD] = ATTENTION_SCORE_STD,
+                                             [CURVE_SATURATED] = ATTENTION_SATURATED,
+                                             [CURVE_GRAD_Q] = ATTENTION_GRAD_Q_MEDIAN,
+                                             [CURVE_GRAD_SCORES] = ATTENTION_GRAD_SCORES_MEDIAN,
+                                             [CURVE_QK_NORM] = ATTENTION_W_Q_NORM};
+    const double value = table->column[columns[kind]][row];
+    return kind == CURVE_QK_NORM ? value * table->column[ATTENTION_W_K_NORM][row] : value;
 }
 
 /* Rows come step by step, in each layer by layer and head by head. */

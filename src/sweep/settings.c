@@ -96,7 +96,7 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     memcpy(setting->digit, digit, sizeof digit);
     s->setting_count = weight;
     run_results_clear(&run->results);
-    run->train_loss = run->val_loss = NAN;
+    run->val_loss = NAN;
     return true;
 }
 
@@ -140,6 +140,7 @@ void sweep_free(Sweep *s) {
     for (size_t i = 0; s->runs && i < s->run_count; i++) run_results_clear(&s->runs[i].results);
     free(s->runs);
     free(s->settings);
-    s->runs = NULL;
-    s->settings = NULL;
+    js_free(s->description);
+    results_release(&s->place);
+    *s = (Sweep){0};
 }

@@ -5,21 +5,19 @@
 
 #include "sweep/parts.h"
 
-typedef enum { VAL_LOSS, BEST, ENTROPY_FIRST, ENTROPY_LAST, STD_FIRST, STD_LAST, GRAD_NORM, MEASURES } Measure;
-
 /* NaN for a run that did not finish: where it stopped is no result. */
 static double measure(const SweepRun *run, Measure which) {
     const RunResults *r = &run->results;
     if (run->state != RUN_FINISHED) return NAN;
     switch (which) {
-    case VAL_LOSS: return curve_last(&r->curves[CURVE_VAL_LOSS]);
-    case BEST: return r->best_val_loss;
-    case ENTROPY_FIRST: return curve_first(&r->curves[CURVE_ENTROPY]);
-    case ENTROPY_LAST: return curve_last(&r->curves[CURVE_ENTROPY]);
-    case STD_FIRST: return curve_first(&r->curves[CURVE_SCORE_STD]);
-    case STD_LAST: return curve_last(&r->curves[CURVE_SCORE_STD]);
-    case GRAD_NORM: return r->grad_norm_median;
-    case MEASURES: break;
+    case MEASURE_VAL_LOSS: return curve_last(&r->curves[CURVE_VAL_LOSS]);
+    case MEASURE_BEST_VAL_LOSS: return r->best_val_loss;
+    case MEASURE_ENTROPY_FIRST: return curve_first(&r->curves[CURVE_ENTROPY]);
+    case MEASURE_ENTROPY_LAST: return curve_last(&r->curves[CURVE_ENTROPY]);
+    case MEASURE_SCORE_STD_FIRST: return curve_first(&r->curves[CURVE_SCORE_STD]);
+    case MEASURE_SCORE_STD_LAST: return curve_last(&r->curves[CURVE_SCORE_STD]);
+    case MEASURE_GRAD_NORM: return r->grad_norm_median;
+    case MEASURE_COUNT: break;
     }
     return NAN;
 }
@@ -31,22 +29,18 @@ static void measure_all(const Sweep *s, const SweepSetting *setting, Measure whi
 
 static void summarize(Sweep *s, SweepSetting *setting) {
     double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
-    Interval *const means[MEASURES] = {&setting->val_loss,     &setting->best_val_loss,   &setting->entropy_first,
-                                       &setting->entropy_last, &setting->score_std_first, &setting->score_std_last,
-                                       &setting->grad_norm};
     setting->finished = setting->diverged = 0;
     for (size_t i = 0; i < setting->count; i++) {
         setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
         setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
     }
-    for (Measure which = 0; which < MEASURES; which++) {
+    for (Measure which = 0; which < MEASURE_COUNT; which++) {
         measure_all(s, setting, which, values);
-        *means[which] = interval_of_mean(values, setting->count);
+        setting->mean[which] = interval_of_mean(values, setting->count);
     }
-    setting->difference = (Interval){0};
     if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) return;
-    measure_all(s, setting, VAL_LOSS, values);
-    measure_all(s, &s->settings[setting->reference], VAL_LOSS, reference);
+    measure_all(s, setting, MEASURE_VAL_LOSS, values);
+    measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
     setting->difference = interval_of_difference(values, reference, setting->count);
 }
 
@@ -68,7 +62,7 @@ Band sweep_band(const double *values, size_t count, bool range) {
 size_t sweep_setting_losses(const Sweep *s, size_t setting, double losses[SWEEP_VALUES_MAX]) {
     double values[SWEEP_VALUES_MAX];
     size_t count = 0;
-    measure_all(s, &s->settings[setting], VAL_LOSS, values);
+    measure_all(s, &s->settings[setting], MEASURE_VAL_LOSS, values);
     for (size_t i = 0; i < s->settings[setting].count; i++)
         if (isfinite(values[i])) losses[count++] = values[i];
     return count;

@@ -1,20 +1,11 @@
 #include "sweep/sweep.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
-
-static void release(Sweep *s) {
-    sweep_free(s);
-    js_free(s->description);
-    if (s->lock >= 0) close(s->lock);
-    results_release(&s->made);
-}
 
 /* All that training could be refused for, before anything is written; and how many runs fit beside each other. */
 static bool check(Sweep *s, Error *err) {
@@ -66,7 +57,7 @@ static void announce(const Sweep *s) {
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
                      s->resumed ? "resuming" : "sweeping", s->config.name, s->directory, s->run_count,
                      s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
-    if (!*s->made.replaced && results_set_aside(s->directory, old))
+    if (!*s->place.replaced && results_set_aside(s->directory, old))
         progress_message(progress, "note: %s is there, set aside by a --force that was stopped", old);
     if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
 }
@@ -77,7 +68,7 @@ static bool keep(Sweep *s, size_t unfinished) {
     Error err;
     for (size_t i = 0; i < s->run_count && !lasts; i++)
         lasts = checkpoint_exists(s->runs[i].directory, &lasts, &err) && lasts;
-    if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
+    if (lasts && !results_keep(&s->place, &err)) progress_message(s->options->progress, "note: %s", err.message);
     return lasts;
 }
 
@@ -115,13 +106,14 @@ static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
     Error ignored;
     read_back(s);
     if (!write_all(s, err)) {
-        js_set(s->description, "error", js_text(err->message));
-        sweep_save(s, "failed", &ignored);
+        sweep_save(s, "failed", err, &ignored);
         return false;
     }
     const size_t unfinished = count_unfinished(s, &failed);
     if (unfinished == 0) *signal_number = 0; /* a signal came too late to matter */
-    if (!sweep_save(s, unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed", err)) return false;
+    const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed";
+    const char *recorded = js_as_text(js_get(s->description, "result"));
+    if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     sweep_print_table(s, out);
     print_files(s, out);
     if (unfinished == 0) return true;
@@ -132,56 +124,42 @@ static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
 }
 
 /* Trains what has not ended, in a directory that is made or entered. */
-static bool run(Sweep *s, FILE *out, int *signal_number, Error *err) {
+static bool train(Sweep *s, int *signal_number, Error *err) {
     const SweepRun *failed;
     if (!sweep_open(s, err)) return false;
     announce(s);
     *signal_number = sweep_train(s);
     const size_t unfinished = count_unfinished(s, &failed);
-    if (!*s->made.replaced || keep(s, unfinished)) return finish(s, out, signal_number, err);
-    return error_set(err, STATUS_FAILED, "no run came to a checkpoint%s%s", failed ? ": " : "",
+    return !*s->place.replaced || keep(s, unfinished) ||
+           error_set(err, STATUS_FAILED, "no run came to a checkpoint%s%s", failed ? ": " : "",
                      failed ? failed->message : "");
 }
 
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
-    Sweep s = {.options = options, .config = *config, .lock = -1};
+    Sweep s = {.options = options, .config = *config};
     *signal_number = 0;
-    bool ok = prepare(&s, err) && run(&s, out, signal_number, err);
-    if (!ok) results_withdraw(&s.made, err);
-    release(&s);
+    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, out, signal_number, err);
+    if (!ok) results_withdraw(&s.place, err); /* nothing, once a run has a checkpoint */
+    sweep_free(&s);
     return ok;
 }
 
-/* The tables and pictures of a sweep all of whose runs have ended. */
-static bool write_again(Sweep *s, FILE *out, Error *err) {
-    const char *result = js_as_text(js_get(s->description, "result"));
-    const SweepRun *unreadable;
-    read_back(s);
-    if (count_unfinished(s, &unreadable))
-        return error_set(err, STATUS_USAGE, "the run %s has finished, but cannot be read: %s", unreadable->name,
-                         unreadable->message);
-    if (!write_all(s, err)) return false;
-    if (!(result && strcmp(result, "finished") == 0) && !sweep_save(s, "finished", err)) return false;
-    fprintf(out, "%s has finished; its tables and pictures were made again: %s/summary.md\n", s->directory,
-            s->directory);
-    return true;
-}
-
 bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
-    Sweep s = {.options = options, .lock = -1};
+    Sweep s = {.options = options};
     const SweepRun *failed;
     *signal_number = 0;
     bool ok = sweep_enter(&s, directory, err) && sweep_plan(&s, err) && sweep_load(&s, err);
     if (ok && count_unfinished(&s, &failed) == 0)
-        ok = write_again(&s, out, err);
+        progress_message(options->progress, "%s has finished; its tables and pictures are made again", directory);
     else
-        ok = ok && check(&s, err) && run(&s, out, signal_number, err);
-    release(&s);
+        ok = ok && check(&s, err) && train(&s, signal_number, err);
+    ok = ok && finish(&s, out, signal_number, err);
+    sweep_free(&s);
     return ok;
 }
 
 bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options, .config = *config, .lock = -1};
+    Sweep s = {.options = options, .config = *config};
     bool ok = prepare(&s, err);
     if (ok) {
         const TrainOptions train = {.threads = s.threads};
@@ -190,6 +168,6 @@ bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out,
                 s.threads, s.threads == 1 ? "" : "s");
         ok = train_announce(&s.runs[0].config, &train, out, err);
     }
-    release(&s);
+    sweep_free(&s);
     return ok;
 }

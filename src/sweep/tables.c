@@ -1,5 +1,6 @@
 /* What a sweep found, as tables: summary.csv, a row for each run; summary.md and the terminal, a row for each setting.
-   Times are in summary.csv alone, so that summary.md is the same for everyone who repeats the sweep. */
+   What concerns a single run, and times, are in summary.csv alone, so that summary.md is the same for everyone who
+   repeats the sweep. */
 #include <math.h>
 #include <string.h>
 
@@ -93,9 +94,7 @@ static bool is_compared(const Sweep *s) {
 
 static int width_of(const char *text) { return (int)utf8_columns(text, strlen(text)); }
 
-static void print_left(FILE *out, int width, const char *text) {
-    fprintf(out, "%s%*s", text, width > width_of(text) ? width - width_of(text) : 0, "");
-}
+/* At the right end of a column, behind a space. */
 static void print_right(FILE *out, int width, const char *text) {
     fprintf(out, " %*s%s", width > width_of(text) ? width - width_of(text) : 0, "", text);
 }
@@ -105,25 +104,20 @@ void sweep_print_table(const Sweep *s, FILE *out) {
     char text[64];
     bool compared = is_compared(s);
     int widest = 24;
-    for (size_t i = 0; i < s->setting_count; i++) {
-        int width = width_of(s->settings[i].label);
-        if (width > widest) widest = width;
-    }
-    fputc('\n', out);
-    print_left(out, widest, "");
-    print_right(out, 2, "n");
+    for (size_t i = 0; i < s->setting_count; i++)
+        if (width_of(s->settings[i].label) > widest) widest = width_of(s->settings[i].label);
+    fprintf(out, "\n%*s  n", widest, "");
     print_right(out, LOSS, "validation");
     if (compared) print_right(out, DIFFERENCE, "against √d_k");
     fputs("  entropy over time\n", out);
     for (size_t i = 0; i < s->setting_count; i++) {
         const SweepSetting *setting = &s->settings[i];
-        print_left(out, widest, setting->label);
-        snprintf(text, sizeof text, "%zu", setting->finished);
-        print_right(out, 2, text);
-        print_right(out, LOSS, interval_text(setting->val_loss, "%.4f", text));
+        fprintf(out, "%s%*s %2zu", setting->label, widest - width_of(setting->label), "", setting->finished);
+        print_right(out, LOSS, interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text));
         if (compared) print_right(out, DIFFERENCE, interval_text(setting->difference, "%+.4f", text));
-        if (setting->entropy_last.count)
-            fprintf(out, "  %.3f -> %.3f", setting->entropy_first.mean, setting->entropy_last.mean);
+        if (setting->mean[MEASURE_ENTROPY_LAST].count)
+            fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
+                    setting->mean[MEASURE_ENTROPY_LAST].mean);
         remark(setting, text, sizeof text);
         fprintf(out, "%s%s\n", *text ? "\n    " : "", text);
     }
@@ -138,13 +132,11 @@ static void write_settings(const Sweep *s, FILE *out) {
           out);
     for (size_t i = 0; i < s->setting_count; i++) {
         const SweepSetting *setting = &s->settings[i];
-        const Interval columns[] = {setting->best_val_loss,   setting->entropy_first,  setting->entropy_last,
-                                    setting->score_std_first, setting->score_std_last, setting->grad_norm};
         fprintf(out, "| %s | %zu ", setting->label, setting->finished);
-        fprintf(out, "| %s ", interval_text(setting->val_loss, "%.4f", text));
+        fprintf(out, "| %s ", interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text));
         fprintf(out, "| %s ", interval_text(setting->difference, "%+.4f", text));
-        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-            fprintf(out, "| %s ", interval_text(columns[c], c == 0 ? "%.4f" : "%.3f", text));
+        for (Measure m = MEASURE_BEST_VAL_LOSS; m < MEASURE_COUNT; m++)
+            fprintf(out, "| %s ", interval_text(setting->mean[m], m == MEASURE_BEST_VAL_LOSS ? "%.4f" : "%.3f", text));
         remark(setting, text, sizeof text);
         fprintf(out, "| %s |\n", text);
     }
@@ -184,7 +176,7 @@ static void write_matrix(const Matrix *m, bool differences, const char *title, F
             char text[64];
             fprintf(out, " %s",
                     differences ? interval_text(setting->difference, "%+.4f", text)
-                                : interval_text(setting->val_loss, "%.4f", text));
+                                : interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text));
             if (setting->diverged) fprintf(out, " (%zu diverged)", setting->diverged);
             fputs(" |", out);
         }
@@ -203,21 +195,6 @@ void sweep_write_matrices(const Sweep *s, FILE *out) {
     m.divisors_down = m.divisors > m.other_count;
     write_matrix(&m, false, "validation loss", out);
     if (is_compared(s)) write_matrix(&m, true, "against ÷ √d_k", out);
-}
-
-static void write_runs(const Sweep *s, FILE *out) {
-    fputs("\n| run | result | train loss | validation loss | lowest, at step |\n|---|---|---|---|---|\n", out);
-    for (size_t i = 0; i < s->run_count; i++) {
-        const SweepRun *run = &s->runs[i];
-        const RunResults *r = &run->results;
-        fprintf(out, "| %s | %s", run->name, run->state == RUN_FAILED ? "failed: " : "");
-        text_write_cell(*run->message ? run->message : SWEEP_RUN_STATES[run->state], out);
-        if (isfinite(r->best_val_loss))
-            fprintf(out, " | %.4f | %.4f | %.4f, %.0f |\n", curve_last(&r->curves[CURVE_TRAIN_LOSS]),
-                    curve_last(&r->curves[CURVE_VAL_LOSS]), r->best_val_loss, r->best_step);
-        else
-            fputs(" | | | |\n", out);
-    }
 }
 
 bool sweep_write_markdown(const Sweep *s, Error *err) {
@@ -240,7 +217,6 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
         "scores are means over all\nheads, at the first and the last step at which attention was measured; the gradient "
         "norm is the median over a run.\n",
         out);
-    write_runs(s, out);
     if (sweep_has_final(s)) fputs("\n![final validation loss](final.png)\n", out);
     fputs("\n![validation loss](loss.png)\n\n![attention](attention_compare.png)\n\n![entropy](entropy.png)\n\n"
           "![standard deviation of the scores](score_std.png)\n\n![size of the weights](qk_norm.png)\n",

@@ -1,5 +1,6 @@
 /* The runs of a sweep as processes: as many at a time as the cores have room for, each started anew or resumed where it
    stopped. There is no parallel region in this process before the last of them has been started. */
+#include <math.h>
 #include <omp.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/interrupt.h"
 #include "base/results_entries.h"
 #include "sweep/parts.h"
+#include "train/logs.h"
 
 static void fail(SweepRun *run, const char *why) {
     run->state = RUN_FAILED;
@@ -56,14 +58,71 @@ static void conclude(SweepRun *run, int status, const char *message) {
     }
 }
 
+/* What the run has written since the last time. */
+static void read_progress(SweepRun *run) {
+    LogTable rows = {0};
+    Error ignored;
+    const bool read = logs_read(run->directory, LOG_METRICS, run->read, SIZE_MAX, &rows, &ignored);
+    run->read = read ? rows.end : 0;
+    if (read && rows.rows) {
+        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
+        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
+        if (!isnan(val_loss)) run->val_loss = val_loss;
+    }
+    log_table_free(&rows);
+}
+
 static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->child.pid; }
 
-static void count(const Sweep *s, size_t *waiting, size_t *running) {
-    *waiting = *running = 0;
+typedef struct {
+    size_t waiting, running, ended, steps, all_steps;
+} Totals;
+
+/* Of a run that ended early no more steps are to come: it counts as if it had made them. */
+static Totals add_up(const Sweep *s) {
+    Totals t = {0};
     for (size_t i = 0; i < s->run_count; i++) {
-        *waiting += is_waiting(&s->runs[i]);
-        *running += s->runs[i].child.pid != 0;
+        const SweepRun *run = &s->runs[i];
+        const size_t steps = (size_t)run->config.train.steps;
+        const bool ended = run->state != RUN_NOT_FINISHED;
+        t.waiting += is_waiting(run);
+        t.running += run->child.pid != 0;
+        t.ended += ended;
+        t.all_steps += steps;
+        t.steps += ended ? steps : run->step;
     }
+    return t;
+}
+
+/* The progress line of all runs. The speed is that since `began`, when `steps_before` steps had been made. */
+static void show_progress(const Sweep *s, double began, size_t steps_before) {
+    char line[160], left[32];
+    const char *const lines[] = {line};
+    const double now = omp_get_wtime();
+    if (!progress_is_due(s->options->progress, now)) return;
+    for (size_t i = 0; i < s->run_count; i++)
+        if (s->runs[i].child.pid) read_progress(&s->runs[i]);
+    const Totals t = add_up(s);
+    const double each = (now - began) / (double)(t.steps - steps_before); /* seconds; infinite at first */
+    progress_duration(each * (double)(t.all_steps - t.steps), left, sizeof left);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %zu/%zu   %s left", t.ended, s->run_count,
+             t.running, t.steps, t.all_steps, left);
+    progress_lines(s->options->progress, lines, 1);
+}
+
+static void report_end(const Sweep *s, const SweepRun *run) {
+    const size_t ended = add_up(s).ended;
+    Progress *progress = s->options->progress;
+    char duration[32];
+    progress_duration(omp_get_wtime() - run->began, duration, sizeof duration);
+    if (run->state == RUN_FINISHED)
+        progress_message(progress, "[%zu/%zu] %s: val %.4f at step %zu, %s", ended, s->run_count, run->name,
+                         run->val_loss, run->step, duration);
+    else if (run->state == RUN_NOT_FINISHED)
+        progress_message(progress, "[%zu/%zu] %s: stopped at step %zu", ended, s->run_count, run->name, run->step);
+    else
+        progress_message(progress, "[%zu/%zu] %s: %s%s", ended, s->run_count, run->name,
+                         run->state == RUN_FAILED ? "failed: " : "", run->message);
 }
 
 static void start_some(Sweep *s, size_t free_slots) {
@@ -75,7 +134,7 @@ static void start_some(Sweep *s, size_t free_slots) {
             free_slots--;
         } else {
             fail(run, err.message);
-            sweep_report_end(s, run, omp_get_wtime());
+            report_end(s, run);
         }
     }
 }
@@ -89,8 +148,8 @@ static bool collect(Sweep *s) {
         int status;
         if (!child_ended(&run->child, &status, message, sizeof message)) continue;
         conclude(run, status, message);
-        sweep_read_progress(run);
-        sweep_report_end(s, run, omp_get_wtime());
+        read_progress(run);
+        report_end(s, run);
         any = true;
     }
     return any;
@@ -98,20 +157,22 @@ static bool collect(Sweep *s) {
 
 int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
+    const double began = omp_get_wtime();
     Error ignored;
+    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]); /* of those that are resumed */
+    const size_t steps_before = add_up(s).steps;
     for (int passed_on = 0;;) {
-        size_t waiting, running;
-        if (collect(s)) sweep_save(s, "running", &ignored); /* the last time says whether it works */
+        if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* the last time says whether it works */
         const int caught = interrupt_signal(); /* read after collect: what a signal stopped is not started again */
-        count(s, &waiting, &running);
-        if (running == 0 && (caught || waiting == 0)) {
+        const Totals t = add_up(s);
+        if (t.running == 0 && (caught || t.waiting == 0)) {
             progress_clear(s->options->progress);
             return caught;
         }
-        if (!caught) start_some(s, s->slots - running);
+        if (!caught) start_some(s, s->slots - t.running);
         for (size_t i = 0; i < s->run_count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
         passed_on = caught;
-        sweep_view(s, omp_get_wtime());
+        show_progress(s, began, steps_before);
         nanosleep(&pause, NULL);
     }
 }
