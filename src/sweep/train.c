@@ -97,7 +97,6 @@ static Totals add_up(const Sweep *s) {
 /* The progress line of all runs. The speed is that since `began`, when `steps_before` steps had been made. */
 static void show_progress(const Sweep *s, double began, size_t steps_before) {
     char line[160], left[32];
-    const char *const lines[] = {line};
     const double now = omp_get_wtime();
     if (!progress_is_due(s->options->progress, now)) return;
     for (size_t i = 0; i < s->run_count; i++)
@@ -107,7 +106,7 @@ static void show_progress(const Sweep *s, double began, size_t steps_before) {
     progress_duration(each * (double)(t.all_steps - t.steps), left, sizeof left);
     snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %zu/%zu   %s left", t.ended, s->run_count,
              t.running, t.steps, t.all_steps, left);
-    progress_lines(s->options->progress, lines, 1);
+    progress_line(s->options->progress, line);
 }
 
 static void report_end(const Sweep *s, const SweepRun *run) {
