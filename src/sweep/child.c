@@ -23,7 +23,7 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
-    if (getppid() != parent) _exit(CANNOT_START); /* it died before that */
+    if (getppid() != parent) _exit(CANNOT_START); /* the parent died before prctl */
     for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
         dup2(messages, STDERR_FILENO) >= 0) {
@@ -43,7 +43,7 @@ bool child_start(Child *child, const char *program, const char *const *arguments
         *child = (Child){0};
         return false;
     }
-    /* A signal that came to the child while our handler is still in place would be noted there and lost. */
+    /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
     sigemptyset(&caught);
     for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
     sigprocmask(SIG_BLOCK, &caught, &before);
@@ -62,7 +62,7 @@ bool child_start(Child *child, const char *program, const char *const *arguments
     return error_set(err, STATUS_FAILED, "cannot start another process: %s", strerror(reason));
 }
 
-/* The last line that has something in it. */
+/* The last line that is not empty, without "train: ". */
 static void last_line(FILE *messages, char *message, size_t capacity) {
     static const char prefix[] = "train: ";
     char line[1280];

@@ -11,9 +11,9 @@ typedef struct {
     FILE *messages; /* what it writes to stderr */
 } Child;
 
-/* Starts `program` with the words of `arguments`, ended by NULL. It reads nothing, its stdout goes nowhere; it has a
-   process group of its own, so that a terminal's Ctrl-C reaches the parent alone, who passes it on; and a parent that
-   is killed takes it along with a SIGTERM (Linux). */
+/* Starts `program` with the words of `arguments`, ended by NULL. Its stdin and stdout are /dev/null. It has a process
+   group of its own, so that a terminal's Ctrl-C reaches only the parent, which passes it on. On Linux it gets a SIGTERM
+   when the parent is killed. */
 bool child_start(Child *child, const char *program, const char *const *arguments, Error *err);
 
 /* Whether it has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message` its last line

@@ -1,4 +1,4 @@
-/* The directory of a sweep: its config.ini and run.json, and what its runs have come to when it is resumed. */
+/* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -76,7 +76,8 @@ bool sweep_enter(Sweep *s, const char *directory, Error *err) {
     return true;
 }
 
-/* The process of a sweep that was killed may still be saving its run: it gets half a minute for that. */
+/* Waits until no process is in the directory: that of a sweep that was killed may still be saving its run. Fails after
+   half a minute. */
 static bool wait_for(const char *directory, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     for (int tries = 0;; tries++) {
@@ -90,10 +91,10 @@ static bool wait_for(const char *directory, Error *err) {
     }
 }
 
-/* The config that a run has been trained with is the one that the sweep's config.ini gives it. */
+/* Whether the run was trained with the config that the sweep's config.ini gives it. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     char path[4096], *text = NULL, *expected = config_text(&run->config);
-    size_t size, line = 0; /* line: where the one begins in which they differ */
+    size_t size, line = 0; /* line: where the first line begins that differs */
     bool ok = (expected || error_set(err, STATUS_FAILED, "no memory for a config")) &&
               path_join(path, sizeof path, run->directory, "config.ini", err) &&
               file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &text, &size, err);

@@ -1,6 +1,6 @@
 /* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables and pictures of a sweep are made
-   from this, and attention_compare.png from the runs' snapshots too, so that a sweep that was stopped and resumed gives
-   the same files as one that ran through. */
+   from this (and attention_compare.png from the runs' snapshots), so that a sweep that was resumed gives the same files
+   as one that was never stopped. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What settings come to over their seeds: means with their intervals, and how each differs from the one that divides by
+/* Statistics of a setting over its seeds: means with their intervals, and the difference to the setting that divides by
    √d_k. */
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static double measure(const SweepRun *run, Measure which) {
     return NAN;
 }
 
-/* Of each of a setting's runs, by seed. */
+/* A measure of each of a setting's runs, by seed. */
 static void measure_all(const Sweep *s, const SweepSetting *setting, Measure which, double values[SWEEP_VALUES_MAX]) {
     for (size_t i = 0; i < setting->count; i++) values[i] = measure(&s->runs[setting->run[i]], which);
 }

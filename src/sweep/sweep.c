@@ -7,10 +7,11 @@
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 
-/* All that training could be refused for, before anything is written; and how many runs fit beside each other. */
+/* Everything that training could be refused for, before anything is written. Decides the threads of a run and how many
+   run at a time: no more than there are threads, runs and memory for. */
 static bool check(Sweep *s, Error *err) {
     const size_t threads = s->options->threads;
-    size_t most = 1; /* bytes a run takes */
+    size_t most = 1; /* bytes that a run takes */
     if (s->threads == 0) s->threads = threads > s->run_count ? threads / s->run_count : 1;
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
     for (size_t i = 0; i < s->run_count; i++) {
@@ -18,15 +19,15 @@ static bool check(Sweep *s, Error *err) {
         if (!train_check(&s->runs[i].config, &options, &bytes, err)) return false;
         if (bytes > most) most = bytes;
     }
-    const size_t room = memory_of_machine() / most;
+    const size_t fit = memory_of_machine() / most;
     s->slots = threads / s->threads;
     if (s->slots > s->run_count) s->slots = s->run_count;
-    if (s->slots > room) s->slots = room;
+    if (s->slots > fit) s->slots = fit;
     if (s->slots == 0) s->slots = 1;
     return true;
 }
 
-/* The runs and settings of a new sweep, which may be made where it is to be. */
+/* Plans a new sweep and checks that it can be made. */
 static bool prepare(Sweep *s, Error *err) {
     const SweepOptions *o = s->options;
     if (!sweep_plan(s, err)) return false;
@@ -38,7 +39,7 @@ static bool prepare(Sweep *s, Error *err) {
     return results_check(o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err) && check(s, err);
 }
 
-/* The runs that have neither finished nor diverged; *failed is one of them that failed, if there is any. */
+/* How many runs have neither finished nor diverged. *failed is the first that failed, or NULL. */
 static size_t count_unfinished(const Sweep *s, const SweepRun **failed) {
     size_t count = 0;
     *failed = NULL;
@@ -62,7 +63,7 @@ static void announce(const Sweep *s) {
     if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
 }
 
-/* What --force replaces goes where the new sweep has something that lasts. */
+/* Removes what --force replaces if the new sweep has something that lasts; returns whether it has. */
 static bool keep(Sweep *s, size_t unfinished) {
     bool lasts = unfinished == 0;
     Error err;
@@ -72,7 +73,7 @@ static bool keep(Sweep *s, size_t unfinished) {
     return lasts;
 }
 
-/* What the runs left on disk. One whose logs cannot be read has failed. */
+/* Reads the logs of all runs. A run whose logs cannot be read has failed. */
 static void read_back(Sweep *s) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
@@ -100,7 +101,7 @@ static void print_files(const Sweep *s, FILE *out) {
         fprintf(out, "  %s/%s\n", s->directory, files[i]);
 }
 
-/* Writes what there is and says how the sweep ended. An error where a run failed. */
+/* Writes tables and pictures of what there is, and how the sweep ended. Fails where a run failed. */
 static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
@@ -123,7 +124,7 @@ static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
                                        failed->name, failed->message);
 }
 
-/* Trains what has not ended, in a directory that is made or entered. */
+/* Trains the runs that have not ended. Fails where nothing lasts and --force has something to bring back. */
 static bool train(Sweep *s, int *signal_number, Error *err) {
     const SweepRun *failed;
     if (!sweep_open(s, err)) return false;

@@ -17,20 +17,20 @@ typedef struct {
 } SweepOptions;
 
 /* Trains every run in a new directory, then writes tables and pictures into it and the table of results to `out`. Runs
-   share whatever the swept keys leave alone: with one seed, initialisation and batches to the bit.
+   with the same seed share their initialization and batches to the bit.
 
-   A run that diverges is recorded as such and is no failure. One that fails is recorded with its message and does not
+   A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) is passed on
-   to the runs, which save what they have: then *signal says which, and what there is has been written. Nothing is
-   written before every run is known to be good (train_check). With `force`, what was there is removed once all that
-   was started has ended, if a run has a checkpoint or all have finished or diverged; else it returns to its place, and
-   the new directory is removed (base/results.h). */
+   to the runs, which save a checkpoint and end; then *signal is that signal, and tables and pictures of what there is
+   are written. Nothing is written before every run is known to be good (train_check). With `force`, what was there is
+   removed when the runs have ended, if one of them has a checkpoint or all have finished or diverged. Otherwise this is
+   an error, what was there returns to its place and the new directory is removed (base/results.h). */
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal, Error *err);
 
-/* Whether `directory` is that of a sweep; then sweep_resume continues it, whatever options->out says: runs that have
-   finished or diverged are kept, the others are resumed or started. Of a sweep that has finished the tables and
-   pictures are written again, from what its runs left on disk. Refuses (STATUS_USAGE) one in which another process is,
-   or whose runs were trained with another config or text than it says now. */
+/* Whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs that have
+   finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the tables and
+   pictures are written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
+   process is training, a run that was trained with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
 bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal, Error *err);
 

@@ -77,7 +77,7 @@ static const char *interval_text(Interval interval, const char *format, char out
     return out;
 }
 
-/* What is left to say about a setting: "2 diverged; 1 not finished". */
+/* The runs of a setting that are in no mean: "2 diverged; 1 not finished". */
 static void remark(const SweepSetting *setting, char *out, size_t capacity) {
     const size_t left = setting->count - setting->finished - setting->diverged;
     *out = 0;
@@ -94,7 +94,7 @@ static bool is_compared(const Sweep *s) {
 
 static int width_of(const char *text) { return (int)utf8_columns(text, strlen(text)); }
 
-/* At the right end of a column, behind a space. */
+/* A space and the text, at the right end of a column. */
 static void print_right(FILE *out, int width, const char *text) {
     fprintf(out, " %*s%s", width > width_of(text) ? width - width_of(text) : 0, "", text);
 }

@@ -1,5 +1,5 @@
-/* The runs of a sweep as processes: as many at a time as the cores have room for, each started anew or resumed where it
-   stopped. There is no parallel region in this process before the last of them has been started. */
+/* The runs of a sweep as processes: up to `slots` at a time, each started anew or resumed where it stopped. This
+   process opens no parallel region before the last of them has been started, since fork copies a single thread. */
 #include <math.h>
 #include <omp.h>
 #include <time.h>
@@ -16,7 +16,7 @@ static void fail(SweepRun *run, const char *why) {
     snprintf(run->message, sizeof run->message, "%s", why);
 }
 
-/* Removes what a run that was killed before its first checkpoint left; an error where there is something else. */
+/* Removes what is left of a run that was killed before its first checkpoint. Fails where anything else is there. */
 static bool clear(const char *directory, Error *err) {
     return !path_exists(directory) || rmdir(directory) == 0 ||
            (results_hold_only_ours(directory, err) && directory_remove(directory, err));
@@ -42,8 +42,8 @@ static bool start(const Sweep *s, SweepRun *run, Error *err) {
     return child_start(&run->child, s->options->program, run->has_checkpoint ? resume : anew, err);
 }
 
-/* What the process said by its exit status and last line, and the run in its run.json. A run that was stopped by the
-   signal that the sweep passed on has not finished, and is no failure. */
+/* Sets the run's state from its run.json and the exit status of its process, whose last line is `message`. A run that
+   was stopped by the signal that the sweep passed on has not failed. */
 static void conclude(SweepRun *run, int status, const char *message) {
     const int caught = interrupt_signal();
     char ended[64];
@@ -58,7 +58,7 @@ static void conclude(SweepRun *run, int status, const char *message) {
     }
 }
 
-/* What the run has written since the last time. */
+/* Reads what the run has logged since the last time. */
 static void read_progress(SweepRun *run) {
     LogTable rows = {0};
     Error ignored;
@@ -78,7 +78,7 @@ typedef struct {
     size_t waiting, running, ended, steps, all_steps;
 } Totals;
 
-/* Of a run that ended early no more steps are to come: it counts as if it had made them. */
+/* A run that ended early makes no more steps: it counts as if it had made them all. */
 static Totals add_up(const Sweep *s) {
     Totals t = {0};
     for (size_t i = 0; i < s->run_count; i++) {
@@ -94,7 +94,7 @@ static Totals add_up(const Sweep *s) {
     return t;
 }
 
-/* The progress line of all runs. The speed is that since `began`, when `steps_before` steps had been made. */
+/* The progress line of all runs. The speed is measured since `began`, when `steps_before` steps had been made. */
 static void show_progress(const Sweep *s, double began, size_t steps_before) {
     char line[160], left[32];
     const double now = omp_get_wtime();
@@ -138,7 +138,7 @@ static void start_some(Sweep *s, size_t free_slots) {
     }
 }
 
-/* Returns whether any has ended. */
+/* Concludes the runs whose process has ended; returns whether there was any. */
 static bool collect(Sweep *s) {
     bool any = false;
     for (size_t i = 0; i < s->run_count; i++) {
@@ -158,10 +158,10 @@ int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
     const double began = omp_get_wtime();
     Error ignored;
-    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]); /* of those that are resumed */
+    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]); /* for those that are resumed */
     const size_t steps_before = add_up(s).steps;
     for (int passed_on = 0;;) {
-        if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* the last time says whether it works */
+        if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* finish() reports what fails */
         const int caught = interrupt_signal(); /* read after collect: what a signal stopped is not started again */
         const Totals t = add_up(s);
         if (t.running == 0 && (caught || t.waiting == 0)) {
