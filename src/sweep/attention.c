@@ -142,7 +142,7 @@ static void describe(const Comparison *c, char *out, size_t capacity) {
         if (c->columns[i].first.T > longest) longest = c->columns[i].first.T;
     }
     snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
-    if (setting->count > 1)
+    if (c->count && setting->count > 1)
         text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].run->config.train.seed,
                     setting->count);
     if (c->count < c->sweep->setting_count)

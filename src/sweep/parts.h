@@ -10,7 +10,6 @@
 #include "base/results.h"
 #include "base/statistics.h"
 #include "config/config.h"
-#include "sweep/child.h"
 #include "sweep/sweep.h"
 
 enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
@@ -55,7 +54,8 @@ typedef struct {
     SweepRunState state;
     char message[1024];  /* why it diverged or failed, one line; else empty */
     bool has_checkpoint; /* of a run that has not ended: it is resumed from there */
-    Child child;         /* while it is training */
+    int pid;             /* of the process that trains it; 0: none */
+    FILE *messages;      /* what that process writes to stderr */
     RunResults results;
     /* For the progress line. */
     size_t step, read; /* steps made; bytes of metrics.csv that were read for that */
@@ -75,14 +75,13 @@ typedef enum {
     MEASURE_COUNT
 } Measure;
 
-#define NO_SETTING ((size_t)-1)
+#define NO_SETTING ((size_t)-1) /* a setting without a reference */
 typedef struct {
     char label[SETTING_LABEL];    /* for people: "÷ √d_k = 8, lr 0.001" */
     size_t digit[SWEEP_AXES_MAX]; /* which of its values it has for each swept key, from 0; 0 for the seed */
     size_t run[SWEEP_VALUES_MAX]; /* (count): by seed */
     size_t count;
-    size_t
-        reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself; or NO_SETTING */
+    size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
     /* Over the runs that finished, by sweep_summarize. */
     size_t finished, diverged;
     Interval mean[MEASURE_COUNT];
@@ -133,7 +132,7 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
 /* train.c. Trains every run that has not ended until none is left or a signal came, which it returns. */
 int sweep_train(Sweep *sweep);
 
-/* run_results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
+/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
    not started. sweep_read_logs reads the logs, once after run_results_clear, which frees what was read. Errors have
    status STATUS_USAGE where a file is not as the program writes it. */
 bool sweep_read_run(SweepRun *run, Error *err);
@@ -144,7 +143,7 @@ double curve_first(const Curve *curve);
 double curve_last(const Curve *curve);
 double curve_last_step(const Curve *curve);
 
-/* statistics.c. Only runs that finished count. */
+/* results.c. Statistics of every setting; only runs that finished count. */
 void sweep_summarize(Sweep *sweep);
 /* A point of a line: the mean, and the ends of its interval or, as `range`, the lowest and the highest value. */
 typedef struct {

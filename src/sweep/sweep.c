@@ -92,15 +92,6 @@ static bool write_all(const Sweep *s, Error *err) {
            sweep_draw_final(s, err) && sweep_draw_attention(s, err);
 }
 
-static void print_files(const Sweep *s, FILE *out) {
-    static const char *const files[] = {
-        "summary.md",  "summary.csv",           "loss.png", "entropy.png", "score_std.png",
-        "qk_norm.png", "attention_compare.png", "final.png"};
-    fprintf(out, "\ntables and pictures\n");
-    for (size_t i = 0; i < sizeof files / sizeof *files - !sweep_has_final(s); i++)
-        fprintf(out, "  %s/%s\n", s->directory, files[i]);
-}
-
 /* Writes tables and pictures of what there is, and how the sweep ended. Fails where a run failed. */
 static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
@@ -116,7 +107,7 @@ static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     sweep_print_table(s, out);
-    print_files(s, out);
+    fprintf(out, "\ntables and pictures: %s/summary.md\n", s->directory);
     if (unfinished == 0) return true;
     fprintf(out, "\n%zu of %zu runs did not finish; to resume: ./train resume %s\n", unfinished, s->run_count,
             s->directory);

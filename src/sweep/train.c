@@ -1,15 +1,97 @@
 /* The runs of a sweep as processes: up to `slots` at a time, each started anew or resumed where it stopped. This
    process opens no parallel region before the last of them has been started, since fork copies a single thread. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <omp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/results_entries.h"
 #include "sweep/parts.h"
 #include "train/logs.h"
+
+/* --- one process */
+
+enum { CANNOT_START = 127 };
+
+/* Between fork and exec: system calls only. */
+static _Noreturn void become(const char *program, const char *const *arguments, int messages, pid_t parent,
+                             const sigset_t *mask) {
+    int null = open("/dev/null", O_RDWR);
+    setpgid(0, 0);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
+    if (getppid() != parent) _exit(CANNOT_START); /* the parent died before prctl */
+    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+        dup2(messages, STDERR_FILENO) >= 0) {
+        if (null > STDERR_FILENO) close(null);
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        execv(program, (char *const *)arguments);
+    }
+    _exit(CANNOT_START);
+}
+
+/* Starts `program` with the words of `arguments`, ended by NULL. Its stdin and stdout are /dev/null. It has a process
+   group of its own, so that a terminal's Ctrl-C reaches only the parent, which passes it on. On Linux it gets a SIGTERM
+   when the parent is killed. */
+static bool process_start(SweepRun *run, const char *program, const char *const *arguments, Error *err) {
+    sigset_t caught, before;
+    run->messages = tmpfile();
+    if (!run->messages) return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    fcntl(fileno(run->messages), F_SETFD, FD_CLOEXEC);
+    /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
+    sigemptyset(&caught);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
+    sigprocmask(SIG_BLOCK, &caught, &before);
+    const pid_t parent = getpid();
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) become(program, arguments, fileno(run->messages), parent, &before);
+    const int reason = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    run->pid = pid > 0 ? pid : 0;
+    if (pid > 0) return true;
+    fclose(run->messages);
+    return error_set(err, STATUS_FAILED, "cannot start another process: %s", strerror(reason));
+}
+
+/* Whether the run's process has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message`
+   its last line on stderr without "train: ", or what killed it. */
+static bool process_ended(SweepRun *run, int *status, char message[1024]) {
+    static const char prefix[] = "train: ";
+    char line[1024];
+    int how;
+    if (run->pid == 0 || waitpid(run->pid, &how, WNOHANG) != run->pid) return false;
+    *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    *message = 0;
+    rewind(run->messages);
+    while (fgets(line, sizeof line, run->messages)) {
+        line[strcspn(line, "\n")] = 0;
+        if (*line)
+            snprintf(message, sizeof line, "%s", strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
+    }
+    if (WIFSIGNALED(how))
+        snprintf(message, sizeof line, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+    else if (*status == CANNOT_START && !*message)
+        snprintf(message, sizeof line, "the program could not be started");
+    fclose(run->messages);
+    run->pid = 0;
+    return true;
+}
+
+/* --- all runs */
 
 static void fail(SweepRun *run, const char *why) {
     run->state = RUN_FAILED;
@@ -39,23 +121,21 @@ static bool start(const Sweep *s, SweepRun *run, Error *err) {
     const char *const resume[] = {"./train", "resume", run->directory, "--threads", threads, "--quiet", NULL};
     run->read = 0; /* a resumed run cuts its logs back */
     run->began = omp_get_wtime();
-    return child_start(&run->child, s->options->program, run->has_checkpoint ? resume : anew, err);
+    return process_start(run, s->options->program, run->has_checkpoint ? resume : anew, err);
 }
 
-/* Sets the run's state from its run.json and the exit status of its process, whose last line is `message`. A run that
-   was stopped by the signal that the sweep passed on has not failed. */
+/* Sets the run's state from its run.json and the exit status of its process, whose last line is `message`. The two must
+   agree, except that a run may have been stopped by the signal that the sweep passed on. */
 static void conclude(SweepRun *run, int status, const char *message) {
     const int caught = interrupt_signal();
     char ended[64];
     Error err;
-    if (!sweep_read_run(run, &err)) {
+    snprintf(ended, sizeof ended, "ended with status %d before it had finished", status);
+    if (!sweep_read_run(run, &err))
         fail(run, err.message);
-    } else if (!(status == 0 && run->state == RUN_FINISHED) &&
-               !(status == STATUS_DIVERGED && run->state == RUN_DIVERGED)) {
-        snprintf(ended, sizeof ended, "ended with status %d before it had finished", status);
+    else if (!(status == 0 && run->state == RUN_FINISHED) &&
+             !(status == STATUS_DIVERGED && run->state == RUN_DIVERGED) && !(caught && status == 128 + caught))
         fail(run, *message ? message : ended);
-        if (caught && status == 128 + caught) run->state = RUN_NOT_FINISHED, *run->message = 0;
-    }
 }
 
 /* Reads what the run has logged since the last time. */
@@ -72,7 +152,7 @@ static void read_progress(SweepRun *run) {
     log_table_free(&rows);
 }
 
-static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->child.pid; }
+static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->pid; }
 
 typedef struct {
     size_t waiting, running, ended, steps, all_steps;
@@ -86,7 +166,7 @@ static Totals add_up(const Sweep *s) {
         const size_t steps = (size_t)run->config.train.steps;
         const bool ended = run->state != RUN_NOT_FINISHED;
         t.waiting += is_waiting(run);
-        t.running += run->child.pid != 0;
+        t.running += run->pid != 0;
         t.ended += ended;
         t.all_steps += steps;
         t.steps += ended ? steps : run->step;
@@ -100,7 +180,7 @@ static void show_progress(const Sweep *s, double began, size_t steps_before) {
     const double now = omp_get_wtime();
     if (!progress_is_due(s->options->progress, now)) return;
     for (size_t i = 0; i < s->run_count; i++)
-        if (s->runs[i].child.pid) read_progress(&s->runs[i]);
+        if (s->runs[i].pid) read_progress(&s->runs[i]);
     const Totals t = add_up(s);
     const double each = (now - began) / (double)(t.steps - steps_before); /* seconds; infinite at first */
     progress_duration(each * (double)(t.all_steps - t.steps), left, sizeof left);
@@ -143,9 +223,9 @@ static bool collect(Sweep *s) {
     bool any = false;
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        char message[sizeof run->message];
+        char message[1024];
         int status;
-        if (!child_ended(&run->child, &status, message, sizeof message)) continue;
+        if (!process_ended(run, &status, message)) continue;
         conclude(run, status, message);
         read_progress(run);
         report_end(s, run);
@@ -169,7 +249,8 @@ int sweep_train(Sweep *s) {
             return caught;
         }
         if (!caught) start_some(s, s->slots - t.running);
-        for (size_t i = 0; i < s->run_count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
+        for (size_t i = 0; i < s->run_count && caught && !passed_on; i++)
+            if (s->runs[i].pid) kill(s->runs[i].pid, caught);
         passed_on = caught;
         show_progress(s, began, steps_before);
         nanosleep(&pause, NULL);
