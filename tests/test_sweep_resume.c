@@ -55,8 +55,8 @@ static void resumes_from_anything(void **state) {
     static const char *const remains[] = {
         "mkdir -p '%s'", /* nothing written yet */
         "mkdir -p '%s' && echo '{\"program\": \"sqrtdk\", \"result\": \"running\"}' >'%s/run.json'",
-        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint' &&"
-        " sed -i 's/\"finished\"/\"running\"/' '%s/run.json'", /* before the first checkpoint */
+        /* before the first checkpoint */
+        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint' && sed -i s/finished/running/ '%s/run.json'",
     };
     CONFIGURE(FOUR);
     sweep("straight", 2);

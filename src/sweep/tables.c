@@ -92,29 +92,30 @@ static bool is_compared(const Sweep *s) {
     return false;
 }
 
-static int width_of(const char *text) { return (int)utf8_columns(text, strlen(text)); }
-
-/* A space and the text, at the right end of a column. */
-static void print_right(FILE *out, int width, const char *text) {
-    fprintf(out, " %*s%s", width > width_of(text) ? width - width_of(text) : 0, "", text);
+/* printf's width, which is in bytes, of a field of so many columns that holds the text. */
+static int field(size_t columns, const char *text) {
+    return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
 }
 
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64];
     bool compared = is_compared(s);
-    int widest = 24;
-    for (size_t i = 0; i < s->setting_count; i++)
-        if (width_of(s->settings[i].label) > widest) widest = width_of(s->settings[i].label);
-    fprintf(out, "\n%*s  n", widest, "");
-    print_right(out, LOSS, "validation");
-    if (compared) print_right(out, DIFFERENCE, "against √d_k");
+    size_t widest = 24;
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const char *label = s->settings[i].label;
+        if (utf8_columns(label, strlen(label)) > widest) widest = utf8_columns(label, strlen(label));
+    }
+    fprintf(out, "\n%*s  n %*s", (int)widest, "", LOSS, "validation");
+    if (compared) fprintf(out, " %*s", field(DIFFERENCE, "against √d_k"), "against √d_k");
     fputs("  entropy over time\n", out);
     for (size_t i = 0; i < s->setting_count; i++) {
         const SweepSetting *setting = &s->settings[i];
-        fprintf(out, "%s%*s %2zu", setting->label, widest - width_of(setting->label), "", setting->finished);
-        print_right(out, LOSS, interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text));
-        if (compared) print_right(out, DIFFERENCE, interval_text(setting->difference, "%+.4f", text));
+        fprintf(out, "%-*s %2zu", field(widest, setting->label), setting->label, setting->finished);
+        interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text);
+        fprintf(out, " %*s", field(LOSS, text), text);
+        interval_text(setting->difference, "%+.4f", text);
+        if (compared) fprintf(out, " %*s", field(DIFFERENCE, text), text);
         if (setting->mean[MEASURE_ENTROPY_LAST].count)
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
                     setting->mean[MEASURE_ENTROPY_LAST].mean);
