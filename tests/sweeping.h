@@ -1,4 +1,4 @@
-/* Sweeps of a tiny model, with the program beside the test for their arms. */
+/* Sweeps of a tiny model, with the program beside the test for their runs. */
 #pragma once
 
 #include "training.h"
@@ -10,7 +10,7 @@
 #include "ops/matmul.h"
 #include "sweep/sweep.h"
 
-static char program[4096]; /* that trains the arms */
+static char program[4096]; /* that trains the runs */
 static Error err;
 
 static inline int enter(void **state) {
@@ -41,12 +41,21 @@ static inline bool sweep_with(const char *with, const char *out, size_t threads,
     assert_int_equal(signal_number, 0);
     return ok;
 }
+static inline bool resume_with(const char *with, const char *directory, FILE *table) {
+    Progress progress = progress_make(stderr, true);
+    const SweepOptions options = {
+        .threads = 2, .command_line = "./train resume", .program = with, .progress = &progress};
+    int signal_number = 0;
+    bool ok = sweep_resume(in(directory), &options, table, &signal_number, &err);
+    assert_int_equal(signal_number, 0);
+    return ok;
+}
 static inline void sweep(const char *out, size_t threads) {
     bool done = sweep_with(program, out, threads, false);
     assert_that(done, "%s", err.message);
 }
 
-/* A program that does something else, or first, for the arms whose name is in the pattern. */
+/* A program that does something else, or first, for the runs whose name is in the pattern. */
 static inline const char *program_that(const char *pattern, const char *does) {
     char text[8192];
     snprintf(text, sizeof text, "#!/bin/sh\ncase \"$*\" in *%s*) %s ;; esac\nexec %s \"$@\"\n", pattern, does, program);
@@ -98,6 +107,6 @@ static inline void assert_result(const char *directory, const char *expected) {
     const char *text = contents(inside(directory, "run.json"), &size);
     assert_true(js_parse(text, size, "run.json", &run, &err));
     assert_string_equal(js_as_text(js_get(run, "result")), expected);
-    assert_int_equal(js_array_size(js_get(run, "arms")), 4);
+    assert_int_equal(js_array_size(js_get(run, "runs")), 4);
     js_free(run);
 }

@@ -7,7 +7,7 @@
 #include "base/results.h"
 
 static const char OURS[] = "{\"program\": \"sqrtdk\", \"version\": \"0.1.0\"}";
-static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"arms\": [{\"name\": \"lr=1\"}, {\"name\": \"lr=2\"}]}";
+static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"runs\": [{\"name\": \"lr=1\"}, {\"name\": \"lr=2\"}]}";
 
 /* Made and kept at once: what is replaced is gone. */
 static bool make(const char *wanted, bool named, bool force, char out[RESULTS_PATH], Error *err) {

@@ -1,40 +1,40 @@
-/* A sweep's final losses, as final.png and the tables by divisor show them: from arms whose losses are made up. */
+/* A sweep's final losses, as final.png and the tables by divisor show them: from runs whose losses are made up. */
 #include "temporary.h"
 
 #include "sweep/parts.h"
 
-static Config config;
 static Sweep sweep;
-static double steps[1] = {1}, losses[ARMS_MAX];
+static double steps[1] = {1}, losses[RUNS_MAX];
 static FinalLosses final;
 
-/* Arm i finished with loss 1 + i / 100. */
+/* The losses are this file's, not the sweep's to free. */
+static void release(void) {
+    for (size_t i = 0; sweep.runs && i < sweep.run_count; i++) sweep.runs[i].results = (RunResults){0};
+    sweep_free(&sweep);
+}
+
+/* Run i finished with loss 1 + i / 100. */
 static void make(const char *text) {
     Error err = {0};
-    arms_free(&sweep.arms);
-    free(sweep.runs);
-    bool done =
-        config_load(&config, put_text("sweep.ini", text), NULL, 0, &err) && arms_make(&sweep.arms, &config, &err);
+    release();
+    bool done = config_load(&sweep.config, put_text("sweep.ini", text), NULL, 0, &err) && sweep_plan(&sweep, &err);
     assert_that(done, "%s", err.message);
-    sweep.runs = calloc(sweep.arms.count, sizeof *sweep.runs);
-    assert_non_null(sweep.runs);
-    for (size_t i = 0; i < sweep.arms.count; i++) {
+    for (size_t i = 0; i < sweep.run_count; i++) {
         losses[i] = 1 + (double)i / 100;
-        sweep.runs[i].state = ARM_FINISHED;
+        sweep.runs[i].state = RUN_FINISHED;
         sweep.runs[i].results.curves[CURVE_VAL_LOSS] = (Curve){1, steps, &losses[i]};
     }
+    sweep_summarize(&sweep);
 }
 static int leave(void **state) {
-    arms_free(&sweep.arms);
-    free(sweep.runs);
-    sweep.runs = NULL;
+    release();
     return temporary_leave(state);
 }
 #define FINAL_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
 
 static void assert_label(size_t line, const char *expected) {
-    char label[GROUP_LABEL];
-    arms_label(&sweep.arms, final.lines[line].group, final.axis, label);
+    char label[SETTING_LABEL];
+    sweep_label(&sweep, final.lines[line].setting, final.axis, label);
     assert_string_equal(label, expected);
 }
 
@@ -63,15 +63,15 @@ static void against_a_learning_rate(void **state) {
     }
 }
 
-/* In units of √d_k = 8; numbers that look alike are points of their own, and equal ones are one. */
+/* In units of √d_k = 8; equal divisors in two forms (64 and dk) are two points. */
 static void against_the_divisor(void **state) {
     (void)state;
     make("[sweep]\nscale_divisor = 64, none, 2sqrt_dk, 11.313708, 11.3137, dk\n");
     assert_true(sweep_final_losses(&sweep, &final));
     const FinalLine *line = &final.lines[0];
-    assert_true(final.count == 1 && line->count == 5 && !line->band && final.base == 2 && final.most == 1);
-    static const double x[] = {-3, .4999988, .5, 1, 3}, mean[] = {1.01, 1.04, 1.03, 1.02, 1};
-    for (size_t k = 0; k < 5; k++) {
+    assert_true(final.count == 1 && line->count == 6 && !line->band && final.base == 2 && final.most == 1);
+    static const double x[] = {-3, .4999988, .5, 1, 3, 3}, mean[] = {1.01, 1.04, 1.03, 1.02, 1, 1.05};
+    for (size_t k = 0; k < 6; k++) {
         assert_close(line->x[k], x[k], 2e-6, "x %zu", k);
         assert_close(line->mean[k], mean[k], 1e-12, "mean %zu", k);
         assert_true(isnan(line->low[k]) && isnan(line->high[k]));
@@ -86,7 +86,8 @@ static void against_the_divisor(void **state) {
 static void what_is_missing(void **state) {
     (void)state;
     make("[sweep]\ndropout = 0, 0.1, 0.2\nseed = 1, 2\n");
-    sweep.runs[1].state = sweep.runs[2].state = sweep.runs[3].state = ARM_DIVERGED;
+    sweep.runs[1].state = sweep.runs[2].state = sweep.runs[3].state = RUN_DIVERGED;
+    sweep_summarize(&sweep);
     assert_true(sweep_final_losses(&sweep, &final));
     const FinalLine *line = &final.lines[0];
     assert_true(final.base == 0 && final.range && final.fewest == 1 && final.most == 2 && line->band);
@@ -118,7 +119,8 @@ static void assert_tables(const char *expected) {
 static void tables_by_divisor(void **state) {
     (void)state;
     make("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n");
-    sweep.runs[3].state = ARM_DIVERGED; /* none, seed 2, d_k 16 */
+    sweep.runs[3].state = RUN_DIVERGED; /* none, seed 2, d_k 16 */
+    sweep_summarize(&sweep);
     assert_tables("\n| validation loss | ÷ 1 (none) | ÷ √d_k |\n|---|---|---|\n"
                   "| d_k 4 | 1.0100 ± 0.1271 | 1.0500 ± 0.1271 |\n"
                   "| d_k 16 | 1.0100 (1 diverged) | 1.0600 ± 0.1271 |\n"

@@ -1,4 +1,4 @@
-/* Sweeps that are cut short in whatever way, and go on: they end with the same files as one that ran through. */
+/* Sweeps that are cut short in whatever way, and resumed: they end with the same files as one that ran through. */
 #include "sweeping.h"
 
 #include <signal.h>
@@ -6,8 +6,21 @@
 
 #include "base/interrupt.h"
 
-/* Left over from whatever happened: nothing but its own failed arms is trained again. */
-static void failures_are_the_arms_own(void **state) {
+static FILE *no_table;
+
+static bool resume(const char *with, const char *directory) {
+    no_table = no_table ? no_table : fopen("/dev/null", "w");
+    return resume_with(with, directory, no_table);
+}
+static void resumes(const char *directory) {
+    bool done = resume(program, directory);
+    assert_that(done, "%s", err.message);
+    assert_result(directory, "finished");
+}
+static void assert_says(const char *words) { assert_that(strstr(err.message, words) != NULL, "%s", err.message); }
+
+/* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
+static void failures_are_the_runs_own(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     sweep("straight", 2);
@@ -19,91 +32,84 @@ static void failures_are_the_arms_own(void **state) {
     assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"no such luck, today\""));
     const char *csv = timeless("sweep");
     assert_non_null(
-        strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
-    assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,finished,,12,"));
-    assert_non_null(strstr(contents(in("sweep/summary.md"), NULL), "failed: no such luck, today"));
+        strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
+    assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,finished,12,"));
+    assert_non_null(strstr(contents(in("sweep/summary.md"), NULL), "| ÷ 1 (none) | 1 |"));
 
-    assert_false(sweep_with(program_that("none+seed=2", "kill -KILL $$"), "sweep", 2, false));
-    assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: killed by signal 9"));
-    assert_false(sweep_with(program_that("none+seed=2", "exit 0"), "sweep", 2, false));
-    assert_non_null(strstr(err.message, "ended with status 0 and left a run that is not started"));
-    assert_false(sweep_with(program_that("none+seed=2", "kill -TERM $$"), "sweep", 2, false));
-    assert_non_null(strstr(err.message, "stopped by a signal that was not for the sweep"));
-    assert_false(sweep_with(in("no-such-program"), "sweep", 2, false));
-    assert_non_null(strstr(err.message, "the program could not be started"));
-    assert_true(sweep_with(program_that("seed=1", "echo 'this arm was done' >&2; exit 1"), "sweep", 2, false));
+    assert_false(resume(program_that("none+seed=2", "kill -KILL $$"), "sweep"));
+    assert_says("scale_divisor=none+seed=2: killed by signal 9");
+    assert_false(resume(program_that("none+seed=2", "exit 0"), "sweep"));
+    assert_says("ended with status 0 before it had finished");
+    assert_false(resume(program_that("none+seed=2", "exit 143"), "sweep"));
+    assert_says("ended with status 143 before it had finished");
+    assert_false(resume(in("no-such-program"), "sweep"));
+    assert_says("the program could not be started");
+    assert_true(resume(program_that("seed=1", "echo 'this run was done' >&2; exit 1"), "sweep"));
     assert_result("sweep", "finished");
     assert_same_sweep("straight", "sweep");
 }
 
-/* An arm cut off at each place where a kill can leave it; another process still in its directory. */
-static void goes_on_from_anything(void **state) {
+/* A run cut off at each place where a kill can leave it. */
+static void resumes_from_anything(void **state) {
     (void)state;
     static const char *const remains[] = {
         "mkdir -p '%s'", /* nothing written yet */
         "mkdir -p '%s' && echo '{\"program\": \"sqrtdk\", \"result\": \"running\"}' >'%s/run.json'",
-        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint'", /* before the first checkpoint */
+        /* before the first checkpoint */
+        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint' && sed -i s/finished/running/ '%s/run.json'",
     };
     CONFIGURE(FOUR);
     sweep("straight", 2);
     for (size_t i = 0; i < COUNT_OF(remains); i++) {
-        char name[16], arm[600], command[4096];
+        char name[16], run[600], command[4096];
         snprintf(name, sizeof name, "sweep%zu", i);
         assert_false(sweep_with(program_that("none+seed=2", "exit 1"), name, 2, false));
-        snprintf(arm, sizeof arm, "%s/%s/scale_divisor=none+seed=2", temporary, name);
+        snprintf(run, sizeof run, "%s/%s/scale_divisor=none+seed=2", temporary, name);
         if (i < 2)
-            snprintf(command, sizeof command, i ? remains[1] : remains[0], arm, arm);
+            snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
         else
-            snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), arm, arm, arm);
+            snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run, run, run);
         assert_int_equal(system(command), 0);
-        sweep(name, 1);
+        resumes(name);
         assert_same_sweep("straight", name);
     }
 }
 
+/* A sweep that is started again takes the next free name, and never the place of one that is there. */
 static void other_sweeps_are_left_alone(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    const char *broken = program_that("none+seed=2", "exit 1");
-    assert_false(sweep_with(broken, NULL, 2, false));
-    sweep(NULL, 2); /* the same goes on where it is */
-    assert_result("run", "finished");
-    assert_false(path_exists(in("run-2")));
-    assert_false(sweep_with(broken, NULL, 2, false)); /* a finished one is left; the second goes on, too */
+    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), NULL, 2, false));
     sweep(NULL, 2);
+    assert_result("run", "failed");
     assert_result("run-2", "finished");
-    assert_false(path_exists(in("run-3")));
-    assert_refused(sweep_with(program, "run", 2, false), &err, "exists", "a finished sweep");
+    assert_refused(sweep_with(program, "run", 2, false), &err, "run exists: continue that sweep with ./train resume ",
+                   "a sweep in the place of another");
+    resumes("run");
+    static Run no_run;
+    assert_refused(run_open(&no_run, in("run"), NULL, 0, false, &err), &err,
+                   "run is a sweep, whose runs are below it: name one, such as", "a sweep where a run is wanted");
+    run_close(&no_run);
+    assert_true(sweep_is(in("run")) && !sweep_is(in("run/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
+}
 
-    assert_false(sweep_with(broken, "other", 2, false));
-    CONFIGURE(FOUR, "train.lr=0.02");
-    assert_refused(sweep_with(program, "other", 2, false), &err, "exists", "the sweep of another config");
+/* --force: a new sweep of which no run comes to a checkpoint leaves the old one in its place. */
+static void force_keeps_what_it_cannot_replace(void **state) {
+    (void)state;
     CONFIGURE(FOUR);
-    int lock;
-    assert_true(directory_lock(in("other"), &lock, &err));
-    assert_refused(sweep_with(program, "other", 2, false), &err, "in use", "a sweep that another process is at");
-    close(lock);
-    put_text("other/scale_divisor=none+seed=1/config.ini", "[train]\nsteps = 3\n");
-    assert_false(sweep_with(program, "other", 2, false));
-    assert_non_null(strstr(
-        err.message,
-        "seed=1/config.ini is not the config this arm began with: line 1 is \"[train]\", not \"[data]\"; set it back"));
-    assert_false(sweep_with(broken, "other", 2, true)); /* --force begins again */
-    assert_non_null(strstr(err.message, "scale_divisor=none+seed=2: ended with status 1"));
-
-    /* a new one of which no arm comes to a checkpoint leaves the old one in its place */
-    const char *kept_table = contents(in("other/summary.csv"), NULL);
-    assert_false(sweep_with(program_that("", "exit 1"), "other", 2, true));
-    assert_non_null(strstr(err.message, "4 of 4 runs failed"));
-    assert_non_null(strstr(err.message, "other is again what it was before"));
-    assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
-    assert_false(path_exists(in("other.old")));
+    sweep("sweep", 2);
+    const char *kept_table = contents(in("sweep/summary.csv"), NULL);
+    assert_false(sweep_with(program_that("", "echo 'no luck' >&2; exit 1"), "sweep", 2, true));
+    assert_says("no run came to a checkpoint: no luck; ");
+    assert_says("sweep is again what it was before");
+    assert_string_equal(contents(in("sweep/summary.csv"), NULL), kept_table);
+    assert_false(path_exists(in("sweep.old")));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) { /* nor does one that a signal stops before that */
         Progress quiet = progress_make(stderr, true);
         const SweepOptions replacing = {.threads = 1,
-                                        .out = in("other"),
+                                        .out = in("sweep"),
                                         .force = true,
                                         .command_line = "",
                                         .program = program_that("", "kill -TERM $PPID; exec sleep 20"),
@@ -111,66 +117,69 @@ static void other_sweeps_are_left_alone(void **state) {
         int caught = 0;
         interrupt_catch();
         bool done = sweep_run(&config, &replacing, stdout, &caught, &err);
-        _exit(done && caught == SIGTERM ? 0 : 1);
+        _exit(!done && strstr(err.message, "no run came to a checkpoint; ") ? 0 : 1);
     }
     int ended = 0;
     assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
     assert_int_equal(WEXITSTATUS(ended), 0);
-    assert_string_equal(contents(in("other/summary.csv"), NULL), kept_table);
-    assert_false(path_exists(in("other.old")));
+    assert_string_equal(contents(in("sweep/summary.csv"), NULL), kept_table);
+    assert_false(path_exists(in("sweep.old")));
+    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, true)); /* three checkpoints are kept */
+    assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: ended with status 1");
+    assert_false(path_exists(in("sweep.old")));
+    assert_result("sweep", "failed");
+}
 
-    /* what is in an arm's place and is no run of ours is not removed for it */
-    assert_true(directory_make(in("other/scale_divisor=none+seed=2"), true, &err));
-    put_text("other/scale_divisor=none+seed=2/run.json", "{}");
-    assert_false(sweep_with(program, "other", 2, false));
-    assert_non_null(strstr(err.message, "is not a run.json of this program"));
-    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/run.json"), NULL), "{}");
-    put_text("other/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
-    put_text("other/scale_divisor=none+seed=2/notes.txt", "mine");
-    assert_false(sweep_with(program, "other", 2, false));
-    assert_non_null(
-        strstr(err.message, "other/scale_divisor=none+seed=2/notes.txt is nothing that this program writes"));
-    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
-    assert_int_equal(remove(in("other/scale_divisor=none+seed=2/run.json")), 0);
-    assert_false(sweep_with(program, "other", 2, false));
-    assert_non_null(strstr(err.message, "seed=2 is not a run of this program"));
-    assert_string_equal(contents(in("other/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
-    assert_true(directory_remove(in("other/scale_divisor=none+seed=2"), &err));
+/* What is in a run's place and is not a run of ours is neither removed nor trained over. */
+static void what_is_not_ours_stays(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, false));
+    assert_true(directory_make(in("sweep/scale_divisor=none+seed=2"), true, &err));
+    put_text("sweep/scale_divisor=none+seed=2/run.json", "{}");
+    assert_refused(resume(program, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
+    put_text("sweep/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    put_text("sweep/scale_divisor=none+seed=2/notes.txt", "mine");
+    assert_false(resume(program, "sweep"));
+    assert_says("sweep/scale_divisor=none+seed=2/notes.txt is nothing that this program writes");
+    assert_int_equal(remove(in("sweep/scale_divisor=none+seed=2/run.json")), 0);
+    assert_false(resume(program, "sweep"));
+    assert_says("seed=2 is not a run of this program");
+    assert_string_equal(contents(in("sweep/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
+}
 
-    Progress progress = progress_make(stderr, true);
-    const SweepOptions options = {
-        .threads = 2, .command_line = "./train resume", .program = program, .progress = &progress};
-    int signal_number;
-    bool finished;
-    FILE *table = fopen("/dev/null", "w");
-    static Run no_run;
-    assert_refused(run_open(&no_run, in("other"), NULL, 0, false, &err), &err,
-                   "other is a sweep, whose runs are below it: name one, such as", "a sweep where a run is wanted");
-    run_close(&no_run);
-    assert_true(sweep_is(in("other")) && !sweep_is(in("other/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
-    const char *before = contents(in("other/config.ini"), NULL);
-    put_text("other/config.ini", "[train]\nsteps = 3\n[sweep]\ntrain.seed = 1, 2, 3, 4\n");
-    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err,
-                   "other/config.ini is not the config the sweep began with: line 1 is", "another config");
-    /* one line that is as valid as before, and would leave the arms that have ended as they are */
+/* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
+ */
+static void changes_are_refused(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, false));
+    const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
+    int lock;
+    assert_true(directory_lock(in("sweep"), &lock, &err));
+    assert_refused(resume(program, "sweep"), &err, "in use", "a sweep that another process is at");
+    close(lock);
+    /* one line that is as valid as before, and would leave the runs that have ended as they are */
     char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
     assert_non_null(steps);
     memcpy(steps, "\nsteps = 15\n", strlen("\nsteps = 15\n"));
-    put_text("other/config.ini", edited);
-    const char *run_json = contents(in("other/run.json"), NULL);
-    static const char says[] = "is \"steps = 15\", not \"steps = 12\"; set it back";
-    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err, says, "resume");
-    assert_refused(sweep_with(program, "other", 2, false), &err, says, "sweep");
-    assert_string_equal(contents(in("other/run.json"), NULL), run_json);
-    put_text("other/config.ini", before);
+    put_text("sweep/config.ini", edited);
+    assert_refused(
+        resume(program, "sweep"), &err,
+        "sweep/config.ini gives the run scale_divisor=none+seed=1 \"steps = 15\", but it was trained with \"steps = 12\"",
+        "another config");
+    put_text("sweep/config.ini", before);
+    const char *of_run = contents(in("sweep/scale_divisor=sqrt_dk+seed=1/config.ini"), NULL);
+    put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", "[train]\nsteps = 3\n");
+    assert_refused(resume(program, "sweep"), &err, "\"[data]\", but it was trained with \"[train]\": set back",
+                   "another config of a run");
+    put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", of_run);
     const char *corpus = contents(in("corpus.txt"), NULL);
     put_text("corpus.txt", corpus + 7);
-    assert_refused(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err), &err, "another text",
-                   "another text");
+    assert_refused(resume(program, "sweep"), &err, "another text", "another text");
     put_text("corpus.txt", corpus);
-    assert_true(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err) && !finished);
-    assert_true(sweep_resume(in("other"), &options, table, &signal_number, &finished, &err) && finished);
-    fclose(table);
+    assert_string_equal(contents(in("sweep/run.json"), NULL), run_json);
+    resumes("sweep");
 }
 
 /* The tables and pictures of a finished sweep are made again from what its runs left, to the byte; nothing is trained.
@@ -182,11 +191,6 @@ static void made_again(void **state) {
                                         "attention_compare.png"};
     const char *before[COUNT_OF(names)];
     size_t sizes[COUNT_OF(names)], size;
-    Progress progress = progress_make(stderr, true);
-    const SweepOptions options = {
-        .threads = 2, .command_line = "./train resume", .program = in("no-such-program"), .progress = &progress};
-    int signal_number;
-    bool finished;
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     const char *json = contents(in("sweep/run.json"), NULL);
@@ -199,8 +203,8 @@ static void made_again(void **state) {
         snprintf(path, sizeof path, "sweep/scale_divisor=none+seed=%d/checkpoint", seed);
         assert_true(directory_remove(in(path), &err));
     }
-    bool done = sweep_resume(in("sweep"), &options, stdout, &signal_number, &finished, &err);
-    assert_that(done && finished, "%s", err.message);
+    bool done = resume(in("no-such-program"), "sweep");
+    assert_that(done, "%s", err.message);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *after = contents(inside("sweep", names[i]), &size);
         assert_that(size == sizes[i] && memcmp(before[i], after, size) == 0, "%s", names[i]);
@@ -209,36 +213,38 @@ static void made_again(void **state) {
     /* a run that is not readable is not trained again; one that was removed is */
     const char *run_json = contents(in("sweep/scale_divisor=none+seed=1/run.json"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/run.json", "{");
-    assert_refused(sweep_resume(in("sweep"), &options, stdout, &signal_number, &finished, &err), &err,
-                   "scale_divisor=none+seed=1 has not: ", "a run that cannot be read");
+    assert_refused(resume(program, "sweep"), &err, "scale_divisor=none+seed=1/run.json", "a run that cannot be read");
     put_text("sweep/scale_divisor=none+seed=1/run.json", run_json);
-    assert_string_equal(contents(in("sweep/run.json"), NULL), json);
+    const char *metrics = contents(in("sweep/scale_divisor=none+seed=1/metrics.csv"), NULL);
+    put_text("sweep/scale_divisor=none+seed=1/metrics.csv", "step\n1\n");
+    assert_false(resume(program, "sweep"));
+    assert_says("1 of 4 runs failed; scale_divisor=none+seed=1: ");
+    put_text("sweep/scale_divisor=none+seed=1/metrics.csv", metrics);
+    resumes("sweep");
+    const char *table = contents(in("sweep/summary.csv"), &size);
+    assert_that(size == sizes[1] && memcmp(before[1], table, size) == 0, "%s", names[1]);
 }
 
-static void removed_arm_is_trained_again(void **state) {
+static void removed_run_is_trained_again(void **state) {
     (void)state;
-    Progress progress = progress_make(stderr, true);
-    const SweepOptions options = {
-        .threads = 2, .command_line = "./train resume", .program = program, .progress = &progress};
-    int signal_number;
-    bool finished;
-    FILE *table = fopen("/dev/null", "w");
     CONFIGURE(FOUR);
     sweep("straight", 2);
     sweep("sweep", 2);
     assert_true(directory_remove(in("sweep/scale_divisor=none+seed=1"), &err));
-    bool done = sweep_resume(in("sweep"), &options, table, &signal_number, &finished, &err);
-    fclose(table);
-    assert_that(done && !finished, "%s", err.message);
-    assert_result("sweep", "finished");
+    resumes("sweep");
     assert_same_sweep("straight", "sweep");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(failures_are_the_arms_own),    SWEEP_TEST(goes_on_from_anything),
-        SWEEP_TEST(other_sweeps_are_left_alone),  SWEEP_TEST(made_again),
-        SWEEP_TEST(removed_arm_is_trained_again),
+        SWEEP_TEST(failures_are_the_runs_own),
+        SWEEP_TEST(resumes_from_anything),
+        SWEEP_TEST(other_sweeps_are_left_alone),
+        SWEEP_TEST(force_keeps_what_it_cannot_replace),
+        SWEEP_TEST(what_is_not_ours_stays),
+        SWEEP_TEST(changes_are_refused),
+        SWEEP_TEST(made_again),
+        SWEEP_TEST(removed_run_is_trained_again),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts their tables
-# and pictures into the page. Stopped and started again, it goes on where it was; what has finished is not trained, nor
-# its tables and pictures made, again. Remove runs/study to begin afresh.
+# and pictures into the page. Stopped and started again, it resumes where it was; what has finished is not trained again.
+# Remove runs/study to begin afresh.
 #   make study          all of it: one and a half to two hours on two cores, 3 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; the page stays as it is
 #   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works

@@ -198,7 +198,7 @@ bool results_hold_only_ours(const char *directory, Error *err) {
             err, STATUS_USAGE,
             "%s is not a run of this program (it holds no run.json of ours), so it is not removed: move it, or name another --out",
             directory);
-    bool ok = ours && check_entries(directory, js_get(run, "arms"), err);
+    bool ok = ours && check_entries(directory, js_get(run, "runs"), err);
     js_free(run);
     return ok;
 }

@@ -2,9 +2,7 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { COLUMNS = 80 };
@@ -14,11 +12,8 @@ Progress progress_make(FILE *stream, bool quiet) {
 }
 
 void progress_clear(Progress *p) {
-    if (p->lines)
-        fprintf(p->stream, "\r\033[%zuA\033[J", p->lines); /* up, and away with all below */
-    else if (p->shown)
-        fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
-    p->shown = p->lines = 0;
+    if (p->shown) fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
+    p->shown = 0;
     fflush(p->stream);
 }
 
@@ -46,16 +41,14 @@ void progress_duration(double seconds, char *out, size_t capacity) {
 }
 
 bool progress_is_due(Progress *p, double now) {
-    if (p->quiet || !p->terminal || now - p->last < 0.1) return false;
+    if (p->quiet || !p->terminal || now - p->last < 0.5) return false;
     p->last = now;
     return true;
 }
 
-/* In place of the line that is there. */
-static void show_line(Progress *p, char *line) {
-    line[COLUMNS - 1] = 0; /* a line that wraps could not be written over */
-    size_t length = strlen(line);
-    fprintf(p->stream, "\r%s%*s", line, (int)(p->shown > length ? p->shown - length : 0), "");
+void progress_line(Progress *p, const char *line) {
+    const size_t length = strnlen(line, COLUMNS - 1); /* a line that wraps could not be written over */
+    fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(p->shown > length ? p->shown - length : 0), "");
     fflush(p->stream);
     p->shown = length;
 }
@@ -69,39 +62,12 @@ void progress_update(Progress *p, double now, size_t step, size_t steps, double 
     progress_duration(seconds_left, left, sizeof left);
     snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk characters/s  %s left", step, steps, train, val,
              tokens_per_second / 1e3, left);
-    show_line(p, line);
+    progress_line(p, line);
 }
 
 void progress_count(Progress *p, double now, const char *what, size_t done, size_t all) {
     if (!progress_is_due(p, now)) return;
     char line[256];
     snprintf(line, sizeof line, "%zu/%zu %s", done, all, what);
-    show_line(p, line);
-}
-
-/* Lines that would wrap, or scroll out at the top, could not be written over. */
-void progress_lines(Progress *p, const char *const *lines, size_t count) {
-    const char *kind = getenv("TERM");
-    struct winsize size;
-    int columns = COLUMNS;
-    if (!kind || strcmp(kind, "dumb") == 0) count = 1;
-    if (ioctl(fileno(p->stream), TIOCGWINSZ, &size) == 0) {
-        if (size.ws_col > 1 && size.ws_col < columns) columns = size.ws_col;
-        if (size.ws_row > 1 && count >= size.ws_row) count = (size_t)size.ws_row - 1;
-    }
-    if (count == 1 && p->lines == 0) {
-        char line[256];
-        snprintf(line, sizeof line, "%.*s", columns - 1, lines[0]);
-        show_line(p, line);
-        return;
-    }
-    if (p->lines)
-        fprintf(p->stream, "\r\033[%zuA", p->lines);
-    else
-        fputc('\r', p->stream);
-    for (size_t i = 0; i < count; i++) fprintf(p->stream, "%s%.*s\033[K", i ? "\n" : "", columns - 1, lines[i]);
-    fprintf(p->stream, "\033[J"); /* there may have been more */
-    fflush(p->stream);
-    p->lines = count - 1;
-    p->shown = strlen(lines[count - 1]);
+    progress_line(p, line);
 }

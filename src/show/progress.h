@@ -9,7 +9,6 @@ typedef struct {
     FILE *stream;
     bool quiet, terminal; /* quiet: nothing is written */
     size_t shown;         /* columns of the line that stands there now */
-    size_t lines;         /* above it, of progress_lines */
     double last;          /* when it was written, in seconds */
 } Progress;
 
@@ -24,11 +23,10 @@ void progress_update(Progress *progress, double now, size_t step, size_t steps, 
                      double tokens_per_second, double seconds_left);
 /* "12/58 tensors and inputs": work that is counted in parts. */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
-/* Several lines at once, each cut to a terminal of 80 columns (or fewer, where it says so): whether they are due, at
-   most ten times a second and only on a terminal; then they are shown in place of those that stand there. A terminal
-   that cannot move its cursor (TERM=dumb) gets the first. */
+/* Any other line: whether it is due, at most ten times a second and only on a terminal; then it is shown, cut to 80
+   columns in place, over the one that stands there. */
 bool progress_is_due(Progress *progress, double now);
-void progress_lines(Progress *progress, const char *const *lines, size_t count);
+void progress_line(Progress *progress, const char *line);
 void progress_clear(Progress *progress);
 
 /* 75 -> "1:15", 3675 -> "1:01:15". */

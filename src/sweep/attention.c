@@ -13,70 +13,60 @@
 enum { COLUMNS_MAX = 8, HEADS_MAX = 4, ROWS_MAX = 2 * HEADS_MAX, PANELS_MAX = ROWS_MAX * COLUMNS_MAX, TEXT = 128 };
 /* One setting, by the run of its first seed. */
 typedef struct {
-    const Arm *arm;
-    const ArmRun *run;
+    const SweepRun *run;
     Snapshot first, last; /* empty (T 0): the run has none */
     size_t heads;
     bool other_text;
-    char label[GROUP_LABEL + 32];
+    char label[SETTING_LABEL + 32];
 } Column;
 
 typedef struct {
     const Sweep *sweep;
     Column columns[COLUMNS_MAX];
-    size_t count, settings, heads, most_heads, length;
+    size_t count, heads, most_heads, length;
     const uint32_t *text; /* (length) of all that are shown */
     char rows[ROWS_MAX][64], panels[PANELS_MAX][TEXT];
     const float *weights[PANELS_MAX]; /* of a snapshot, whose T is the stride; NULL: left empty */
 } Comparison;
 
-/* A label of several keys, or of several settings that are the same, goes over as many lines as it has parts. */
-static void label_column(Column *column, const char *legend) {
+/* A label of several keys goes over as many lines as it has parts. */
+static void label_column(Column *column, const char *label) {
     enum { SHORT = 24 };
-    const char *state = column->run->state == ARM_FINISHED ? "" : ARM_STATE_NAMES[column->run->state];
-    snprintf(column->label, sizeof column->label, "%s%s%s", legend, *state ? ", " : "", state);
+    const char *state = column->run->state == RUN_FINISHED ? "" : SWEEP_RUN_STATES[column->run->state];
+    snprintf(column->label, sizeof column->label, "%s%s%s", label, *state ? ", " : "", state);
     if (strlen(column->label) <= SHORT) return;
     for (char *c = column->label; (c = strchr(c, ' ')) != NULL; c++)
-        if (c[-1] == ',' || (strncmp(c, " and ", 5) == 0)) *c = '\n';
+        if (c[-1] == ',') *c = '\n';
 }
 
 /* The step of a column's last snapshot, once its run has finished. */
 static double last_step(const Column *column) {
-    return column->run->state == ARM_FINISHED ? curve_last_step(&column->run->results.curves[CURVE_ENTROPY]) : NAN;
+    return column->run->state == RUN_FINISHED ? curve_last_step(&column->run->results.curves[CURVE_ENTROPY]) : NAN;
 }
 
-static bool add_column(Comparison *c, const Group *group, Error *err) {
-    const Sweep *s = c->sweep;
+static bool add_column(Comparison *c, const SweepSetting *setting, Error *err) {
+    const SweepRun *run = &c->sweep->runs[setting->run[0]];
     Column *column = &c->columns[c->count++];
-    const size_t arm = s->arms.arms[group->arm[0]].same_as;
-    const Curve *measured = &s->runs[arm].results.curves[CURVE_ENTROPY];
-    char directory[4096];
-    column->arm = &s->arms.arms[arm];
-    column->run = &s->runs[arm];
-    column->heads = (size_t)column->arm->config.model.heads;
-    label_column(column, group->legend);
+    const Curve *measured = &run->results.curves[CURVE_ENTROPY];
+    column->run = run;
+    column->heads = (size_t)run->config.model.heads;
+    label_column(column, setting->label);
     if (measured->count == 0) return true;
-    if (!sweep_arm_path(s, arm, directory, err) ||
-        !snapshot_load(&column->first, directory, &column->arm->config, (size_t)measured->step[0], err))
-        return false;
+    if (!snapshot_load(&column->first, run->directory, &run->config, (size_t)measured->step[0], err)) return false;
     if (isnan(last_step(column))) return true;
-    if (!snapshot_load(&column->last, directory, &column->arm->config, (size_t)last_step(column), err)) return false;
+    if (!snapshot_load(&column->last, run->directory, &run->config, (size_t)last_step(column), err)) return false;
     return (column->first.T == column->last.T &&
             memcmp(column->first.text, column->last.text, sizeof column->last.text) == 0) ||
-           error_set(err, STATUS_USAGE, "the snapshots in %s/attention are of two texts", directory);
+           error_set(err, STATUS_USAGE, "the snapshots in %s/attention are of two texts", run->directory);
 }
 
 static bool collect_columns(Comparison *c, Error *err) {
-    const Arms *arms = &c->sweep->arms;
-    for (size_t g = 0; g < arms->group_count; g++) {
-        if (arms->groups[g].same_as != g) continue;
-        c->settings++;
-        if (c->count < COLUMNS_MAX && !add_column(c, &arms->groups[g], err)) return false;
-    }
+    for (size_t g = 0; g < c->sweep->setting_count && c->count < COLUMNS_MAX; g++)
+        if (!add_column(c, &c->sweep->settings[g], err)) return false;
     return true;
 }
 
-/* A shorter context sees the beginning of the text; what it does there does not depend on what follows, in any arm. So
+/* A shorter context sees the beginning of the text; what it does there does not depend on what follows, in any run. So
    the shortest length is shown of all. A text that begins otherwise has no place in the grid. */
 static void agree_on_text(Comparison *c) {
     static const uint32_t blank[1] = {' '}; /* where no run got as far as a snapshot */
@@ -113,7 +103,7 @@ static double common_last_step(const Comparison *c) {
 /* One half of a column, from one of its snapshots. */
 static void fill_half(Comparison *c, size_t at, const Snapshot *s, bool last) {
     const Column *column = &c->columns[at];
-    const ArmResults *r = &column->run->results;
+    const RunResults *r = &column->run->results;
     const bool named = last && isnan(common_last_step(c));
     for (size_t head = 0; head < c->heads && head < column->heads; head++) {
         const size_t panel = panel_of(c, head + (last ? c->heads : 0), at);
@@ -145,17 +135,18 @@ static void label_rows(Comparison *c) {
 
 /* What is shown, and what is not. */
 static void describe(const Comparison *c, char *out, size_t capacity) {
-    const Group *group = &c->sweep->arms.groups[0];
+    const SweepSetting *setting = &c->sweep->settings[0];
     size_t others = 0, longest = 0;
     for (size_t i = 0; i < c->count; i++) {
         others += c->columns[i].other_text;
         if (c->columns[i].first.T > longest) longest = c->columns[i].first.T;
     }
     snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
-    if (c->count && group->count > 1)
-        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].arm->config.train.seed,
-                    group->count);
-    if (c->count < c->settings) text_append(out, capacity, "; the first %zu of %zu settings", c->count, c->settings);
+    if (c->count && setting->count > 1)
+        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].run->config.train.seed,
+                    setting->count);
+    if (c->count < c->sweep->setting_count)
+        text_append(out, capacity, "; the first %zu of %zu settings", c->count, c->sweep->setting_count);
     if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
     if (c->length < longest)
         text_append(out, capacity, "; the %zu characters that the shortest context holds", c->length);
@@ -172,7 +163,7 @@ static bool save(const Comparison *c, Error *err) {
         column_labels[i] = c->columns[i].label;
         strides[i] = c->columns[i].first.T;
     }
-    snprintf(title, sizeof title, "%s: attention in layer 0", c->sweep->arms.config->name);
+    snprintf(title, sizeof title, "%s: attention in layer 0", c->sweep->config.name);
     describe(c, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
                                     .subtitle = subtitle,

@@ -25,35 +25,25 @@ static bool run_sweep(const Command *command, int *signal, Error *err) {
                              : sweep_run(&config, &options, stdout, signal, err));
 }
 
-static bool resume_sweep(const Command *command, int *signal, Error *err) {
+static bool resume(const Command *command, int *signal, Error *err) {
     char program[4096];
-    bool finished;
     Progress progress = progress_make(stderr, command->quiet);
     const SweepOptions options = options_for(command, program, &progress);
+    interrupt_survive_closed_pipes();
+    if (!sweep_is(command->target)) return resume_run(command, signal, err);
     if (command->overrides.count)
         return error_set(err, STATUS_USAGE,
                          "%s is a sweep, which is resumed with the config it has: --set %s changes it", command->target,
                          command->overrides.items[0]);
-    if (!program_again(program, sizeof program, err) ||
-        !sweep_resume(command->target, &options, stdout, signal, &finished, err))
-        return false;
-    if (finished)
-        printf("%s has finished; its tables and pictures were made again: %s/summary.md\n", command->target,
-               command->target);
-    return true;
-}
-
-static bool resume(const Command *command, int *signal, Error *err) {
-    interrupt_survive_closed_pipes();
-    return sweep_is(command->target) ? resume_sweep(command, signal, err) : resume_run(command, signal, err);
+    return program_again(program, sizeof program, err) && sweep_resume(command->target, &options, stdout, signal, err);
 }
 
 const Verb sweep_verb = {
     .name = "sweep",
     .target = "CONFIG.ini",
     .what = "Trains every combination of a config's [sweep] section, side by side on the\n"
-            "processors, and draws them together. Started again after it was stopped, it\n"
-            "is resumed. --threads is for all runs together; each gets its share.",
+            "processors, and draws them together. --threads is for all runs together; each\n"
+            "gets its share. A sweep that was stopped: ./train resume DIR.",
     .takes_set = true,
     .makes_runs = true,
     .run = run_sweep,

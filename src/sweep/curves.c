@@ -1,4 +1,4 @@
-/* A sweep's curves over training: a line for each group, the mean over its seeds, and a band where there are several.
+/* A sweep's curves over training: a line for each setting, the mean over its seeds, and a band where there are several.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,34 +17,35 @@ typedef struct {
     bool logarithmic; /* where values span a decade */
 } Picture;
 
-/* A group's line: the runs it is made of, and the mean and the ends of the band at each step that all of them have. */
+/* A setting's line: the runs it is made of, and the mean and the ends of the band at each step that all of them have.
+ */
 typedef struct {
-    const ArmResults *runs[SWEEP_VALUES_MAX];
+    const RunResults *runs[SWEEP_VALUES_MAX];
     size_t run_count, count;
     double *x, *mean, *low, *high; /* (count), in one allocation */
-    char label[GROUP_LABEL + 64];
+    char label[SETTING_LABEL + 64];
 } Line;
 
 /* The runs that finished; where none did, those that got anywhere. */
-static void choose_runs(const Sweep *s, const Group *group, CurveKind kind, Line *line) {
+static void choose_runs(const Sweep *s, const SweepSetting *setting, CurveKind kind, Line *line) {
     size_t diverged = 0, left = 0;
     for (int any = 0; any < 2 && line->run_count == 0; any++)
-        for (size_t i = 0; i < group->count; i++) {
-            const ArmRun *run = sweep_run_of(s, group->arm[i]);
-            if ((any || run->state == ARM_FINISHED) && run->results.curves[kind].count)
+        for (size_t i = 0; i < setting->count; i++) {
+            const SweepRun *run = &s->runs[setting->run[i]];
+            if ((any || run->state == RUN_FINISHED) && run->results.curves[kind].count)
                 line->runs[line->run_count++] = &run->results;
         }
-    for (size_t i = 0; i < group->count; i++) {
-        ArmState state = sweep_run_of(s, group->arm[i])->state;
-        diverged += state == ARM_DIVERGED;
-        left += state != ARM_DIVERGED && state != ARM_FINISHED;
+    for (size_t i = 0; i < setting->count; i++) {
+        SweepRunState state = s->runs[setting->run[i]].state;
+        diverged += state == RUN_DIVERGED;
+        left += state != RUN_DIVERGED && state != RUN_FINISHED;
     }
-    snprintf(line->label, sizeof line->label, "%s", group->legend);
+    snprintf(line->label, sizeof line->label, "%s", setting->label);
     if (diverged + left == 0) return;
-    if (group->count == 1)
+    if (setting->count == 1)
         text_append(line->label, sizeof line->label, diverged ? ": diverged" : ": not finished");
     else
-        text_append(line->label, sizeof line->label, ": %zu of %zu %s", diverged + left, group->count,
+        text_append(line->label, sizeof line->label, ": %zu of %zu %s", diverged + left, setting->count,
                     left == 0       ? "diverged"
                     : diverged == 0 ? "not finished"
                                     : "diverged or not finished");
@@ -63,9 +64,9 @@ static size_t common_steps(const Line *line, CurveKind kind) {
     return count;
 }
 
-static bool make_line(const Sweep *s, const Group *group, CurveKind kind, Line *line, Error *err) {
+static bool make_line(const Sweep *s, const SweepSetting *setting, CurveKind kind, Line *line, Error *err) {
     *line = (Line){0};
-    choose_runs(s, group, kind, line);
+    choose_runs(s, setting, kind, line);
     line->count = line->run_count ? common_steps(line, kind) : 0;
     line->x = calloc(4 * (line->count + 1), sizeof(double));
     if (!line->x) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
@@ -103,7 +104,7 @@ static void take_logarithms(Line *line) {
 }
 
 /* What the lines and bands are, and what is not there. */
-static void describe(const Line *lines, size_t count, size_t groups, bool range, bool batches, char *out,
+static void describe(const Line *lines, size_t count, size_t settings, bool range, bool batches, char *out,
                      size_t capacity) {
     size_t fewest = SIZE_MAX, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -113,7 +114,7 @@ static void describe(const Line *lines, size_t count, size_t groups, bool range,
     }
     sweep_describe_band("line", fewest, most, range, out, capacity);
     if (batches) text_append(out, capacity, "; pale: the training batches");
-    if (count < groups) text_append(out, capacity, "; the first %zu of %zu settings", count, groups);
+    if (count < settings) text_append(out, capacity, "; the first %zu of %zu settings", count, settings);
 }
 
 /* Values that span more than a decade, all of them above zero. */
@@ -127,7 +128,7 @@ static bool wants_log(const Line *lines, size_t count) {
     return low > 0 && high > 10 * low && isfinite(high);
 }
 
-static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size_t count, size_t groups, Error *err) {
+static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size_t count, Error *err) {
     Series series[2 * SWEEP_LINES_MAX] = {0};
     char path[4096], title[512], subtitle[256], y_label[128];
     size_t used = 0, fewest = SIZE_MAX;
@@ -160,9 +161,9 @@ static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size
                                   .low = band ? line->low : NULL,
                                   .high = band ? line->high : NULL};
     }
-    snprintf(title, sizeof title, "%s: %s", s->arms.config->name, picture->title);
+    snprintf(title, sizeof title, "%s: %s", s->config.name, picture->title);
     snprintf(y_label, sizeof y_label, "%s%s", picture->y_label, log_scale ? ", logarithmic" : "");
-    describe(lines, count, groups, range, batches, subtitle, sizeof subtitle);
+    describe(lines, count, s->setting_count, range, batches, subtitle, sizeof subtitle);
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
@@ -175,16 +176,13 @@ static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size
 
 static bool draw(const Sweep *s, const Picture *picture, Error *err) {
     Line *lines = calloc(SWEEP_LINES_MAX, sizeof *lines);
-    size_t count = 0, groups = 0;
+    size_t count = 0;
     bool ok = lines || error_set(err, STATUS_FAILED, "no memory for the curves of %s", picture->file);
-    for (size_t g = 0; ok && g < s->arms.group_count; g++) {
-        if (s->arms.groups[g].same_as != g) continue; /* the legend of the other names it */
-        groups++;
-        if (count == SWEEP_LINES_MAX) continue;
-        ok = make_line(s, &s->arms.groups[g], picture->kind, &lines[count], err);
+    for (size_t g = 0; ok && g < s->setting_count && count < SWEEP_LINES_MAX; g++) {
+        ok = make_line(s, &s->settings[g], picture->kind, &lines[count], err);
         count += ok;
     }
-    ok = ok && draw_lines(s, picture, lines, count, groups, err);
+    ok = ok && draw_lines(s, picture, lines, count, err);
     for (size_t i = 0; i < count; i++) free(lines[i].x);
     free(lines);
     return ok;
@@ -195,7 +193,7 @@ bool sweep_draw_curves(const Sweep *s, Error *err) {
         {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats per character)", false},
         {CURVE_ENTROPY, "entropy.png", "entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
          false},
-        {CURVE_SCORE_STD, "score_std.png", "spread of the attention scores",
+        {CURVE_SCORE_STD, "score_std.png", "standard deviation of the attention scores",
          "standard deviation of the scores, mean over all heads", true},
         {CURVE_QK_NORM, "qk_norm.png", "size of the weights of queries and keys",
          "‖W_Q‖ ‖W_K‖ (Frobenius), mean over all heads", true},

@@ -12,26 +12,26 @@
 /* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
 enum { NUMBERS = 3, DIVISORS = 5 };
 
-/* Where a group stands on an axis; NaN where that is no number. The divisor counts in √d_k. */
-static double place(const Sweep *s, size_t axis, size_t group) {
-    const Config *c = &s->arms.arms[s->arms.groups[group].arm[0]].config;
+/* Where a setting stands on an axis; NaN where that is no number. The divisor counts in √d_k. */
+static double place(const Sweep *s, size_t axis, size_t setting) {
+    const Config *c = &s->runs[s->settings[setting].run[0]].config;
     char text[CONFIG_VALUE_MAX], *end;
-    if (arms_axis_is(s->arms.config, axis, SCALE_KEY))
+    if (axis == s->divisor_axis)
         return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
-    config_value_text(c, s->arms.config->sweep[axis].setting, text, sizeof text);
+    config_value_text(c, s->config.sweep[axis].setting, text, sizeof text);
     double number = strtod(text, &end);
     return end == text || *end ? NAN : number;
 }
 
 /* The swept number with the most values, the divisor only where there is no other; sweep_count: none. */
 static size_t choose_axis(const Sweep *s) {
-    const Config *c = s->arms.config;
+    const Config *c = &s->config;
     size_t best = c->sweep_count, divisor = c->sweep_count;
     for (size_t a = 0; a < c->sweep_count; a++) {
-        bool numbers = !arms_axis_is(c, a, "train.seed");
-        for (size_t g = 0; numbers && g < s->arms.group_count; g++) numbers = isfinite(place(s, a, g));
+        bool numbers = !sweep_axis_is(c, a, "train.seed");
+        for (size_t g = 0; numbers && g < s->setting_count; g++) numbers = isfinite(place(s, a, g));
         if (!numbers) continue;
-        if (arms_axis_is(c, a, SCALE_KEY))
+        if (a == s->divisor_axis)
             divisor = c->sweep[a].count >= DIVISORS ? a : divisor;
         else if (c->sweep[a].count >= NUMBERS && (best == c->sweep_count || c->sweep[a].count > c->sweep[best].count))
             best = a;
@@ -39,19 +39,19 @@ static size_t choose_axis(const Sweep *s) {
     return best < c->sweep_count ? best : divisor;
 }
 
-/* The line of a group, a new one if there is none; NULL when there are too many. */
-static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t group) {
+/* The line of a setting, a new one if there is none; NULL when there are too many. */
+static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t setting) {
     for (size_t i = 0; i < f->count; i++)
-        if (arms_agree_but(s->arms.config, f->axis, f->lines[i].group, group)) return &f->lines[i];
+        if (sweep_agree_but(s, f->axis, f->lines[i].setting, setting)) return &f->lines[i];
     if (f->count == SWEEP_LINES_MAX) return NULL;
-    f->lines[f->count].group = group;
+    f->lines[f->count].setting = setting;
     return &f->lines[f->count++];
 }
 
 static void count_seeds(const Sweep *s, FinalLosses *f) {
     f->fewest = SIZE_MAX;
-    for (size_t g = 0; g < s->arms.group_count; g++) {
-        size_t finished = sweep_group(s, g).finished;
+    for (size_t g = 0; g < s->setting_count; g++) {
+        size_t finished = s->settings[g].finished;
         if (finished == 0) continue;
         if (finished < f->fewest) f->fewest = finished;
         if (finished > f->most) f->most = finished;
@@ -60,9 +60,9 @@ static void count_seeds(const Sweep *s, FinalLosses *f) {
 }
 
 /* In its place by x. */
-static void add_point(const Sweep *s, size_t group, double x, bool range, FinalLine *line) {
+static void add_point(const Sweep *s, size_t setting, double x, bool range, FinalLine *line) {
     double losses[SWEEP_VALUES_MAX];
-    size_t count = sweep_group_losses(s, group, losses), at = line->count++;
+    size_t count = sweep_setting_losses(s, setting, losses), at = line->count++;
     const Band band = sweep_band(losses, count, range);
     for (; at > 0 && line->x[at - 1] > x; at--) {
         line->x[at] = line->x[at - 1];
@@ -75,10 +75,10 @@ static void add_point(const Sweep *s, size_t group, double x, bool range, FinalL
     line->low[at] = count < 2 ? NAN : band.low;
     line->high[at] = count < 2 ? NAN : band.high;
     line->band = line->band || count > 1;
-    line->diverged += sweep_group(s, group).diverged;
+    line->diverged += s->settings[setting].diverged;
 }
 
-/* Logarithms, unless some x is not above zero or they do not spread much: to base 2 where all x are powers of √2 (8 and
+/* Logarithms, unless some x is not above zero or they differ little: to base 2 where all x are powers of √2 (8 and
    5.66), else 10. */
 static void take_logarithms(FinalLosses *f) {
     double low = INFINITY, high = 0;
@@ -98,11 +98,9 @@ static void take_logarithms(FinalLosses *f) {
 
 bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
     *f = (FinalLosses){.axis = choose_axis(s)};
-    if (f->axis == s->arms.config->sweep_count) return false;
-    const bool divisor = arms_axis_is(s->arms.config, f->axis, SCALE_KEY);
+    if (f->axis == s->config.sweep_count) return false;
     count_seeds(s, f);
-    for (size_t g = 0; g < s->arms.group_count; g++) {
-        if (divisor && s->arms.groups[g].same_as != g) continue; /* the same point */
+    for (size_t g = 0; g < s->setting_count; g++) {
         FinalLine *line = line_of(s, f, g);
         if (line)
             add_point(s, g, place(s, f->axis, g), f->range, line);
@@ -115,10 +113,10 @@ bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
 
 static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     Series series[SWEEP_LINES_MAX] = {0};
-    char path[4096], title[512], subtitle[256], x_label[64], labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
+    char path[4096], title[512], subtitle[256], x_label[64], labels[SWEEP_LINES_MAX][SETTING_LABEL + 64];
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
-        arms_label(&s->arms, line->group, f->axis, labels[i]);
+        sweep_label(s, line->setting, f->axis, labels[i]);
         if (line->diverged)
             text_append(labels[i], sizeof labels[i], "%s%zu diverged", *labels[i] ? ": " : "", line->diverged);
         series[i] = (Series){.label = *labels[i] ? labels[i] : NULL,
@@ -134,9 +132,9 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     }
     sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
     if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
-    snprintf(title, sizeof title, "%s: final validation loss", s->arms.config->name);
+    snprintf(title, sizeof title, "%s: final validation loss", s->config.name);
     snprintf(x_label, sizeof x_label, "%s",
-             arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis));
+             f->axis == s->divisor_axis ? "divisor / √d_k" : sweep_key(&s->config, f->axis));
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = x_label,
@@ -147,7 +145,7 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     return path_join(path, sizeof path, s->directory, "final.png", err) && chart_save(&chart, path, err);
 }
 
-bool sweep_has_final(const Sweep *s) { return choose_axis(s) < s->arms.config->sweep_count; }
+bool sweep_has_final(const Sweep *s) { return choose_axis(s) < s->config.sweep_count; }
 
 bool sweep_draw_final(const Sweep *s, Error *err) {
     FinalLosses *losses = malloc(sizeof *losses);

@@ -1,105 +1,174 @@
-/* What the files of this folder share; but for a test, nothing else includes this. The order of things: sweep_find
-   decides on the directory, sweep_open makes or enters it, sweep_train trains; then what the arms wrote is read back,
-   and the writers make tables and pictures of that. */
+/* What the files of this folder share; only tests include it from elsewhere.
+
+   A sweep trains one run for each combination of the config's [sweep] section. A setting is what the runs share that
+   differ in nothing but the seed. sweep_plan makes runs and settings of the config, sweep_open makes or enters the
+   directory, sweep_train trains. Then everything is read back from what the runs wrote: sweep_read_logs,
+   sweep_summarize, and the writers of tables and pictures. */
 #pragma once
 
 #include "base/json.h"
 #include "base/results.h"
 #include "base/statistics.h"
-#include "sweep/arm_results.h"
-#include "sweep/arms.h"
-#include "sweep/child.h"
+#include "config/config.h"
 #include "sweep/sweep.h"
 
+enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
+#define SCALE_KEY "attention.scale_divisor"
+
 typedef struct {
-    ArmState state;
-    char message[1024]; /* of one that diverged or failed, one line; else empty */
-    Child child;
-    ArmResults results;
-    /* for the eye, from the end of metrics.csv */
-    size_t step;
-    double train_loss, val_loss, began; /* began: when it was last started, in seconds */
-    double blocked;                     /* since when another process has been in its directory; 0: none is */
-} ArmRun;
+    size_t count;
+    double *step, *value; /* (count) */
+} Curve;
+
+/* Those from CURVE_ENTROPY on are attention.csv's, means over all heads of all layers. */
+typedef enum {
+    CURVE_TRAIN_LOSS,
+    CURVE_VAL_LOSS,
+    CURVE_ENTROPY,
+    CURVE_SCORE_STD,
+    CURVE_SATURATED,
+    CURVE_GRAD_Q,      /* of the medians */
+    CURVE_GRAD_SCORES, /* of the medians */
+    CURVE_QK_NORM,     /* |W_Q| |W_K|, Frobenius norms */
+    CURVE_COUNT
+} CurveKind;
+
+/* What a run measured. Numbers are NaN, and curves empty, where it did not get that far. */
+typedef struct {
+    Curve curves[CURVE_COUNT];
+    double *entropy, *score_std; /* (steps, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
+    size_t heads;
+    double grad_norm_median, best_val_loss, best_step;
+    double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv */
+    double threads;        /* of run.json */
+} RunResults;
+
+typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED } SweepRunState;
+extern const char *const SWEEP_RUN_STATES[]; /* as in summary.csv */
+
+typedef struct {
+    Config config;
+    char name[RUN_NAME];  /* "scale_divisor=none+seed=1" */
+    char directory[4096]; /* the sweep's and the name; empty until that is known */
+    size_t setting, seed; /* whose run it is; which of the swept seeds it has, counted from 0 */
+    SweepRunState state;
+    char message[1024];  /* why it diverged or failed, one line; else empty */
+    bool has_checkpoint; /* of a run that has not ended: it is resumed from there */
+    int pid;             /* of the process that trains it; 0: none */
+    FILE *messages;      /* what that process writes to stderr */
+    RunResults results;
+    /* For the progress line. */
+    size_t step;     /* steps made */
+    double val_loss; /* the last one; NaN: none */
+    double began;    /* when its process was started, in seconds */
+} SweepRun;
+
+/* What is averaged over seeds: of a curve, the first or the last value. */
+typedef enum {
+    MEASURE_VAL_LOSS,
+    MEASURE_BEST_VAL_LOSS,
+    MEASURE_ENTROPY_FIRST,
+    MEASURE_ENTROPY_LAST,
+    MEASURE_SCORE_STD_FIRST,
+    MEASURE_SCORE_STD_LAST,
+    MEASURE_GRAD_NORM, /* the median over the run */
+    MEASURE_COUNT
+} Measure;
+
+#define NO_SETTING ((size_t)-1) /* a setting without a reference */
+typedef struct {
+    char label[SETTING_LABEL];    /* for people: "÷ √d_k = 8, lr 0.001" */
+    size_t digit[SWEEP_AXES_MAX]; /* which of its values it has for each swept key, from 0; 0 for the seed */
+    size_t run[SWEEP_VALUES_MAX]; /* (count): by seed */
+    size_t count;
+    size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
+    /* Over the runs that finished, by sweep_summarize. */
+    size_t finished, diverged;
+    Interval mean[MEASURE_COUNT];
+    Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
+} SweepSetting;
 
 typedef struct {
     const SweepOptions *options;
-    Arms arms;
-    ArmRun *runs; /* (arms.count); that of an arm that is the same as another is not used: see sweep_run_of */
-    char directory[2048];
-    bool resumed;          /* it was there */
-    int lock;              /* on one that was there; -1: none */
-    ResultsDirectory made; /* or one that was made */
-    Json *description;     /* run.json */
-    size_t threads, slots; /* of an arm; arms at a time */
-    double began;          /* when the view was first due, and the steps that had been made by then: */
-    size_t steps_before;   /* the speed is that of this process */
-} Sweep;
+    Config config;
+    SweepRun *runs;         /* (run_count) */
+    SweepSetting *settings; /* (setting_count) */
+    size_t run_count, setting_count;
+    size_t divisor_axis;    /* which of the swept keys is the divisor; config.sweep_count: none */
+    bool resumed;           /* the directory was there */
+    ResultsDirectory place; /* made or entered, and locked */
+    const char *directory;  /* its path */
+    Json *description;      /* run.json */
+    size_t threads, slots;  /* threads of a run; runs at a time */
+} Sweep;                    /* large: keep it off small stacks */
 
-/* The run that is an arm's, perhaps by way of another. */
-static inline ArmRun *sweep_run_of(const Sweep *sweep, size_t arm) {
-    return &sweep->runs[sweep->arms.arms[arm].same_as];
-}
-/* "directory/name of the arm" */
-bool sweep_arm_path(const Sweep *sweep, size_t arm, char path[4096], Error *err);
+/* settings.c. sweep_plan makes runs and settings from s->config. Errors have status STATUS_USAGE: no [sweep], too many
+   combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, also after a failure.
+ */
+bool sweep_plan(Sweep *sweep, Error *err);
+void sweep_free(Sweep *sweep);
+/* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of
+   another swept key or of a column of summary.csv. */
+const char *sweep_key(const Config *config, size_t axis);
+/* Whether a swept key is this one, "section.key". */
+bool sweep_axis_is(const Config *config, size_t axis, const char *name);
+/* Whether two settings have the same values for every swept key but one. */
+bool sweep_agree_but(const Sweep *sweep, size_t axis, size_t a, size_t b);
+/* For people: what a setting shares with those that differ from it in the key `without` alone (SWEEP_AXES_MAX: none is
+   left out), and its divisor. Empty when nothing else was swept than the divisor, and it is left out. */
+void sweep_label(const Sweep *sweep, size_t setting, size_t without, char label[SETTING_LABEL]);
+void sweep_divisor_label(const Sweep *sweep, size_t setting, char label[SETTING_LABEL]);
 
-/* directory.c. sweep_find: where the sweep goes, and whether it was begun there (then `resumed`, and locked); writes
-   nothing. sweep_enter: the same for a directory that is named, and the config that the sweep in it began with, before
-   there are arms. Both fail, with STATUS_USAGE, where config.ini is not what it was then (run.json has its text).
-   sweep_open makes the directory, or notes in its run.json that it is resumed. sweep_save brings run.json to the arms'
-   present states; `result` as of a run ("running", "finished", "interrupted", "failed"). */
-bool sweep_find(Sweep *sweep, Error *err);
-bool sweep_enter(Sweep *sweep, const char *directory, Config *config, bool *finished, Error *err);
+/* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
+   what the runs there have come to, and fails with STATUS_USAGE where one was made with another config. sweep_open
+   makes the directory of a new sweep, or notes in run.json that it is resumed. sweep_save brings run.json to the runs'
+   present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
+bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
+bool sweep_load(Sweep *sweep, Error *err);
 bool sweep_open(Sweep *sweep, Error *err);
-bool sweep_save(Sweep *sweep, const char *result, Error *err);
-void sweep_write_config(const Arms *arms, FILE *out);
-/* Fails, with STATUS_USAGE, where the directory's config.ini cannot be read or is not `recorded`, with which `whose`
-   ("this arm") began: names the first line that differs. */
-bool sweep_check_config(const char *directory, const char *recorded, const char *whose, Error *err);
+bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
+void sweep_write_config(const Sweep *sweep, FILE *out);
 
-/* train.c. sweep_load_states finds out which arms of a sweep that is resumed have ended, and returns whether any has
-   not; one whose run.json or config cannot be accepted has failed. sweep_train trains those until none is left or a
-   signal came, which it returns. An arm's failure is the arm's. */
-bool sweep_load_states(Sweep *sweep);
+/* train.c. Trains every run that has not ended until none is left or a signal came, which it returns. */
 int sweep_train(Sweep *sweep);
 
-/* view.c: the one progress view. sweep_read_progress reads what an arm has written since. */
-void sweep_read_progress(const Sweep *sweep, size_t arm);
-void sweep_view(Sweep *sweep, double now);
-void sweep_report_end(const Sweep *sweep, size_t arm, double now);
+/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
+   not started. sweep_read_logs reads the logs, once after run_results_clear, which frees what was read. Errors have
+   status STATUS_USAGE where a file is not as the program writes it. */
+bool sweep_read_run(SweepRun *run, Error *err);
+bool sweep_read_logs(SweepRun *run, Error *err);
+void run_results_clear(RunResults *results);
+/* The first and last value of a curve, and the step of the last; NaN of an empty one. */
+double curve_first(const Curve *curve);
+double curve_last(const Curve *curve);
+double curve_last_step(const Curve *curve);
 
-/* groups.c. What a group comes to over its seeds; only arms that finished count. */
-typedef struct {
-    size_t finished, diverged;
-    Interval val_loss, best_val_loss, entropy_first, entropy_last, score_std_first, score_std_last, grad_norm;
-    Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
-} GroupSummary;
-GroupSummary sweep_group(const Sweep *sweep, size_t group);
-/* Whether any group is compared with another one. */
-bool sweep_is_compared(const Sweep *sweep);
+/* results.c. Statistics of every setting; only runs that finished count. */
+void sweep_summarize(Sweep *sweep);
 /* A point of a line: the mean, and the ends of its interval or, as `range`, the lowest and the highest value. */
 typedef struct {
     double mean, low, high;
 } Band;
 Band sweep_band(const double *values, size_t count, bool range);
-/* The final validation losses of a group's runs that finished; returns how many. */
-size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
-/* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
-const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
+/* The final validation losses of a setting's runs that finished; returns how many. */
+size_t sweep_setting_losses(const Sweep *sweep, size_t setting, double losses[SWEEP_VALUES_MAX]);
 /* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
    wider than anything, bands are `range`s, from the lowest to the highest. */
 enum { SWEEP_FEW_SEEDS = 2 };
 void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
 
-/* The files; each of its own source. */
+/* tables.c: summary.csv, a row for each run; summary.md and the terminal's table, a row for each setting. The matrices
+   are the part of summary.md with the losses by divisor and by everything else; nothing where the divisor is not swept,
+   or nothing else. */
+extern const char SUMMARY_COLUMNS[]; /* behind the run and the swept keys, each between two commas */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
 bool sweep_write_markdown(const Sweep *sweep, Error *err);
-void sweep_print_table(const Sweep *sweep, FILE *out);
-bool sweep_draw_curves(const Sweep *sweep, Error *err);
-/* matrix.c: the losses by divisor and by everything else; nothing where the divisor is not swept, or nothing
- * else. */
 void sweep_write_matrices(const Sweep *sweep, FILE *out);
-/* final.c: final.png, the final losses against a swept number, where one has values enough to make a curve. */
+void sweep_print_table(const Sweep *sweep, FILE *out);
+
+/* The pictures, each kind of its own source: curves.c, final.c, attention.c. final.png shows the final losses against a
+   swept number, where one has values enough to make a curve. */
+bool sweep_draw_curves(const Sweep *sweep, Error *err);
 bool sweep_has_final(const Sweep *sweep);
 bool sweep_draw_final(const Sweep *sweep, Error *err);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);
@@ -107,9 +176,9 @@ bool sweep_draw_attention(const Sweep *sweep, Error *err);
 /* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. */
 enum { SWEEP_COLORS = 8, SWEEP_LINES_MAX = 2 * SWEEP_COLORS };
 
-/* What final.png shows. A line is of the groups that differ in the one key, its points in the order of x. */
+/* What final.png shows. A line is of the settings that differ in the one key, its points in the order of x. */
 typedef struct {
-    size_t group; /* one of them */
+    size_t setting; /* one of them */
     size_t count, diverged;
     bool band; /* some point has two runs or more */
     double x[SWEEP_VALUES_MAX];

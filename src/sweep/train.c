@@ -1,206 +1,255 @@
-/* The arms of a sweep as processes: as many at a time as the cores have room for, each started anew or sent on where it
-   stopped. There is no parallel region in this process before the last of them has been started. */
+/* The runs of a sweep as processes: up to `slots` at a time, each started anew or resumed where it stopped. This
+   process opens no parallel region before the last of them has been started, since fork copies a single thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/results_entries.h"
 #include "sweep/parts.h"
-#include "train/checkpoint.h"
+#include "train/logs.h"
 
-/* Seconds to wait for a process that is still in an arm's directory: what a killed sweep left behind is saving. */
-static const double PATIENCE = 30;
+/* --- one process */
 
-static void fail(ArmRun *run, const Error *why) {
-    run->state = ARM_FAILED;
-    snprintf(run->message, sizeof run->message, "%s", why->message);
+enum { CANNOT_START = 127 };
+
+/* Between fork and exec: system calls only. */
+static _Noreturn void become(const char *program, const char *const *arguments, int messages, pid_t parent,
+                             const sigset_t *mask) {
+    int null = open("/dev/null", O_RDWR);
+    setpgid(0, 0);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
+    if (getppid() != parent) _exit(CANNOT_START); /* the parent died before prctl */
+    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+        dup2(messages, STDERR_FILENO) >= 0) {
+        if (null > STDERR_FILENO) close(null);
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        execv(program, (char *const *)arguments);
+    }
+    _exit(CANNOT_START);
 }
 
-/* What is there was made by this arm's config, and not with more steps, say, since. */
-static bool check_config(const Arm *arm, const char *directory, Error *err) {
-    char *own = config_text(&arm->config);
-    bool ok = own ? sweep_check_config(directory, own, "this arm", err)
-                  : error_set(err, STATUS_FAILED, "no memory for a config");
-    free(own);
-    return ok;
+/* Starts `program` with the words of `arguments`, ended by NULL. Its stdin and stdout are /dev/null. It has a process
+   group of its own, so that a terminal's Ctrl-C reaches only the parent, which passes it on. On Linux it gets a SIGTERM
+   when the parent is killed. */
+static bool process_start(SweepRun *run, const char *program, const char *const *arguments, Error *err) {
+    sigset_t caught, before;
+    run->messages = tmpfile();
+    if (!run->messages) return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    fcntl(fileno(run->messages), F_SETFD, FD_CLOEXEC);
+    /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
+    sigemptyset(&caught);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
+    sigprocmask(SIG_BLOCK, &caught, &before);
+    const pid_t parent = getpid();
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) become(program, arguments, fileno(run->messages), parent, &before);
+    const int reason = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    run->pid = pid > 0 ? pid : 0;
+    if (pid > 0) return true;
+    fclose(run->messages);
+    return error_set(err, STATUS_FAILED, "cannot start another process: %s", strerror(reason));
 }
 
-static bool write_config(const Sweep *s, const Arm *arm, char path[4096], Error *err) {
-    char name[ARM_NAME + 16];
-    FileWriter writer;
-    snprintf(name, sizeof name, "configs/%s.ini", arm->name);
-    if (!path_join(path, 4096, s->directory, name, err) || !file_writer_open(&writer, path, err)) return false;
-    config_write(&arm->config, writer.stream);
-    return file_writer_commit(&writer, err);
+/* Whether the run's process has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message`
+   its last line on stderr without "train: ", or what killed it. */
+static bool process_ended(SweepRun *run, int *status, char message[1024]) {
+    static const char prefix[] = "train: ";
+    char line[1024];
+    int how;
+    if (run->pid == 0 || waitpid(run->pid, &how, WNOHANG) != run->pid) return false;
+    *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    *message = 0;
+    rewind(run->messages);
+    while (fgets(line, sizeof line, run->messages)) {
+        line[strcspn(line, "\n")] = 0;
+        if (*line)
+            snprintf(message, sizeof line, "%s", strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
+    }
+    if (WIFSIGNALED(how))
+        snprintf(message, sizeof line, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+    else if (*status == CANNOT_START && !*message)
+        snprintf(message, sizeof line, "the program could not be started");
+    fclose(run->messages);
+    run->pid = 0;
+    return true;
 }
 
-/* What a killed arm left before its first checkpoint goes; what is not ours stays, and is named. */
+/* --- all runs */
+
+static void fail(SweepRun *run, const char *why) {
+    run->state = RUN_FAILED;
+    snprintf(run->message, sizeof run->message, "%s", why);
+}
+
+/* Removes what is left of a run that was killed before its first checkpoint. Fails where anything else is there. */
 static bool clear(const char *directory, Error *err) {
     return !path_exists(directory) || rmdir(directory) == 0 ||
            (results_hold_only_ours(directory, err) && directory_remove(directory, err));
 }
 
-/* An arm that has ended is left as it is; one with a checkpoint is resumed; one without starts again. */
-static bool start(Sweep *s, size_t i, const char *directory, Error *err) {
-    const Arm *arm = &s->arms.arms[i];
-    ArmRun *run = &s->runs[i];
+static bool write_config(const Sweep *s, const SweepRun *run, char path[4096], Error *err) {
+    char name[RUN_NAME + 16];
+    FileWriter writer;
+    snprintf(name, sizeof name, "configs/%s.ini", run->name);
+    if (!path_join(path, 4096, s->directory, name, err) || !file_writer_open(&writer, path, err)) return false;
+    config_write(&run->config, writer.stream);
+    return file_writer_commit(&writer, err);
+}
+
+static bool start(const Sweep *s, SweepRun *run, Error *err) {
     char config[4096], threads[32];
-    if (!arm_state_read(directory, &run->state, run->message, sizeof run->message, err)) return false;
-    bool ended = run->state == ARM_FINISHED || run->state == ARM_DIVERGED, resumes = false;
-    if (!ended && !checkpoint_exists(directory, &resumes, err)) return false;
-    if ((ended || resumes) && !check_config(arm, directory, err)) return false;
-    if (ended) return true;
-    *run->message = 0;
-    if (!resumes && !(clear(directory, err) && write_config(s, arm, config, err))) return false;
+    if (!run->has_checkpoint && !(clear(run->directory, err) && write_config(s, run, config, err))) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
-    const char *const fresh[] = {"./train", config, "--out", directory, "--threads", threads, "--quiet", NULL};
-    const char *const further[] = {"./train", "resume", directory, "--threads", threads, "--quiet", NULL};
+    const char *const anew[] = {"./train", config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
+    const char *const resume[] = {"./train", "resume", run->directory, "--threads", threads, "--quiet", NULL};
     run->began = omp_get_wtime();
-    if (!child_start(&run->child, s->options->program, resumes ? further : fresh, err)) return false;
-    run->state = ARM_RUNNING;
-    return true;
+    return process_start(run, s->options->program, run->has_checkpoint ? resume : anew, err);
 }
 
-/* Whether the arm's directory cannot be had, mostly as another process is in it (STATUS_USAGE). */
-static bool is_blocked(ArmRun *run, const char *directory, double now, Error *err) {
-    int lock;
-    if (!path_exists(directory)) return false;
-    if (directory_lock(directory, &lock, err)) {
-        if (lock >= 0) close(lock);
-        return false;
-    }
-    if (run->blocked == 0) run->blocked = now;
-    return true;
-}
-
-static void try_to_start(Sweep *s, size_t i) {
-    ArmRun *run = &s->runs[i];
-    char directory[4096];
+/* Sets the run's state from its run.json and the exit status of its process, whose last line is `message`. The two must
+   agree, except that a run may have been stopped by the signal that the sweep passed on. */
+static void conclude(SweepRun *run, int status, const char *message) {
+    const int caught = interrupt_signal();
+    char ended[64];
     Error err;
-    double now = omp_get_wtime();
-    bool ok = sweep_arm_path(s, i, directory, &err);
-    if (ok && is_blocked(run, directory, now, &err)) {
-        if (err.status == STATUS_USAGE && now - run->blocked < PATIENCE) return; /* and is tried again */
-        ok = false;
+    snprintf(ended, sizeof ended, "ended with status %d before it had finished", status);
+    if (!sweep_read_run(run, &err))
+        fail(run, err.message);
+    else if (!(status == 0 && run->state == RUN_FINISHED) &&
+             !(status == STATUS_DIVERGED && run->state == RUN_DIVERGED) && !(caught && status == 128 + caught))
+        fail(run, *message ? message : ended);
+}
+
+/* Reads how far the run is from its log. */
+static void read_progress(SweepRun *run) {
+    LogTable rows = {0};
+    Error ignored;
+    if (logs_read(run->directory, LOG_METRICS, &rows, &ignored) && rows.rows) {
+        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
+        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
+        if (!isnan(val_loss)) run->val_loss = val_loss;
     }
-    if (!ok || !start(s, i, directory, &err)) fail(run, &err);
-    if (run->state != ARM_WAITING && run->state != ARM_RUNNING) {
-        sweep_read_progress(s, i);
-        sweep_report_end(s, i, now);
+    log_table_free(&rows);
+}
+
+static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->pid; }
+
+typedef struct {
+    size_t waiting, running, ended, steps, all_steps;
+} Totals;
+
+/* A run that ended early makes no more steps: it counts as if it had made them all. */
+static Totals add_up(const Sweep *s) {
+    Totals t = {0};
+    for (size_t i = 0; i < s->run_count; i++) {
+        const SweepRun *run = &s->runs[i];
+        const size_t steps = (size_t)run->config.train.steps;
+        const bool ended = run->state != RUN_NOT_FINISHED;
+        t.waiting += is_waiting(run);
+        t.running += run->pid != 0;
+        t.ended += ended;
+        t.all_steps += steps;
+        t.steps += ended ? steps : run->step;
+    }
+    return t;
+}
+
+/* The progress line of all runs. The speed is measured since `began`, when `steps_before` steps had been made. */
+static void show_progress(const Sweep *s, double began, size_t steps_before) {
+    char line[160], left[32];
+    const double now = omp_get_wtime();
+    if (!progress_is_due(s->options->progress, now)) return;
+    for (size_t i = 0; i < s->run_count; i++)
+        if (s->runs[i].pid) read_progress(&s->runs[i]);
+    const Totals t = add_up(s);
+    const double each = (now - began) / (double)(t.steps - steps_before); /* seconds; infinite at first */
+    progress_duration(each * (double)(t.all_steps - t.steps), left, sizeof left);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %zu/%zu   %s left", t.ended, s->run_count,
+             t.running, t.steps, t.all_steps, left);
+    progress_line(s->options->progress, line);
+}
+
+static void report_end(const Sweep *s, const SweepRun *run) {
+    const size_t ended = add_up(s).ended;
+    Progress *progress = s->options->progress;
+    char duration[32];
+    progress_duration(omp_get_wtime() - run->began, duration, sizeof duration);
+    if (run->state == RUN_FINISHED)
+        progress_message(progress, "[%zu/%zu] %s: val %.4f at step %zu, %s", ended, s->run_count, run->name,
+                         run->val_loss, run->step, duration);
+    else if (run->state == RUN_NOT_FINISHED)
+        progress_message(progress, "[%zu/%zu] %s: stopped at step %zu", ended, s->run_count, run->name, run->step);
+    else
+        progress_message(progress, "[%zu/%zu] %s: %s%s", ended, s->run_count, run->name,
+                         run->state == RUN_FAILED ? "failed: " : "", run->message);
+}
+
+static void start_some(Sweep *s, size_t free_slots) {
+    for (size_t i = 0; i < s->run_count && free_slots; i++) {
+        SweepRun *run = &s->runs[i];
+        Error err;
+        if (!is_waiting(run)) continue;
+        if (start(s, run, &err)) {
+            free_slots--;
+        } else {
+            fail(run, err.message);
+            report_end(s, run);
+        }
     }
 }
 
-static bool is_run(const Sweep *s, size_t i) { return s->arms.arms[i].same_as == i; }
-
-static size_t count_runs(const Sweep *s, ArmState state) {
-    size_t count = 0;
-    for (size_t i = 0; i < s->arms.count; i++) count += is_run(s, i) && s->runs[i].state == state;
-    return count;
-}
-
-/* Whether an exit status says that the process saved what it had and ended by one of the signals it was sent. */
-static bool was_interrupted(int status) {
-    for (int i = 0; i < INTERRUPT_COUNT; i++)
-        if (status == 128 + INTERRUPTS[i]) return true;
-    return false;
-}
-
-/* What the process said by its exit status and last line, and the run in its run.json. */
-static void conclude(const Sweep *s, size_t i, int status, const char *message) {
-    ArmRun *run = &s->runs[i];
-    char directory[4096];
-    ArmState said;
-    Error err;
-    if (!sweep_arm_path(s, i, directory, &err) ||
-        !arm_state_read(directory, &said, run->message, sizeof run->message, &err))
-        fail(run, &err);
-    else if ((status == 0 && said == ARM_FINISHED) || (status == STATUS_DIVERGED && said == ARM_DIVERGED)) {
-        run->state = said;
-    } else if (was_interrupted(status)) {
-        run->state = ARM_INTERRUPTED;
-        *run->message = 0;
-    } else {
-        run->state = ARM_FAILED;
-        if (*message)
-            snprintf(run->message, sizeof run->message, "%s", message);
-        else
-            snprintf(run->message, sizeof run->message, "ended with status %d and left a run that is %s", status,
-                     ARM_STATE_NAMES[said]);
-    }
-}
-
-/* Returns whether any has ended. */
+/* Concludes the runs whose process has ended; returns whether there was any. */
 static bool collect(Sweep *s) {
     bool any = false;
-    for (size_t i = 0; i < s->arms.count; i++) {
+    for (size_t i = 0; i < s->run_count; i++) {
+        SweepRun *run = &s->runs[i];
         char message[1024];
         int status;
-        if (!child_ended(&s->runs[i].child, &status, message, sizeof message)) continue;
-        conclude(s, i, status, message);
-        sweep_read_progress(s, i);
-        sweep_report_end(s, i, omp_get_wtime());
+        if (!process_ended(run, &status, message)) continue;
+        conclude(run, status, message);
+        read_progress(run);
+        report_end(s, run);
         any = true;
     }
     return any;
 }
 
-/* What --force replaces goes once an arm has finished or has a checkpoint. */
-static void drop_replaced(Sweep *s) {
-    bool lasts = false;
-    Error err;
-    for (size_t i = 0; i < s->arms.count && *s->made.replaced && !lasts; i++) {
-        char directory[4096];
-        if (!is_run(s, i) || s->runs[i].state == ARM_WAITING || !sweep_arm_path(s, i, directory, &err)) continue;
-        lasts = s->runs[i].state == ARM_FINISHED || (checkpoint_exists(directory, &lasts, &err) && lasts);
-    }
-    if (lasts && !results_keep(&s->made, &err)) progress_message(s->options->progress, "note: %s", err.message);
-}
-
-bool sweep_load_states(Sweep *s) {
-    bool left = false;
-    for (size_t i = 0; i < s->arms.count; i++) {
-        ArmRun *run = &s->runs[i];
-        char directory[4096];
-        Error err;
-        if (!is_run(s, i) || !sweep_arm_path(s, i, directory, &err)) continue;
-        ArmState state;
-        bool known = arm_state_read(directory, &state, run->message, sizeof run->message, &err);
-        bool ended = known && (state == ARM_FINISHED || state == ARM_DIVERGED);
-        sweep_read_progress(s, i);
-        if (!known || (ended && !check_config(&s->arms.arms[i], directory, &err)))
-            fail(run, &err);
-        else if (ended)
-            run->state = state;
-        else {
-            left = true;
-            *run->message = 0;
-        }
-    }
-    return left;
-}
-
 int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
-    int passed_on = 0;
+    const double began = omp_get_wtime();
     Error ignored;
-    for (;;) {
-        int caught = interrupt_signal();
-        for (size_t i = 0; i < s->arms.count && !caught; i++)
-            if (is_run(s, i) && s->runs[i].state == ARM_WAITING && count_runs(s, ARM_RUNNING) < s->slots)
-                try_to_start(s, i);
-        for (size_t i = 0; i < s->arms.count && caught && !passed_on; i++) child_signal(&s->runs[i].child, caught);
+    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]); /* for those that are resumed */
+    const size_t steps_before = add_up(s).steps;
+    for (int passed_on = 0;;) {
+        if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* finish() reports what fails */
+        const int caught = interrupt_signal(); /* read after collect: what a signal stopped is not started again */
+        const Totals t = add_up(s);
+        if (t.running == 0 && (caught || t.waiting == 0)) {
+            progress_clear(s->options->progress);
+            return caught;
+        }
+        if (!caught) start_some(s, s->slots - t.running);
+        for (size_t i = 0; i < s->run_count && caught && !passed_on; i++)
+            if (s->runs[i].pid) kill(s->runs[i].pid, caught);
         passed_on = caught;
-        if (collect(s)) sweep_save(s, "running", &ignored); /* the last time says whether it works */
-        drop_replaced(s);
-        if (count_runs(s, ARM_RUNNING) == 0 && (caught || count_runs(s, ARM_WAITING) == 0)) break;
-        sweep_view(s, omp_get_wtime());
+        show_progress(s, began, steps_before);
         nanosleep(&pause, NULL);
     }
-    progress_clear(s->options->progress);
-    return passed_on;
 }

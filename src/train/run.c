@@ -155,7 +155,7 @@ static bool lock(Run *run, Error *err) {
 }
 
 static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
-    const char *first = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
+    const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
     return !first || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
                                directory, directory, first);
 }

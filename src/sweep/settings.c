@@ -1,0 +1,146 @@
+/* The runs and settings of a sweep before anything is trained: configs, names, labels, and which settings are compared
+   with each other. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "base/text.h"
+#include "sweep/parts.h"
+
+static const char *short_name(const Config *config, size_t axis) {
+    const char *name = config_key_name(config->sweep[axis].setting), *dot = strchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+const char *sweep_key(const Config *config, size_t axis) {
+    const char *name = short_name(config, axis);
+    char column[128];
+    snprintf(column, sizeof column, ",%s,", name);
+    bool taken = strstr(SUMMARY_COLUMNS, column) != NULL;
+    for (size_t other = 0; other < config->sweep_count; other++)
+        taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
+    return taken ? config_key_name(config->sweep[axis].setting) : name;
+}
+
+bool sweep_axis_is(const Config *config, size_t axis, const char *name) {
+    return strcmp(config_key_name(config->sweep[axis].setting), name) == 0;
+}
+
+bool sweep_agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
+    for (size_t i = 0; i < s->config.sweep_count; i++)
+        if (i != axis && s->settings[a].digit[i] != s->settings[b].digit[i]) return false;
+    return true;
+}
+
+/* "scale_divisor=none+seed=1", from values in the form in which the program writes them. */
+static bool name_run(const Config *config, SweepRun *run, Error *err) {
+    size_t used = 0;
+    for (size_t a = 0; a < config->sweep_count && used < sizeof run->name; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(&run->config, config->sweep[a].setting, value, sizeof value);
+        used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
+                                 sweep_key(config, a), value);
+    }
+    return used < sizeof run->name ||
+           error_set(err, STATUS_USAGE, "[sweep] has too many keys for the name of a directory");
+}
+
+void sweep_divisor_label(const Sweep *s, size_t setting, char label[SETTING_LABEL]) {
+    const SweepRun *run = &s->runs[s->settings[setting].run[0]];
+    char title[64];
+    size_t d_k = (size_t)run->config.model.d_k;
+    for (size_t i = 0; i < s->run_count; i++)
+        if (s->runs[i].config.model.d_k != run->config.model.d_k) d_k = 0; /* the divisor for any d_k */
+    scale_title(run->config.attention.scale_divisor, d_k, title, sizeof title);
+    snprintf(label, SETTING_LABEL, "÷ %s", title);
+}
+
+void sweep_label(const Sweep *s, size_t setting, size_t without, char label[SETTING_LABEL]) {
+    const Config *config = &s->runs[s->settings[setting].run[0]].config;
+    char divisor[SETTING_LABEL];
+    sweep_divisor_label(s, setting, divisor);
+    *label = 0;
+    for (size_t a = 0; a < s->config.sweep_count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        if (a == without || sweep_axis_is(&s->config, a, "train.seed")) continue;
+        config_value_text(config, s->config.sweep[a].setting, value, sizeof value);
+        text_append(label, SETTING_LABEL, "%s", *label ? ", " : "");
+        if (a == s->divisor_axis)
+            text_append(label, SETTING_LABEL, "%s", divisor);
+        else
+            text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
+    }
+    if (!*label && without != s->divisor_axis) memcpy(label, divisor, sizeof divisor);
+}
+
+/* Combination i, the last key turning fastest. The number of its setting is i without the digit of the seed. */
+static bool make_run(Sweep *s, size_t i, Error *err) {
+    SweepRun *run = &s->runs[i];
+    const char *values[SWEEP_AXES_MAX];
+    size_t digit[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
+    if (!combinations_config(&s->config, i, &run->config, values, err) || !name_run(&s->config, run, err)) return false;
+    for (size_t a = s->config.sweep_count; a-- > 0; rest /= s->config.sweep[a].count) {
+        const size_t value = rest % s->config.sweep[a].count;
+        if (sweep_axis_is(&s->config, a, "train.seed")) {
+            run->seed = value;
+            continue;
+        }
+        digit[a] = value;
+        run->setting += value * weight;
+        weight *= s->config.sweep[a].count;
+    }
+    SweepSetting *setting = &s->settings[run->setting];
+    setting->run[run->seed] = i;
+    setting->count++;
+    memcpy(setting->digit, digit, sizeof digit);
+    s->setting_count = weight;
+    run_results_clear(&run->results);
+    run->val_loss = NAN;
+    return true;
+}
+
+/* Multipliers are compared as the model has them. */
+static bool divides_by_sqrt_dk(const Config *config) {
+    const size_t d_k = (size_t)config->model.d_k;
+    return (real)scale_multiplier(config->attention.scale_divisor, d_k) ==
+           (real)scale_multiplier((ScaleDivisor){SCALE_SQRT_DK, 0}, d_k);
+}
+
+static size_t find_reference(const Sweep *s, size_t setting) {
+    for (size_t other = 0; other < s->setting_count; other++)
+        if (sweep_agree_but(s, s->divisor_axis, setting, other) &&
+            divides_by_sqrt_dk(&s->runs[s->settings[other].run[0]].config))
+            return other;
+    return NO_SETTING;
+}
+
+bool sweep_plan(Sweep *s, Error *err) {
+    const Config *config = &s->config;
+    if (config->sweep_count == 0)
+        return error_set(
+            err, STATUS_USAGE,
+            "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
+    if (!combinations_count(config, RUNS_MAX, &s->run_count, err)) return false;
+    s->runs = calloc(s->run_count, sizeof *s->runs);
+    s->settings = calloc(s->run_count, sizeof *s->settings);
+    if (!s->runs || !s->settings) return error_set(err, STATUS_FAILED, "no memory for %zu runs", s->run_count);
+    while (s->divisor_axis < config->sweep_count && !sweep_axis_is(config, s->divisor_axis, SCALE_KEY))
+        s->divisor_axis++;
+    for (size_t i = 0; i < s->run_count; i++)
+        if (!make_run(s, i, err)) return false;
+    for (size_t i = 0; i < s->setting_count; i++) {
+        sweep_label(s, i, SWEEP_AXES_MAX, s->settings[i].label);
+        s->settings[i].reference = find_reference(s, i);
+    }
+    return true;
+}
+
+void sweep_free(Sweep *s) {
+    for (size_t i = 0; s->runs && i < s->run_count; i++) run_results_clear(&s->runs[i].results);
+    free(s->runs);
+    free(s->settings);
+    js_free(s->description);
+    results_release(&s->place);
+    *s = (Sweep){0};
+}

@@ -1,0 +1,177 @@
+/* The runs and settings of a sweep before any is trained: names, labels, what is compared with what; and what is read
+   back from the files of a run. */
+#include "temporary.h"
+
+#include "sweep/parts.h"
+
+static Sweep sweep;
+
+static int leave(void **state) {
+    sweep_free(&sweep);
+    return temporary_leave(state);
+}
+#define SETTINGS_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+static bool try_plan(const char *text, Error *err) {
+    sweep_free(&sweep);
+    return config_load(&sweep.config, put_text("sweep.ini", text), NULL, 0, err) && sweep_plan(&sweep, err);
+}
+static void plan(const char *text) {
+    Error err = {0};
+    bool done = try_plan(text, &err);
+    assert_that(done, "%s", err.message);
+}
+
+static void names_and_settings(void **state) {
+    (void)state;
+    plan("[sweep]\nscale_divisor = none, sqrt_dk, 3.50\nseed = 7, 8\n");
+    assert_int_equal(sweep.run_count, 6);
+    assert_int_equal(sweep.setting_count, 3);
+    assert_string_equal(sweep.runs[0].name, "scale_divisor=none+seed=7");
+    assert_string_equal(sweep.runs[5].name, "scale_divisor=3.5+seed=8");
+    assert_int_equal(sweep.runs[5].config.train.seed, 8);
+    assert_string_equal(sweep.settings[0].label, "÷ 1 (none)");
+    assert_string_equal(sweep.settings[1].label, "÷ √d_k = 8");
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(sweep.runs[i].setting, i / 2);
+        assert_int_equal(sweep.settings[i / 2].run[i % 2], i);
+        assert_int_equal(sweep.settings[i / 2].count, 2);
+        assert_int_equal(sweep.settings[i / 2].reference, 1);
+    }
+}
+
+/* What settings share that differ in one key. */
+static void labels_without_a_key(void **state) {
+    (void)state;
+    char label[SETTING_LABEL];
+    plan("[sweep]\nscale_divisor = none, sqrt_dk\nlr = 1e-3, 2e-3\nseed = 7, 8\n");
+    sweep_label(&sweep, 3, 0, label);
+    assert_string_equal(label, "lr 0.002");
+    sweep_label(&sweep, 3, 1, label);
+    assert_string_equal(label, "÷ √d_k = 8");
+    plan("[sweep]\nscale_divisor = none, sqrt_dk, 3\nheads = 2, 4\n"); /* √d_k is not the same for both */
+    sweep_label(&sweep, 3, 1, label);
+    assert_string_equal(label, "÷ √d_k");
+    sweep_label(&sweep, 5, 1, label);
+    assert_string_equal(label, "÷ 3");
+    assert_string_equal(sweep.settings[2].label, "÷ √d_k, heads 2");
+    plan("[sweep]\nscale_divisor = none, sqrt_dk\n");
+    sweep_label(&sweep, 1, 0, label);
+    assert_string_equal(label, "");
+    plan("[sweep]\nlr = 1e-3, 2e-3\n");
+    sweep_label(&sweep, 1, 0, label);
+    assert_string_equal(label, "÷ √d_k = 8");
+}
+
+/* The seed first, another key, and no divisor among the keys. */
+static void seed_anywhere(void **state) {
+    (void)state;
+    plan("[sweep]\nseed = 1, 2, 3\nlr = 1e-3, 2e-3\n");
+    assert_int_equal(sweep.setting_count, 2);
+    assert_string_equal(sweep.runs[3].name, "seed=2+lr=0.002");
+    assert_int_equal(sweep.runs[3].setting, 1);
+    assert_int_equal(sweep.settings[1].run[1], 3);
+    assert_string_equal(sweep.settings[1].label, "lr 0.002");
+    assert_int_equal(sweep.settings[1].reference, 1); /* it divides by √d_k itself */
+    plan("[attention]\nscale_divisor = dk\n[sweep]\nseed = 1, 2\n");
+    assert_int_equal(sweep.setting_count, 1);
+    assert_string_equal(sweep.settings[0].label, "÷ d_k = 64");
+    assert_int_equal(sweep.settings[0].reference, NO_SETTING);
+}
+
+/* Each setting is compared with one that differs from it in the divisor alone, and divides by √d_k in whatever form. */
+static void references(void **state) {
+    (void)state;
+    plan("[model]\nd_k = 4\n[sweep]\nscale_divisor = none, dk, 2, sqrt_dk\nseed = 1, 2\n");
+    for (size_t i = 0; i < 4; i++) assert_int_equal(sweep.settings[i].reference, 2);
+    plan("[model]\nd_model = 32\n[sweep]\nmodel.heads = 8, 2\nscale_divisor = dk, sqrt_dk, 2sqrt_dk\n");
+    for (size_t i = 0; i < 6; i++) assert_int_equal(sweep.settings[i].reference, i / 3 * 3 + 1);
+    plan("[sweep]\nscale_divisor = none, dk\nlr = 1e-3, 2e-3\n");
+    for (size_t i = 0; i < 4; i++) assert_int_equal(sweep.settings[i].reference, NO_SETTING);
+}
+
+static void names_that_repeat(void **state) {
+    (void)state;
+    plan("[sweep]\neval.every = 5, 10\nlog.every = 2, 4\ntrain.steps = 10, 20\nlr = 1e-3\n");
+    assert_string_equal(sweep.runs[0].name, "eval.every=5+log.every=2+train.steps=10+lr=0.001"); /* steps is a column */
+    assert_string_equal(sweep_key(&sweep.config, 3), "lr");
+}
+
+static void refused(void **state) {
+    (void)state;
+    Error err = {0};
+    assert_refused(try_plan("[train]\nsteps = 3\n", &err), &err, "no [sweep] section", "no section");
+    assert_refused(try_plan("[sweep]\nheads = 2, 3\n", &err), &err, "does not divide", "three heads");
+    assert_refused(try_plan("[sweep]\nseed = 1,2,3,4,5,6,7,8\nlr=1,2,3,4,5,6,7,8\nheads=1,2,4,8,16\n", &err), &err,
+                   "more than 256 combinations", "320");
+}
+
+#define ATTENTION                                                                                                      \
+    "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm,new,score_max,"    \
+    "max_weight,grad_q_mean,grad_q_rms,grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_p10,"        \
+    "grad_scores_p99\n"
+#define REST ",9,9,9,9,9,9,9,9,9,9,9\n"
+
+/* Reads the run in "run"; what was read before is freed. */
+static bool read_run(SweepRun *run, Error *err) {
+    run_results_clear(&run->results);
+    return sweep_read_run(run, err) && sweep_read_logs(run, err);
+}
+
+/* Columns that a later version adds, in whatever place, change nothing. */
+static void results_of_a_run(void **state) {
+    (void)state;
+    Error err = {0};
+    static SweepRun run;
+    const RunResults *r = &run.results;
+    snprintf(run.directory, sizeof run.directory, "%s", in("run"));
+    assert_true(directory_make(in("run"), true, &err));
+    assert_true(read_run(&run, &err) && run.state == RUN_NOT_FINISHED);
+    assert_true(r->curves[CURVE_VAL_LOSS].count == 0 && isnan(curve_last(&r->curves[CURVE_ENTROPY])));
+    put_text("run/run.json",
+             "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
+             " \"seconds\": 1.5, \"threads\": 2}");
+    put_text("run/metrics.csv", "step,new,train_loss,val_loss,grad_norm,lr,seconds,tokens\n"
+                                "0,1,4,4.5,2,1,1,1\n5,1,3,,8,1,1,1\n10,1,2,2.5,3,1,1,1\n12,1,1,3,4,1,1,1\n");
+    put_text("run/attention.csv",
+             ATTENTION "0,0,0,1,.5,0,1,3,1,2" REST "0,1,0,3,.7,.5,2,3,3,4" REST "1,0,0,2,.9,0,3,3,5,2" REST
+                       "1,1,0,2,.7,0,4,3,1,0" REST "0,0,9,2,.1,1,6,7,1,1" REST "0,1,9,4,.2,1,8,7,1,1" REST
+                       "1,0,9,6,.3,1,6,9,1,1" REST "1,1,9,8,.4,0,8,9,5,5" REST "0,0,12,2,.1,0,0,0,0,0" REST);
+    assert_that(read_run(&run, &err), "%s", err.message);
+    assert_true(run.state == RUN_DIVERGED);
+    assert_string_equal(run.message, "too far");
+    assert_int_equal(r->curves[CURVE_TRAIN_LOSS].count, 4);
+    assert_int_equal(r->curves[CURVE_VAL_LOSS].count, 3);
+    assert_true(curve_last(&r->curves[CURVE_VAL_LOSS]) == 3 && r->best_val_loss == 2.5 && r->best_step == 10);
+    assert_true(r->grad_norm_median == 3.5 && r->steps == 12 && r->seconds == 1.5 && r->threads == 2);
+    assert_int_equal(r->curves[CURVE_ENTROPY].count, 2); /* the last step was cut off */
+    assert_close(curve_first(&r->curves[CURVE_ENTROPY]), .7, 1e-15, "mean entropy");
+    assert_close(curve_last(&r->curves[CURVE_SCORE_STD]), 5, 1e-15, "mean score_std");
+    assert_true(curve_first(&r->curves[CURVE_SATURATED]) == .125 && curve_last(&r->curves[CURVE_SATURATED]) == .75);
+    assert_true(curve_first(&r->curves[CURVE_GRAD_Q]) == 2.5 && curve_last(&r->curves[CURVE_GRAD_Q]) == 7);
+    assert_true(curve_first(&r->curves[CURVE_GRAD_SCORES]) == 3 && curve_last(&r->curves[CURVE_GRAD_SCORES]) == 8);
+    assert_true(curve_first(&r->curves[CURVE_QK_NORM]) == 6 && curve_last(&r->curves[CURVE_QK_NORM]) == 7);
+    assert_true(r->heads == 2 && r->entropy[3] == .2 && r->score_std[2] == 2 && r->curves[CURVE_ENTROPY].step[1] == 9);
+    put_text("run/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0,0,0" REST "0,1,0,3,.7,0,0,0,0,0" REST
+                                            "0,0,9,2,.1,0,0,0,0,0" REST "0,1,8,2,.1,0,0,0,0,0" REST);
+    assert_refused(read_run(&run, &err), &err, "attention.csv:5", "steps in disorder");
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    assert_int_equal(remove(in("run/attention.csv")), 0);
+    put_text("run/metrics.csv",
+             "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,1,1,4,4,1\n8,8,2.5,1,3,,1\n");
+    assert_that(read_run(&run, &err), "%s", err.message);
+    assert_true(run.state == RUN_NOT_FINISHED);                               /* it was killed */
+    assert_true(r->steps == 8 && r->seconds == 2.5 && isnan(r->threads));     /* as far as its log goes */
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
+    assert_refused(read_run(&run, &err), &err, "run/run.json", "cut off");
+    run_results_clear(&run.results);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SETTINGS_TEST(names_and_settings), SETTINGS_TEST(labels_without_a_key), SETTINGS_TEST(seed_anywhere),
+        SETTINGS_TEST(references),         SETTINGS_TEST(names_that_repeat),    SETTINGS_TEST(refused),
+        SETTINGS_TEST(results_of_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
