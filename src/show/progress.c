@@ -60,7 +60,7 @@ void progress_update(Progress *p, double now, size_t step, size_t steps, double 
     if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
     if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
     progress_duration(seconds_left, left, sizeof left);
-    snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk characters/s  %s left", step, steps, train, val,
+    snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk tokens/s  %s left", step, steps, train, val,
              tokens_per_second / 1e3, left);
     progress_line(p, line);
 }
