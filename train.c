@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "bench/bench.h"
 #include "config/config.h"
-#include "gradcheck/report.h"
+#include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "sweep/sweep.h"
 #include "theory/report.h"
