@@ -17,7 +17,7 @@
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "sweep/sweep.h"
-#include "theory/report.h"
+#include "theory/theory.h"
 #include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */

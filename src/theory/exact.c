@@ -1,7 +1,7 @@
 /* All integrals by the trapezoidal rule, whose error falls exponentially with the step where the integrand is smooth
    and dies away on both sides, as every one here (Trefethen and Weideman 2014). Three of them, nested: over ln |q|
    (a node each), over y = ln t, and over x, one key's normal number. e^(k z) exp(-e^z), z = y + s x, is a bump for
-   k >= 1 and a step down for k = 0, so only a band of x has to be looked at for each y. */
+   k >= 1 and a step down for k = 0, so only a band of x matters for each y. */
 #include "theory/exact.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ enum { NODES_MAX = 400 };
 #define Y_STEP 0.5    /* error e^(-pi^2 / step) = 3e-9 of what is integrated */
 
 typedef struct {
-    double weight, s; /* of ln |q|; the spread of the scores */
+    double weight, s; /* of ln |q|; the scores' standard deviation */
     double entropy, max_weight;
     double across, along; /* E |w|^2 and E (sum w_j X_j)^2 over r, w_j = p_j (r_j - <p, r>) */
 } Node;

@@ -15,5 +15,5 @@ typedef struct {
 } TheoryExact;
 
 /* d_k and keys >= 1, divisor > 0. The mean and the median of |dL/dq| have no such form. Takes up to a second where the
-   spread of the scores, sqrt(d_k) / divisor, is 32, and longer in proportion. */
+   scores' standard deviation, sqrt(d_k) / divisor, is 32, and longer in proportion. NaN for want of memory. */
 TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads);
