@@ -5,7 +5,6 @@
 #include "support.h"
 
 #include "theory/claims.h"
-#include "theory/exact.h"
 
 enum { FIGURES = 7 };
 static const ScaleDivisor FOUR[4] = {

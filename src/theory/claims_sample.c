@@ -8,7 +8,6 @@
 
 #include "base/rng.h"
 #include "model/tensors.h"
-#include "theory/exact.h"
 
 enum { KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };
 

@@ -1,5 +1,5 @@
-/* The verb: the figures of theory/theory.h beside those of theory/exact.h, for a list of d_k and four divisors, as a
-   table, as CSV and as a picture. */
+/* The verb: the measured figures beside the exact ones, for a list of d_k and four divisors, as a table, as CSV and as
+   a picture. */
 #include <errno.h>
 #include <limits.h>
 #include <omp.h>
