@@ -363,7 +363,7 @@ check_match "the head of: $name" '^[0-9]+ parameters; 1 micro-batch of 2 sequenc
 check_match "the last line of: $name" '^error is [0-9.e-]+ of a part.s largest gradient \(tolerance 1e-07\)$' "$(tail -n 1 "$said/out")"
 check_match "b_K in: $name" '^h.0.attn.c_attn.bias k .* zero, as expected$' "$(cat "$said/out")"
 ends 0 "$train" gradcheck sweep.ini "$@"
-check_match "an arm in: $name" '^none  .* [0-9.]+e-[0-9]+  ' "$(cat "$said/out")"
+check_match "a combination in: $name" '^none  .* [0-9.]+e-[0-9]+  ' "$(cat "$said/out")"
 refuses 2 'cannot read .*missing.ini' "$train" gradcheck missing.ini
 refuses 2 'the corpus missing' "$train" gradcheck tiny.ini --set data.corpus=missing
 refuses 2 'no option --out' "$train" gradcheck tiny.ini --out gradients

@@ -171,7 +171,7 @@ bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t th
         const Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | number << 8 | c->stream);
         Row *rows = calloc(c->rows, sizeof *rows);
         double *x = malloc((c->rows + 1) * sizeof *x);
-        TheoryFigures theory;
+        TheoryFigures theory = {0};
         bool ok = (rows && x) || error_set(err, STATUS_FAILED, "no memory for %zu rows", c->rows);
         if (ok && c->from == FROM_THEORY) { /* another seed for each claim, or all would share their draws */
             int signal;                     /* seen by claims_run, which then prints no more */
