@@ -517,7 +517,7 @@ refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not a run of this program' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
 check "rows of a theory.csv that --force replaced" 5 "$(grep -c '' theory/theory.csv)"
-for list in '' , 1, ,1 0 -4 1,,2 1,x 4x '1 2' 65537 9999999999999999999999; do
+for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done
 refuses 2 '--d-k takes at most 64 numbers' "$train" theory --d-k "1$(printf ',%d' $(seq 64))"

@@ -1,5 +1,5 @@
-/* The claims. What is expected comes from docs/theory.md and the integrals of exact.c where there are any, and must hold
-   for the explanation to be given. */
+/* The claims. What is expected comes from docs/theory.md and the integrals of exact.c where there are any, and must
+   hold for the explanation to be given. */
 #include "theory/claims.h"
 
 #include <float.h>
