@@ -14,10 +14,10 @@
 #include "base/text.h"
 #include "bench/bench.h"
 #include "config/config.h"
-#include "gradcheck/report.h"
+#include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "sweep/sweep.h"
-#include "theory/report.h"
+#include "theory/theory.h"
 #include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */

@@ -149,7 +149,7 @@ def report(config, ours, runners, resolved):
         best, lean = min(fp32, key=lambda r: r.step_ms()), min(fp32, key=lambda r: r.peak_rss_mb())
         print(f"\nBest fp32 peer: {best.name}, {best.step_ms() / ours.step_ms():.2f} times our step. Least memory: {lean.name}, "
               f"{lean.peak_rss_mb() / ours.peak_rss_mb():.1f} times our memory. Start-up of ours: "
-              f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s until the first step began.")
+              f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s of processor time before the first step.")
 
 
 def main():

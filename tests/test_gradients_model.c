@@ -13,17 +13,16 @@ static void check_case(const Case *c) {
     setup(&u, c, true);
     if (u.model.shape.V == 1) assert_close(backward(&u, 1, true), 0, 0, "%s: loss of one character", c->name);
     const Batch batches[] = {u.batch, {u.batch.targets, u.batch.tokens, u.batch.B, u.batch.T}};
-    const GradientCheck check = {.model = &u.model,
-                                 .batches = batches,
-                                 .count = c->accumulate ? c->accumulate : 1,
-                                 .seed = SEED,
-                                 .micro_step = u.micro_step,
-                                 .entries = 12};
-    assert_that(gradcheck_model(&check, &table, &err), "%s: %s", c->name, err.message);
+    const TrainingLoss of = {.model = &u.model,
+                             .batches = batches,
+                             .count = c->accumulate ? c->accumulate : 1,
+                             .seed = SEED,
+                             .micro_step = u.micro_step};
+    assert_that(gradcheck_model(&of, 12, NULL, &table, &err), "%s: %s", c->name, err.message);
     for (size_t i = 0; i < table.count; i++) {
         const GradientRow *row = &table.rows[i];
-        assert_that(!row->failure && !row->rounded, "%s: %s [%zu,%zu] %s: off by %.3g, the largest gradient is %.3g",
-                    c->name, row->name, row->at[0], row->at[1], row->failure ? row->failure : "rounded", row->error,
+        assert_that(!row->failure && !row->rounded, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g",
+                    c->name, row->name, row->at[0], row->at[1], row->failure ? row->failure : "is rounded", row->error,
                     row->largest);
     }
     gradcheck_free(&table);
@@ -150,7 +149,8 @@ static void slices_of_a_relu_model(void **state) {
     PerturbedLoss loss;
     setup(&u, &c, true);
     assert_int_equal(model_slice(&u.model.shape, 2), 1);
-    bool made = perturbed_loss_make(&loss, &u.model, &u.batch, 1, SEED, 0, &err);
+    const TrainingLoss of = {.model = &u.model, .batches = &u.batch, .count = 1, .seed = SEED};
+    bool made = perturbed_loss_make(&loss, &of, &err);
     assert_that(made, "%s", err.message);
     const Tensor *t = tensor_find(&u.model.tensors, FC_W, 0);
     const double gradient = u.model.gradients[t->offset], rounding = 1e-15 * loss.loss;
@@ -163,7 +163,7 @@ static void slices_of_a_relu_model(void **state) {
 }
 
 /* What the table of a check consists of, in its order. */
-static void every_tensor_and_input_has_a_row(void **state) {
+static void every_tensor_and_activation_has_a_row(void **state) {
     (void)state;
     static const char *const pre[] = {"wte.weight",
                                       "wpe.weight",
@@ -186,21 +186,21 @@ static void every_tensor_and_input_has_a_row(void **state) {
                                       "ln_f.weight",
                                       "ln_f.bias",
                                       "lm_head.weight",
-                                      "h.0.ln_1 input",
-                                      "h.0.attn.c_attn input",
-                                      "h.0.attn input q",
-                                      "h.0.attn input k",
-                                      "h.0.attn input v",
-                                      "h.0.attn.c_proj input",
-                                      "h.0.attn residual input",
-                                      "h.0.ln_2 input",
-                                      "h.0.mlp.c_fc input",
-                                      "h.0.mlp.gelu input",
-                                      "h.0.mlp.c_proj input",
-                                      "h.0.mlp residual input",
-                                      "ln_f input",
-                                      "lm_head input",
-                                      "loss input"};
+                                      "h.0.input",
+                                      "h.0.ln_1 output",
+                                      "h.0.attn.c_attn output q",
+                                      "h.0.attn.c_attn output k",
+                                      "h.0.attn.c_attn output v",
+                                      "h.0.attn output",
+                                      "h.0.attn.c_proj output",
+                                      "h.0.attn residual sum",
+                                      "h.0.ln_2 output",
+                                      "h.0.mlp.c_fc output",
+                                      "h.0.mlp activation output",
+                                      "h.0.mlp.c_proj output",
+                                      "h.0.output",
+                                      "ln_f output",
+                                      "logits"};
     static const char *const post[] = {"wte.weight",
                                        "wpe.weight",
                                        "wpe.weight beyond T",
@@ -212,20 +212,20 @@ static void every_tensor_and_input_has_a_row(void **state) {
                                        "h.0.ln_2.weight",
                                        "h.0.mlp.c_fc.weight",
                                        "h.0.mlp.c_proj.weight",
-                                       "h.0.attn.c_attn input",
-                                       "h.0.attn input q",
-                                       "h.0.attn input k",
-                                       "h.0.attn input v",
-                                       "h.0.attn.c_proj input",
-                                       "h.0.attn residual input",
-                                       "h.0.ln_1 input",
-                                       "h.0.mlp.c_fc input",
-                                       "h.0.mlp.relu input",
-                                       "h.0.mlp.c_proj input",
-                                       "h.0.mlp residual input",
-                                       "h.0.ln_2 input",
-                                       "lm_head input",
-                                       "loss input"};
+                                       "h.0.input",
+                                       "h.0.attn.c_attn output q",
+                                       "h.0.attn.c_attn output k",
+                                       "h.0.attn.c_attn output v",
+                                       "h.0.attn output",
+                                       "h.0.attn.c_proj output",
+                                       "h.0.attn residual sum",
+                                       "h.0.ln_1 output",
+                                       "h.0.mlp.c_fc output",
+                                       "h.0.mlp activation output",
+                                       "h.0.mlp.c_proj output",
+                                       "h.0.mlp residual sum",
+                                       "h.0.output",
+                                       "logits"};
     for (int n = 0; n < 2; n++) {
         const Case c = {.name = "rows", .L = 1, .post = n, .relu = n, .no_bias = n, .untied = !n, .batch_T = n ? 4 : 7};
         const char *const *names = n ? post : pre;
@@ -233,14 +233,15 @@ static void every_tensor_and_input_has_a_row(void **state) {
         Error err;
         GradientTable table;
         setup(&u, &c, true);
-        const GradientCheck check = {.model = &u.model, .batches = &u.batch, .count = 1, .seed = SEED, .entries = 5};
-        assert_true(gradcheck_model(&check, &table, &err));
+        const TrainingLoss of = {.model = &u.model, .batches = &u.batch, .count = 1, .seed = SEED};
+        assert_true(gradcheck_model(&of, 5, NULL, &table, &err));
+        const size_t first_activation = n ? 11 : 21;
         assert_int_equal(table.count, n ? COUNT_OF(post) : COUNT_OF(pre));
         for (size_t i = 0; i < table.count; i++) {
             const GradientRow *row = &table.rows[i];
             assert_string_equal(row->name, names[i]);
             assert_int_equal(row->checked, row->count < 5 ? row->count : 5);
-            assert_int_equal(row->is_input, strstr(row->name, "input") != NULL);
+            assert_int_equal(row->is_activation, i >= first_activation);
             assert_int_equal(row->expected_zero, strstr(row->name, "bias k") || strstr(row->name, "beyond"));
         }
         gradcheck_free(&table);
@@ -256,7 +257,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(every_combination),        TEST(every_edge),
         TEST(accumulation_is_the_mean), TEST(differences_find_their_step),
-        TEST(slices_of_a_relu_model),   TEST(every_tensor_and_input_has_a_row),
+        TEST(slices_of_a_relu_model),   TEST(every_tensor_and_activation_has_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

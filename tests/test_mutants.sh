@@ -61,7 +61,7 @@ one_mutant() {
     else
         gradcheck "$tree" "$@"
         status=$?
-        exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\) .*$/\1/p' "$tree.err")
+        exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\)[ ,].*$/\1/p' "$tree.err")
         if [ "$status" = 1 ] && [ "$exposed" ]; then
             printf 'caught  %-48s %s\n' "$what" "$exposed" >"$tree.line"
         else

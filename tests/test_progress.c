@@ -50,7 +50,7 @@ static void one_line_over_another(void **state) {
     assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
                  "                        "); /* what is left of the longer one */
     progress_message(&p, "step %d", 122);
-    assert_shows("\r                                            \rstep 122\n");
+    assert_shows("\r                                        \rstep 122\n");
     progress_message(&p, "again");
     assert_shows("again\n");
     progress_count(&p, 12, "tensors", 12, 58);

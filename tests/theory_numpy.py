@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 FIGURES = ["score_mean", "score_var", "entropy", "max_weight", "grad_q_mean", "grad_q_rms", "grad_q_median"]
-BAR = 5.0
+TOLERANCE = 5.0
 
 
 def divisor_value(name, d_k):
@@ -92,17 +92,17 @@ def main():
             simulated[size] = simulate(rng, *size, options.samples, names)
         for name in FIGURES:
             value, error = simulated[size][row["divisor"]][name]
-            spread = math.hypot(error, float(row[name + "_se"]))
+            deviation = math.hypot(error, float(row[name + "_se"]))
             difference = abs(float(row[name]) - value)
-            z = difference / spread if spread > 0 else 0.0 if difference < 1e-12 else math.inf
+            z = difference / deviation if deviation > 0 else 0.0 if difference < 1e-12 else math.inf
             compared += 1
             if not z <= largest[name][0]:
                 largest[name] = z, f"d_k {row['d_k']}, {row['divisor']}: {float(row[name]):.6g}, NumPy {value:.6g}"
     for name, (z, where) in largest.items():
         print(f"{name:14} {z:5.2f}  {where}")
     worst = max(z for z, _ in largest.values())
-    print(f"largest |z| of {compared} figures: {worst:.2f} (bar {BAR:g})")
-    return 0 if worst <= BAR else 1
+    print(f"largest |z| of {compared} figures: {worst:.2f} (tolerance {TOLERANCE:g})")
+    return 0 if worst <= TOLERANCE else 1
 
 
 if __name__ == "__main__":

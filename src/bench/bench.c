@@ -3,10 +3,8 @@
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/interrupt.h"
@@ -20,13 +18,11 @@
 #include "train/loop.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+enum { BATCH, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
-/* The rate of products of 2048 x 2048, each thread its rows: the best of a few, by this program's kernels and by
-   OpenBLAS. Floating-point operations per second; NaN without memory. */
-typedef struct {
-    double own, openblas;
-} Peak;
+static double seconds = 8;
+static bool as_json;
 
 typedef struct {
     const Config *config;
@@ -35,31 +31,17 @@ typedef struct {
     Optimizer optimizer;
     int32_t *tokens, *targets;
     Profile *profiles;
-    double batch_seconds, norm_seconds, update_seconds; /* of the steps in which the clocks ran */
-    size_t step, clocked;                               /* steps made, and those with the clocks running */
+    double outside_seconds[OUTSIDE_COUNT]; /* of the steps in which the clocks ran, as the profiles */
+    size_t step, clocked;                  /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
-    size_t steps;
-    double flops;                /* of a step */
-    Peak rates;                  /* of 2048^3 products */
-    double peak, bandwidth;      /* the larger of them: what shares are of; bytes per second */
-    double start_up, first_step; /* seconds from the start of the process to the beginning of the first step; of it */
+    size_t steps;              /* timed */
+    double flops;              /* of a step */
+    double own, openblas;      /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
+    double peak, bandwidth;    /* the larger of them: what shares are of; bytes per second */
+    double start_up, peak_rss; /* seconds of processor time before the first step; megabytes */
 } Bench;
 
-/* Seconds since this process was started, to a hundredth; NaN where the system does not say. */
-static double process_age(void) {
-    enum { START = 20 }; /* fields behind the name, which is in parentheses: proc(5) */
-    char line[1024] = "";
-    struct timespec now;
-    FILE *stat = fopen("/proc/self/stat", "r");
-    if (!stat) return NAN;
-    char *field = fgets(line, sizeof line, stat) ? strrchr(line, ')') : NULL;
-    fclose(stat);
-    for (int i = 0; field && i < START; i++) field = strchr(field + 1, ' ');
-    if (!field || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return NAN;
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
-           (double)strtoull(field, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
-}
-
+/* Products of 2048 x 2048, each thread its rows: operations per second in the best of a few. */
 static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas) {
     const size_t n = PEAK_SIZE;
     double best = 0;
@@ -75,18 +57,21 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
     }
     return best;
 }
-static Peak measure_peak(size_t threads) {
+
+static bool measure_peak(Bench *b, Error *err) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE;
-    real *a = malloc(3 * size * sizeof *a);
-    if (!a) return (Peak){NAN, NAN};
-    for (size_t i = 0; i < 3 * size; i++) a[i] = (real)(i % 13) - 6;
-    const Peak peak = {measure_products(a, a + size, a + 2 * size, threads, false),
-                       measure_products(a, a + size, a + 2 * size, threads, true)};
-    free(a);
-    return peak;
+    real *x = malloc(3 * size * sizeof *x);
+    if (!x) return error_set(err, STATUS_FAILED, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
+    for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
+    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, b->model.threads, false));
+    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, b->model.threads, true));
+    b->peak = fmax(b->own, b->openblas);
+    free(x);
+    return true;
 }
 
-/* Bytes a second when every thread adds two arrays into a third, 4 MB each, as activations are. */
+/* Bytes per second when every thread adds two arrays into a third, 4 MB each, as activations are; NaN without memory.
+ */
 static double measure_bandwidth(size_t threads) {
     real *x = calloc(3 * MOVED * threads, sizeof *x);
     double best = 0;
@@ -104,20 +89,24 @@ static double measure_bandwidth(size_t threads) {
     return best;
 }
 
-/* One step of training; with `clocks` it also says where its time goes. */
+/* One step of training; with `clocks` it also says where its time goes. Returns its seconds. */
 static double take_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
+    double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
-    step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &b->batch_seconds : NULL);
-    double mark = omp_get_wtime();
-    const double norm = gradient_norm(&b->optimizer, b->model.gradients), now = omp_get_wtime();
-    if (clocks) b->norm_seconds += now - mark;
+    step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
+    const double with_gradients = omp_get_wtime();
+    const double norm = gradient_norm(&b->optimizer, b->model.gradients), with_norm = omp_get_wtime();
     optimizer_step(&b->optimizer, &b->model.tensors, b->model.parameters, b->model.gradients, norm,
                    learning_rate(b->config, b->step), b->step);
-    mark = omp_get_wtime();
-    if (clocks) b->update_seconds += mark - now, b->clocked++;
+    const double end = omp_get_wtime();
+    if (clocks) {
+        outside[NORM] += with_norm - with_gradients;
+        outside[UPDATE] += end - with_norm;
+        b->clocked++;
+    }
     b->step++;
-    return mark - start;
+    return end - start;
 }
 
 /* Operations and bytes of one step, by kind of work. The bytes are those of the arrays it reads and writes once. */
@@ -126,9 +115,9 @@ typedef struct {
     double flops, bytes, seconds;
 } Line;
 
-enum { LINES_MAX = OP_COUNT + 3 };
+enum { LINES = OP_COUNT + OUTSIDE_COUNT };
 
-static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
+static void fill_lines(const Bench *b, Line lines[LINES]) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
@@ -137,7 +126,7 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
                  attention = rows * L * attention_flops(&s->attention, s->T);
     const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const bool drops = s->dropout > 0;
-    const Line all[LINES_MAX] = {
+    const Line all[LINES] = {
         [OP_CLEAR] = {"gradients to zero", 0, P * size, 0},
         [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
         [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
@@ -162,77 +151,72 @@ static size_t lines_of(const Bench *b, Line lines[LINES_MAX]) {
         [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
         [OP_WAIT] = {"waiting for each other", 0, 0, 0},
-        [OP_COUNT] = {"drawing the batch", 0, 0, 0},
-        [OP_COUNT + 1] = {"gradient norm", 0, P * size, 0},
-        [OP_COUNT + 2] = {"update", 0, (b->optimizer.v ? 7 : 5) * P * size, 0},
+        [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
+        [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
+        [OP_COUNT + UPDATE] = {"update", 0, (b->optimizer.v ? 7 : 5) * P * size, 0},
     };
-    const double outside[] = {b->batch_seconds, b->norm_seconds, b->update_seconds};
-    for (size_t i = 0; i < LINES_MAX; i++) {
+    for (size_t i = 0; i < LINES; i++) {
         lines[i] = all[i];
         for (size_t t = 0; i < OP_COUNT && t < b->model.threads; t++)
             lines[i].seconds += b->profiles[t].seconds[i] / (double)b->model.threads;
-        if (i >= OP_COUNT) lines[i].seconds = outside[i - OP_COUNT];
+        if (i >= OP_COUNT) lines[i].seconds = b->outside_seconds[i - OP_COUNT];
         lines[i].seconds /= (double)b->clocked;
     }
-    return LINES_MAX;
 }
 
-static void print_table(const Bench *b, FILE *out) {
-    Line lines[LINES_MAX];
+static void print_table(const Bench *b) {
+    Line lines[LINES];
     double total = 0;
-    size_t count = lines_of(b, lines);
-    for (size_t i = 0; i < count; i++) total += lines[i].seconds;
-    fprintf(out, "\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
-    for (size_t i = 0; i < count; i++) {
+    fill_lines(b, lines);
+    for (size_t i = 0; i < LINES; i++) total += lines[i].seconds;
+    printf("\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
+    for (size_t i = 0; i < LINES; i++) {
         const Line *l = &lines[i];
         if (l->seconds < 1e-3 * total) continue;
-        fprintf(out, "%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
+        printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
         if (l->flops > 0)
-            fprintf(out, "  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
+            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
         else if (l->bytes > 0)
-            fprintf(out, "  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9,
-                    100 * l->bytes / l->seconds / b->bandwidth);
-        fputc('\n', out);
+            printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
+        putchar('\n');
     }
 }
 
-static void print_report(const Bench *b, double step, double peak_rss, FILE *out) {
+static void print_report(const Bench *b, double step) {
     char cpu[64];
-    double tokens = (double)b->config->train.batch * (double)b->config->train.accumulate * (double)b->model.shape.T;
     cpu_name(cpu, sizeof cpu);
-    fprintf(out, "%s: %zu threads on %s; products by %s%s\n", b->config->name, b->model.threads, cpu,
-            matmul_is_own() ? "own kernels for " : "OpenBLAS core ",
-            matmul_is_own() ? cpu_level_name(cpu_level()) : matmul_core());
-    fprintf(out, "  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps, tokens / step);
-    fprintf(out, "  arithmetic     %.4g GFLOP a step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
-    fprintf(out, "  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->peak / 1e9,
-            b->rates.own / 1e9, b->rates.openblas / 1e9, 100 * b->flops / step / b->peak);
-    fprintf(out, "  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", peak_rss,
-            b->bandwidth / 1e9);
-    fprintf(out, "  start-up       %.2f s until the first step began, which took %.2f s\n", b->start_up, b->first_step);
-    print_table(b, out);
+    printf("%s: %zu threads on %s; products by %s%s\n", b->config->name, b->model.threads, cpu,
+           matmul_is_own() ? "own kernels for " : "OpenBLAS core ",
+           matmul_is_own() ? cpu_level_name(cpu_level()) : matmul_core());
+    printf("  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps,
+           (double)tokens_per_step(b->config) / step);
+    printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
+    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->peak / 1e9,
+           b->own / 1e9, b->openblas / 1e9, 100 * b->flops / step / b->peak);
+    printf("  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
+           b->bandwidth / 1e9);
+    printf("  start-up       %.2f s of processor time before the first step\n", b->start_up);
+    print_table(b);
 }
 
-static bool print_json(const Bench *b, double step, double peak_rss, FILE *out, Error *err) {
+static bool print_json(const Bench *b, double step, Error *err) {
     char *text = NULL;
-    double tokens = (double)b->config->train.batch * (double)b->config->train.accumulate * (double)b->model.shape.T;
     Json *json = js_object();
     js_set(json, "name", js_text(b->config->name));
     js_set(json, "step_ms", js_number(1e3 * step));
     js_set(json, "steps", js_integer((int64_t)b->steps));
-    js_set(json, "tokens_per_s", js_number(tokens / step));
+    js_set(json, "tokens_per_s", js_number((double)tokens_per_step(b->config) / step));
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->peak / 1e9));
-    js_set(json, "own_gflops", js_number(b->rates.own / 1e9));
-    js_set(json, "openblas_gflops", js_number(b->rates.openblas / 1e9));
+    js_set(json, "own_gflops", js_number(b->own / 1e9));
+    js_set(json, "openblas_gflops", js_number(b->openblas / 1e9));
     js_set(json, "share_of_peak", js_number(b->flops / step / b->peak));
-    js_set(json, "peak_rss_mb", js_number(peak_rss));
+    js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "start_up_s", js_number(b->start_up));
-    js_set(json, "first_step_s", js_number(b->first_step));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
-    bool ok = js_dump(json, false, &text, err);
-    if (ok) fprintf(out, "%s\n", text);
+    const bool ok = js_dump(json, false, &text, err);
+    if (ok) puts(text);
     js_free(json);
     free(text);
     return ok;
@@ -257,42 +241,57 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     return true;
 }
 
-bool bench_run(const Config *config, size_t threads, double seconds, bool json, FILE *out, int *signal, Error *err) {
-    Bench *b = calloc(1, sizeof *b);
-    bool ok = (b != NULL || error_set(err, STATUS_FAILED, "no memory for a benchmark"));
-    if (ok) b->config = config;
-    if (ok && (ok = prepare(b, threads, err))) {
-        struct rusage usage;
-        b->start_up = process_age();
-        b->first_step = take_step(b, false);
-        for (double start = omp_get_wtime(); omp_get_wtime() - start < 1 && !interrupt_signal();) take_step(b, false);
-        getrusage(RUSAGE_SELF, &usage); /* before the arrays that only this measurement needs */
-        const Peak before = measure_peak(threads);
-        const double start = omp_get_wtime();
-        while (b->steps < STEPS_MAX && !interrupt_signal() &&
-               (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
-            b->step_seconds[b->steps++] = take_step(b, false);
-            if (b->steps % 2 == 0 || b->clocked < 2)
-                take_step(b, true); /* in between, so that the machine is the same */
-        }
-        *signal = interrupt_signal();
-        const Peak after = measure_peak(threads);
-        b->rates = (Peak){fmax(before.own, after.own), fmax(before.openblas, after.openblas)};
-        b->peak = fmax(b->rates.own, b->rates.openblas);
-        b->bandwidth = measure_bandwidth(threads);
-        double step = median_of(b->step_seconds, b->steps), peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
-        if (json)
-            ok = print_json(b, step, peak_rss, out, err);
-        else if (b->steps)
-            print_report(b, step, peak_rss, out);
+/* A second of warming up, then steps for about `seconds`, at least eight. The larger of two peaks counts, one measured
+   before the steps and one after. A caught signal ends it early with what was measured. */
+static bool measure(Bench *b, Error *err) {
+    struct rusage usage;
+    b->start_up = (double)clock() / CLOCKS_PER_SEC;
+    const double warming = omp_get_wtime();
+    do take_step(b, false);
+    while (omp_get_wtime() - warming < 1 && !interrupt_signal());
+    getrusage(RUSAGE_SELF, &usage); /* before the arrays that only this measurement needs */
+    b->peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
+    if (!measure_peak(b, err)) return false;
+    const double start = omp_get_wtime();
+    while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
+        b->step_seconds[b->steps++] = take_step(b, false);
+        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true); /* in between, so that the machine is the same */
     }
-    if (b) {
-        corpus_free(&b->corpus);
-        model_free(&b->model);
-        optimizer_free(&b->optimizer);
-        free(b->tokens);
-        free(b->profiles);
-    }
-    free(b);
+    b->bandwidth = measure_bandwidth(b->model.threads);
+    return measure_peak(b, err);
+}
+
+/* Trains in memory: real batches, real updates; nothing is written. */
+static bool run(const Command *command, int *signal, Error *err) {
+    static Config config; /* large, as the next */
+    static Bench b = {.config = &config};
+    bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
+              prepare(&b, command_threads(command), err) && measure(&b, err);
+    *signal = interrupt_signal();
+    const double step = median_of(b.step_seconds, b.steps);
+    if (ok && as_json)
+        ok = print_json(&b, step, err);
+    else if (ok && b.steps)
+        print_report(&b, step);
+    corpus_free(&b.corpus);
+    model_free(&b.model);
+    optimizer_free(&b.optimizer);
+    free(b.tokens);
+    free(b.profiles);
     return ok;
 }
+
+static const Option OPTIONS[] = {
+    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1e6},
+    {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
+    {0},
+};
+
+const Verb bench_verb = {
+    .name = "bench",
+    .target = "CONFIG.ini",
+    .what = "Measures how fast a config trains, and what share that is of the machine's peak.",
+    .options = OPTIONS,
+    .takes_set = true,
+    .run = run,
+};

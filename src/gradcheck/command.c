@@ -1,12 +1,28 @@
-#include "gradcheck/report.h"
-
+/* The verb: checks the model that a config describes, or every combination of its [sweep]. */
 #include <errno.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/interrupt.h"
 #include "base/program.h"
+#include "data/corpus.h"
+#include "gradcheck/gradcheck.h"
+#include "show/progress.h"
+#include "train/run.h"
+
+/* Every entry costs half a dozen passes over a micro-batch, so it has train.batch sequences, but no more than this. */
+enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
+
+/* A config of the sweep, or the config itself, and what was found. */
+typedef struct {
+    Config config;
+    char label[LABEL]; /* "sqrt_dk, pre, 0.2" */
+    GradientTable table;
+    Error err;
+    bool ok;
+} Combination;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
    "train-double", or "sqrtdk-double" where it is installed; returns false, with an error, when it cannot. */
@@ -27,13 +43,161 @@ static bool become_double(char **argv, Error *err) {
 #endif
 }
 
+static bool make_batches(const Config *c, const Corpus *corpus, TrainingLoss *of, int32_t **ids, Batch **batches,
+                         Error *err) {
+    const size_t T = (size_t)c->model.context, B = of->model->max_batch;
+    *ids = calloc(2 * of->count * B * T, sizeof **ids);
+    *batches = calloc(of->count, sizeof **batches);
+    if (!*ids || !*batches) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    for (size_t m = 0; m < of->count; m++) {
+        int32_t *tokens = *ids + 2 * m * B * T, *targets = tokens + B * T;
+        corpus_training_batch(corpus, of->seed, m, B, T, tokens, targets);
+        (*batches)[m] = (Batch){tokens, targets, B, T};
+    }
+    of->batches = *batches;
+    return true;
+}
+
+/* The micro-batches of the first step of training, with the masks of dropout of that step. */
+static bool check(Combination *c, size_t threads, FILE *print) {
+    const Config *config = &c->config;
+    const size_t batch = (size_t)config->train.batch, B = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX;
+    Corpus corpus = {0};
+    Model model = {0};
+    int32_t *ids = NULL;
+    Batch *batches = NULL;
+    TrainingLoss of = {
+        .model = &model, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
+    bool ok = config_corpus(&corpus, config, NULL, &c->err);
+    if (ok && config->model.d_model < 3)
+        ok = error_set(
+            &c->err, STATUS_USAGE,
+            "LayerNorm makes constants of one or two channels, whose gradients are rounding: choose a model.d_model of 3 or more");
+    if (ok) {
+        const ModelShape shape = model_shape(config, corpus.vocabulary.count);
+        ok = model_make(&model, &shape, B, threads, true, &c->err);
+    }
+    if (ok) {
+        gradcheck_parameters(&model, (Init)config->model.init, of.seed);
+        ok = make_batches(config, &corpus, &of, &ids, &batches, &c->err);
+    }
+    if (ok && print)
+        fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %lld\n\n",
+                model.tensors.parameters, of.count, of.count == 1 ? "" : "es", B, B == 1 ? "" : "s", model.shape.T,
+                (long long)config->train.seed);
+    ok = ok && gradcheck_model(&of, ENTRIES_MAX, print, &c->table, &c->err);
+    free(ids);
+    free(batches);
+    model_free(&model);
+    corpus_free(&corpus);
+    return ok;
+}
+
+/* Which row to report: one that fails before one that agrees. Of those that fail, the activation nearest the loss,
+   where the backward pass first goes wrong; else the one furthest off. */
+static bool is_worse(const GradientRow *row, const GradientRow *than) {
+    if (!row->failure != !than->failure) return row->failure;
+    if (row->failure && (row->is_activation || than->is_activation)) return row->is_activation;
+    return row->relative > than->relative;
+}
+
+static const GradientRow *worst_row(const GradientTable *table) {
+    const GradientRow *worst = table->rows;
+    for (size_t i = 1; i < table->count; i++)
+        if (is_worse(&table->rows[i], worst)) worst = &table->rows[i];
+    return worst;
+}
+
+/* An error that says where and how gradients disagree; or prints by how much they agree. */
+static bool conclude(const Combination *all, size_t count, const Combination *worst, Error *err) {
+    const GradientRow *row = worst_row(&worst->table);
+    size_t compared = 0, tensors = 0, activations = 0, failed = 0, rounded = 0;
+    for (const Combination *c = all; c < all + count; c++)
+        for (const GradientRow *r = c->table.rows; r < c->table.rows + c->table.count; r++) {
+            compared += r->checked;
+            *(r->is_activation ? &activations : &tensors) += 1;
+            failed += r->failure != NULL;
+            rounded += r->rounded;
+        }
+    if (failed)
+        return error_set(err, STATUS_FAILED,
+                         "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
+                         "rows fail",
+                         worst->label, *worst->label ? ": " : "", row->name, row->failure,
+                         row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative,
+                         failed, tensors + activations);
+    if (rounded)
+        printf("\n~ %zu so small that the rounding of the loss is most of the error, which is given\n"
+               "  in units of the whole tensor's largest gradient\n",
+               rounded);
+    printf("\n%zu gradients agree, of %zu parts of tensors and %zu of activations; the largest\n"
+           "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
+           compared, tensors, activations, row->relative, GRADCHECK_TOLERANCE);
+    return true;
+}
+
+static bool check_one(Combination *c, size_t threads, Error *err) {
+    if (check(c, threads, stdout)) return interrupt_signal() || conclude(c, 1, c, err);
+    *err = c->err;
+    return false;
+}
+
+/* Combinations are distributed over threads; each model's passes are made by one thread. */
+static bool check_all(Combination *all, size_t count, size_t threads, Progress *progress, Error *err) {
+    const Combination *worst = all;
+    size_t done = 0;
+    printf("%-*s %8s  %s\n", LABEL - 1, "combination", "relative", "error of the gradient of");
+    fflush(stdout);
+#pragma omp parallel for schedule(dynamic) num_threads((int)threads)
+    for (size_t i = 0; i < count; i++) {
+        if (interrupt_signal()) continue;
+        all[i].ok = check(&all[i], 1, NULL);
+#pragma omp critical
+        progress_count(progress, omp_get_wtime(), "combinations", ++done, count);
+    }
+    progress_clear(progress);
+    if (interrupt_signal()) return true;
+    for (const Combination *c = all; c < all + count; c++) {
+        if (!c->ok) return error_set(err, c->err.status, "%s: %s", c->label, c->err.message);
+        const GradientRow *row = worst_row(&c->table);
+        printf("%-*s %8.1e  %s%s\n", LABEL - 1, c->label, row->relative, row->name, row->failure ? " FAILED" : "");
+        if (is_worse(row, worst_row(&worst->table))) worst = c;
+    }
+    printf("\nthe worst: %s\n", worst->label);
+    gradcheck_print(worst_row(&worst->table), stdout);
+    return conclude(all, count, worst, err);
+}
+
+static bool make_combination(const Config *config, size_t i, Combination *c, Error *err) {
+    const char *values[SWEEP_AXES_MAX];
+    if (!combinations_config(config, i, &c->config, values, err)) return false;
+    for (size_t a = 0, length = 0; a < config->sweep_count && length < LABEL; a++)
+        length += (size_t)snprintf(c->label + length, LABEL - length, "%s%s", a ? ", " : "", values[a]);
+    return true;
+}
+
 static bool run(const Command *command, int *signal, Error *err) {
     static Config config;                            /* large */
     if ((*signal = interrupt_signal())) return true; /* which the other program would not know of */
     if (!become_double(command->argv, err)) return false;
-    Progress progress = progress_make(stderr, command->quiet);
-    return config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
-           gradcheck_config(&config, command_threads(command), &progress, stdout, signal, err);
+    size_t count;
+    if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err) ||
+        !combinations_count(&config, COMBINATIONS_MAX, &count, err))
+        return false;
+    Combination *all = calloc(count, sizeof *all);
+    bool ok = all || error_set(err, STATUS_FAILED, "no memory for %zu combinations", count);
+    for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, i, &all[i], err);
+    if (ok) {
+        Progress progress = progress_make(stderr, command->quiet);
+        const size_t threads = command_threads(command);
+        printf("%s: gradients of the backward pass against differences of the loss\n", config.name);
+        combinations_print(&config, "  ", stdout);
+        ok = config.sweep_count ? check_all(all, count, threads, &progress, err) : check_one(all, threads, err);
+        *signal = interrupt_signal();
+    }
+    for (size_t i = 0; all && i < count; i++) gradcheck_free(&all[i].table);
+    free(all);
+    return ok;
 }
 
 const Verb gradcheck_verb = {

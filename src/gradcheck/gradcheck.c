@@ -2,32 +2,29 @@
 
 #include <float.h>
 #include <math.h>
-#include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/interrupt.h"
 #include "base/range.h"
 #include "base/rng.h"
 #include "gradcheck/difference.h"
-#include "gradcheck/perturbed_loss.h"
 #include "model/initialization.h"
 
 static const double WIDEST_STEP = 64;
 
 typedef struct {
-    const GradientCheck *check;
-    GradientTable *table;
     PerturbedLoss loss;
+    size_t entries; /* compared in each row of the table */
+    FILE *print;
+    GradientTable *table;
 } Engine;
 
-/* A whole tensor, or the input of a layer over all micro-batches. */
+/* A whole tensor, or an activation over all micro-batches. */
 typedef struct {
     const char *name;
-    real *parameters; /* NULL: an input */
+    real *parameters; /* NULL: an activation */
     const real *gradient;
     size_t rows, width;
-    size_t dimensions;
 } Field;
 
 /* A part of it with a row of the table to itself. */
@@ -55,39 +52,38 @@ static double find_largest(const Field *f, const Part *p, size_t *at) {
     return largest;
 }
 
-static const char *verdict(const GradientRow *row, double tolerance) {
-    if (!isfinite(row->whole)) return "NAN";
-    if (row->expected_zero && row->largest > GRADCHECK_ZERO * row->whole) return "NOT 0";
-    if (!row->expected_zero && row->largest == 0) return "ZERO";
-    return fabs(row->error) <= tolerance ? NULL : "OVER";
+static void print_head(FILE *out) {
+    fprintf(out, "%-25s %11s %7s %8s %8s %9s\n", "tensor or activation", "compared", "largest", "error", "relative",
+            "where");
 }
 
-/* False when a signal came. */
-static bool check_part(Engine *e, const Field *f, const Part *p) {
-    const Part all = {.rows = {0, f->rows}, .columns = {0, f->width}};
-    const size_t count = range_size(p->rows) * range_size(p->columns);
-    const size_t most = e->check->entries ? e->check->entries : GRADCHECK_ENTRIES;
-    const Rng rng = rng_make(e->check->seed, RNG_SAMPLE, (uint32_t)e->table->count);
-    size_t largest = 0, somewhere = 0;
-    GradientRow *row = &e->table->rows[e->table->count++];
-    *row = (GradientRow){.is_input = !f->parameters,
-                         .expected_zero = p->expected_zero,
-                         .count = count,
-                         .checked = count < most ? count : most,
-                         .largest = find_largest(f, p, &largest),
-                         .whole = find_largest(f, &all, &somewhere),
-                         .dimensions = f->dimensions};
-    snprintf(row->name, sizeof row->name, "%s%s", f->name, p->suffix);
-    const double scale = p->expected_zero ? row->whole : row->largest;
-    /* Of the loss, generously. A step so wide that it hides nothing, and no wider: for gradients a billionth of the
-       others' size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    const double rounding = 4 * DBL_EPSILON * e->loss.loss;
+void gradcheck_print(const GradientRow *row, FILE *out) {
+    char compared[48], where[48];
+    snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
+    snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
+    fprintf(out, "%-25s %11s %7.1e ", row->name, compared, row->largest);
+    if (row->expected_zero && !row->failure)
+        fprintf(out, "zero, as expected\n");
+    else
+        fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where,
+                row->failure   ? " FAILED"
+                : row->rounded ? " ~"
+                               : "");
+}
+
+/* Compares entries of a part. `row` has its `largest`, the index of that is `largest`; the error is measured in units
+   of `scale`. Returns the step that the differences took. */
+static double compare(Engine *e, const Field *f, const Part *p, GradientRow *row, size_t largest, double scale,
+                      double rounding) {
+    const Rng rng = rng_make(e->loss.of.seed, RNG_SAMPLE, (uint32_t)(row - e->table->rows));
+    /* So wide that rounding hides nothing, and no wider: for gradients a billionth of the others' size, as q and k have
+       in the first block of a post-norm model, that is far from zero. */
     double step = fmin(rounding / (DIFFERENCE_ACCURACY * scale), WIDEST_STEP);
-    /* One entry of each of `checked` equal shares; the largest comes first, and settles the step. */
-    const size_t first = ((largest + 1) * row->checked - 1) / count;
-    for (size_t n = 0; n < row->checked && !isnan(row->error); n++) {
-        size_t share = (first + n) % row->checked, begin = count * share / row->checked;
-        size_t end = count * (share + 1) / row->checked;
+    /* One entry of each of `checked` equal ranges; the largest comes first, and settles the step. */
+    const size_t first = ((largest + 1) * row->checked - 1) / row->count;
+    for (size_t n = 0; n < row->checked && !isnan(row->error) && !interrupt_signal(); n++) {
+        size_t range = (first + n) % row->checked, begin = row->count * range / row->checked;
+        size_t end = row->count * (range + 1) / row->checked;
         e->loss.entry = entry_of(f, p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin));
         e->loss.parameter = f->parameters ? f->parameters + e->loss.entry : NULL;
         double slope = difference_extrapolated(perturbed_loss_change, &e->loss, rounding, scale, &step);
@@ -96,19 +92,45 @@ static bool check_part(Engine *e, const Field *f, const Part *p) {
             row->error = error;
             row->at[0] = e->loss.entry / f->width, row->at[1] = e->loss.entry % f->width;
         }
-        if (interrupt_signal()) return false;
     }
-    const double tolerance = GRADCHECK_TOLERANCE * scale;
-    row->failure = verdict(row, fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * row->whole)));
-    row->rounded = !row->failure && fabs(row->error) > tolerance;
-    if (row->failure) e->table->failed++;
-    return true;
+    return step;
+}
+
+static void check_part(Engine *e, const Field *f, const Part *p) {
+    const Part all = {.rows = {0, f->rows}, .columns = {0, f->width}};
+    const size_t count = range_size(p->rows) * range_size(p->columns);
+    size_t largest = 0, somewhere = 0;
+    GradientRow *row = &e->table->rows[e->table->count++];
+    *row = (GradientRow){.is_activation = !f->parameters,
+                         .expected_zero = p->expected_zero,
+                         .count = count,
+                         .checked = count < e->entries ? count : e->entries,
+                         .largest = find_largest(f, p, &largest)};
+    snprintf(row->name, sizeof row->name, "%s%s", f->name, p->suffix);
+    const double whole = find_largest(f, &all, &somewhere), scale = p->expected_zero ? whole : row->largest;
+    const double rounding = 4 * DBL_EPSILON * e->loss.loss; /* of the loss, generously */
+    const double step = compare(e, f, p, row, largest, scale, rounding);
+    const double tolerance = GRADCHECK_TOLERANCE * scale, error = fabs(row->error);
+    if (!isfinite(whole))
+        row->failure = "is not finite";
+    else if (p->expected_zero && row->largest > GRADCHECK_ZERO * whole)
+        row->failure = "must be zero and is not";
+    else if (!p->expected_zero && row->largest == 0)
+        row->failure = "is zero and must not be";
+    else if (!(error <= fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * whole))))
+        row->failure = "is off";
+    row->rounded = !row->failure && error > tolerance;
+    row->relative = error == 0 ? 0 : error / (row->rounded ? whole : scale);
+    if (e->print && !interrupt_signal()) {
+        gradcheck_print(row, e->print);
+        fflush(e->print);
+    }
 }
 
 /* One row for each column block, or two where the batch is shorter than the context. `t` NULL: an activation. */
-static bool check_field(Engine *e, const Field *f, const Tensor *t) {
-    const Model *m = e->check->model;
-    const size_t T = e->check->batches->T;
+static void check_field(Engine *e, const Field *f, const Tensor *t) {
+    const Model *m = e->loss.of.model;
+    const size_t T = e->loss.of.batches->T;
     const Range rows = {0, f->rows}, columns = {0, f->width};
     const bool one_logit = m->shape.V == 1; /* whatever it is, the loss is 0 */
     /* The columns of what attention reads are those of the layer that computes it. */
@@ -120,85 +142,80 @@ static bool check_field(Engine *e, const Field *f, const Tensor *t) {
             const bool zero = one_logit || attention_gradient_vanishes(&m->shape.attention, part, is_bias, T);
             char suffix[8];
             snprintf(suffix, sizeof suffix, " %s", block->name);
-            if (!check_part(e, f, &(Part){suffix, rows, {block->begin, block->end}, zero})) return false;
+            check_part(e, f, &(Part){suffix, rows, {block->begin, block->end}, zero});
         }
-        return true;
+    } else if (t && t->role == WPE && T < m->shape.T) {
+        check_part(e, f, &(Part){"", {0, T}, columns, one_logit});
+        check_part(e, f, &(Part){" beyond T", {T, m->shape.T}, columns, true});
+    } else {
+        check_part(e, f, &(Part){"", rows, columns, one_logit});
     }
-    if (t && t->role == WPE && T < m->shape.T)
-        return check_part(e, f, &(Part){"", {0, T}, columns, one_logit}) &&
-               check_part(e, f, &(Part){" beyond T", {T, m->shape.T}, columns, true});
-    return check_part(e, f, &(Part){"", rows, columns, one_logit});
 }
 
-static void show(const Engine *e, size_t done) {
-    if (e->check->progress)
-        progress_count(e->check->progress, omp_get_wtime(), "tensors and inputs", done,
-                       e->check->model->tensors.count + e->loss.activation_count);
-}
-
-static bool check_tensors(Engine *e) {
-    const Model *m = e->check->model;
-    for (size_t i = 0; i < m->tensors.count; i++) {
+static void check_tensors(Engine *e) {
+    const Model *m = e->loss.of.model;
+    for (size_t i = 0; i < m->tensors.count && !interrupt_signal(); i++) {
         const Tensor *t = &m->tensors.items[i];
         const Field field = {.name = t->name,
                              .parameters = m->parameters + t->offset,
                              .gradient = m->gradients + t->offset,
                              .rows = t->count / t->width,
-                             .width = t->width,
-                             .dimensions = t->dimensions};
-        if (!check_field(e, &field, t)) return false;
-        show(e, i + 1);
+                             .width = t->width};
+        check_field(e, &field, t);
     }
-    return true;
 }
 
-/* By the layer it goes into, behind "h.N." but for the last two. */
-static void name_input(const ModelShape *s, const Activation *a, char *out, size_t capacity) {
-    static const char *const PRE_NORM[AT_COUNT] = {"ln_1", "attn.c_attn", "attn",     "attn.c_proj", "attn residual",
-                                                   "ln_2", "mlp.c_fc",    "mlp.gelu", "mlp.c_proj",  "mlp residual",
-                                                   NULL,   "lm_head",     "loss"};
-    static const char *const POST_NORM[AT_COUNT] = {
-        "attn.c_attn", "mlp.c_fc",     "attn", "attn.c_proj", "attn residual", "ln_1", NULL, "mlp.gelu",
-        "mlp.c_proj",  "mlp residual", "ln_2", NULL,          "loss"};
-    const char *name = (s->pre_norm ? PRE_NORM : POST_NORM)[a->name];
-    if (a->name == AT_X && a->layer == s->L)
-        snprintf(out, capacity, "%s input", s->pre_norm ? "ln_f" : "lm_head");
-    else if (a->name == AT_LN_F || a->name == AT_LOGITS)
-        snprintf(out, capacity, "%s input", name);
+/* After the layer that computes it. The output of a block is the input of the next, as the activations have it. */
+static void name_activation(const Activation *a, size_t layers, char *out, size_t capacity) {
+    static const char *const NAMES[AT_COUNT] = {"input",
+                                                "ln_1 output",
+                                                "attn.c_attn output",
+                                                "attn output",
+                                                "attn.c_proj output",
+                                                "attn residual sum",
+                                                "ln_2 output",
+                                                "mlp.c_fc output",
+                                                "mlp activation output",
+                                                "mlp.c_proj output",
+                                                "mlp residual sum",
+                                                "ln_f output",
+                                                "logits"};
+    if (a->name == AT_LN_F || a->name == AT_LOGITS)
+        snprintf(out, capacity, "%s", NAMES[a->name]);
+    else if (a->layer == layers)
+        snprintf(out, capacity, "h.%zu.output", layers - 1);
     else
-        snprintf(out, capacity, "h.%zu.%s input", a->layer, a->name == AT_FC && s->relu ? "mlp.relu" : name);
+        snprintf(out, capacity, "h.%zu.%s", a->layer, NAMES[a->name]);
 }
 
-static bool check_inputs(Engine *e) {
-    const Model *m = e->check->model;
-    for (size_t i = 0; i < e->loss.activation_count; i++) {
-        char name[32];
+static void check_activations(Engine *e) {
+    for (size_t i = 0; i < e->loss.activation_count && !interrupt_signal(); i++) {
+        char name[40];
         const Activation *activation = &e->loss.activations[i];
-        name_input(&m->shape, activation, name, sizeof name);
+        name_activation(activation, e->loss.of.model->shape.L, name, sizeof name);
         perturbed_loss_choose(&e->loss, activation);
         const Field field = {.name = name,
                              .gradient = e->loss.gradient,
-                             .rows = e->check->count * e->loss.rows,
-                             .width = activation->width,
-                             .dimensions = 2};
-        if (!check_field(e, &field, NULL)) return false;
-        show(e, m->tensors.count + i + 1);
+                             .rows = e->loss.of.count * e->loss.rows,
+                             .width = activation->width};
+        check_field(e, &field, NULL);
     }
-    return true;
 }
 
-bool gradcheck_model(const GradientCheck *check, GradientTable *table, Error *err) {
+bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, GradientTable *table, Error *err) {
+    Engine e = {.entries = entries, .print = print, .table = table};
     *table = (GradientTable){0};
-    Engine e = {.check = check, .table = table};
-    bool ok =
-        perturbed_loss_make(&e.loss, check->model, check->batches, check->count, check->seed, check->micro_step, err);
+    bool ok = perturbed_loss_make(&e.loss, of, err);
     if (ok) {
         table->rows =
-            calloc(COLUMN_BLOCKS_MAX * (check->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
+            calloc(COLUMN_BLOCKS_MAX * (of->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
         ok = table->rows || error_set(err, STATUS_FAILED, "no memory for the table of gradients");
     }
-    if (ok && !(check_tensors(&e) && check_inputs(&e))) table->signal = interrupt_signal();
-    if (check->progress) progress_clear(check->progress);
+    if (ok) {
+        if (print) print_head(print);
+        check_tensors(&e);
+        check_activations(&e);
+    }
     perturbed_loss_free(&e.loss);
     return ok;
 }
@@ -206,25 +223,6 @@ bool gradcheck_model(const GradientCheck *check, GradientTable *table, Error *er
 void gradcheck_free(GradientTable *table) {
     free(table->rows);
     *table = (GradientTable){0};
-}
-
-double gradcheck_relative(const GradientRow *row) {
-    const double scale = row->expected_zero || row->rounded ? row->whole : row->largest;
-    return row->error == 0 ? 0 : fabs(row->error) / scale;
-}
-
-const GradientRow *gradcheck_worst(const GradientTable *table) {
-    const GradientRow *worst = NULL;
-    double most = -1;
-    for (size_t i = table->count; i-- > 0;) {
-        const GradientRow *row = &table->rows[i];
-        if (row->failure && row->is_input) return row;
-        double relative = gradcheck_relative(row);
-        if (row->failure && !(relative > GRADCHECK_TOLERANCE))
-            relative = INFINITY; /* zero where it must not be, or NaN */
-        if (relative > most) worst = row, most = relative;
-    }
-    return worst;
 }
 
 void gradcheck_parameters(Model *model, Init init, uint64_t seed) {

@@ -11,7 +11,7 @@ static size_t numbers_of(const HookView *v) { return v->rows * v->activation->wi
 
 static unsigned char *active_units(const PerturbedLoss *l, const HookView *v) {
     const Activation *a = v->activation;
-    return l->active + ((l->micro * l->model->shape.L + a->layer) * l->rows + v->batch_row) * a->width;
+    return l->active + ((l->micro * l->of.model->shape.L + a->layer) * l->rows + v->batch_row) * a->width;
 }
 
 /* The first pass: which activations there are, and which units of a ReLU are active. */
@@ -47,7 +47,7 @@ static void perturb(void *context, const HookView *v) {
     const size_t width = v->activation->width, first = (l->micro * l->rows + v->batch_row) * width;
     if (l->active && v->activation->name == AT_ACT) {
         const unsigned char *active = active_units(l, v);
-        const real *fc = l->model->blocks[v->activation->layer].fc.values + v->slice_row * width;
+        const real *fc = l->of.model->blocks[v->activation->layer].fc.values + v->slice_row * width;
         for (size_t i = 0; i < numbers_of(v); i++) v->values[i] = active[i] ? fc[i] : 0;
     }
     if (l->parameter || !is_of(v, l->activation)) return;
@@ -57,10 +57,10 @@ static void perturb(void *context, const HookView *v) {
 /* Every gradient, as a training step computes it. */
 static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
     l->hook.function = function;
-    for (l->micro = 0; l->micro < l->count; l->micro++) {
-        model_forward_backward(l->model, &l->batches[l->micro], l->seed, l->micro_step + l->micro, 1 / (double)l->count,
-                               l->micro == 0);
-        for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
+    for (l->micro = 0; l->micro < l->of.count; l->micro++) {
+        model_forward_backward(l->of.model, &l->of.batches[l->micro], l->of.seed, l->of.micro_step + l->micro,
+                               1 / (double)l->of.count, l->micro == 0);
+        for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->of.model->losses[r];
     }
     l->hook.function = perturb;
 }
@@ -70,10 +70,10 @@ static void backward(PerturbedLoss *l, void (*function)(void *context, const Hoo
 static double change(PerturbedLoss *l, size_t begin, size_t end) {
     double sum = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
-        model_training_forward(l->model, &l->batches[l->micro], l->seed, l->micro_step + l->micro);
-        for (size_t r = 0; r < l->rows; r++) sum += (double)l->model->losses[r] - l->losses[l->micro * l->rows + r];
+        model_training_forward(l->of.model, &l->of.batches[l->micro], l->of.seed, l->of.micro_step + l->micro);
+        for (size_t r = 0; r < l->rows; r++) sum += (double)l->of.model->losses[r] - l->losses[l->micro * l->rows + r];
     }
-    return sum / ((double)l->rows * (double)l->count);
+    return sum / ((double)l->rows * (double)l->of.count);
 }
 
 double perturbed_loss_change(void *loss, double delta) {
@@ -81,7 +81,7 @@ double perturbed_loss_change(void *loss, double delta) {
     if (l->parameter) {
         const real kept = *l->parameter;
         *l->parameter = kept + (real)delta;
-        double difference = change(l, 0, l->count);
+        double difference = change(l, 0, l->of.count);
         *l->parameter = kept;
         return difference;
     }
@@ -92,48 +92,42 @@ double perturbed_loss_change(void *loss, double delta) {
 
 void perturbed_loss_choose(PerturbedLoss *l, const Activation *activation) {
     l->activation = activation;
-    for (size_t i = 0; i < l->count * l->rows * activation->width; i++) l->gradient[i] = (real)NAN;
+    for (size_t i = 0; i < l->of.count * l->rows * activation->width; i++) l->gradient[i] = (real)NAN;
     backward(l, keep);
 }
 
 static bool allocate(PerturbedLoss *l, Error *err) {
-    const ModelShape *s = &l->model->shape;
+    const ModelShape *s = &l->of.model->shape;
     size_t widest = attention_width_in(&s->attention);
     if (s->C > widest) widest = s->C;
     if (s->F > widest) widest = s->F;
     if (s->V > widest) widest = s->V;
-    l->losses = calloc(l->count * l->rows, sizeof *l->losses);
-    l->gradient = calloc(l->count * l->rows, widest * sizeof *l->gradient);
+    l->losses = calloc(l->of.count * l->rows, sizeof *l->losses);
+    l->gradient = calloc(l->of.count * l->rows, widest * sizeof *l->gradient);
     l->activations = calloc(AT_COUNT * (s->L + 1), sizeof *l->activations);
-    if (s->relu) l->active = calloc(l->count * s->L * l->rows, s->F);
+    if (s->relu) l->active = calloc(l->of.count * s->L * l->rows, s->F);
     if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
     return error_set(err, STATUS_FAILED, "no memory for the check of gradients");
 }
 
-bool perturbed_loss_make(PerturbedLoss *l, Model *model, const Batch *batches, size_t count, uint64_t seed,
-                         uint64_t micro_step, Error *err) {
-    *l = (PerturbedLoss){.model = model,
-                         .batches = batches,
-                         .count = count,
-                         .seed = seed,
-                         .micro_step = micro_step,
-                         .rows = batches->B * batches->T,
-                         .hook = {.context = l}};
+bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
+    Model *model = of->model;
+    *l = (PerturbedLoss){.of = *of, .rows = of->batches->B * of->batches->T, .hook = {.context = l}};
     if (!allocate(l, err)) return false;
     l->hook_before = model->hook;
     model->hook = &l->hook;
     for (size_t i = 0; i < model->tensors.flat; i++)
         model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
     backward(l, survey);
-    for (size_t i = 0; i < count * l->rows; i++) l->loss += l->losses[i];
-    l->loss /= (double)(count * l->rows);
+    for (size_t i = 0; i < of->count * l->rows; i++) l->loss += l->losses[i];
+    l->loss /= (double)(of->count * l->rows);
     if (l->on_kink) return error_set(err, STATUS_FAILED, "a unit of a ReLU is exactly on its kink: take another seed");
-    if (change(l, 0, count) == 0) return true;
+    if (change(l, 0, of->count) == 0) return true;
     return error_set(err, STATUS_FAILED, "the forward pass alone has another loss than forward and backward together");
 }
 
 void perturbed_loss_free(PerturbedLoss *l) {
-    if (l->model->hook == &l->hook) l->model->hook = l->hook_before;
+    if (l->of.model->hook == &l->hook) l->of.model->hook = l->hook_before;
     free(l->losses);
     free(l->gradient);
     free(l->activations);

@@ -1,6 +1,6 @@
-/* A model's loss as a function of any one number in it: an entry of a parameter tensor, or of an activation. An entry
-   of a tensor is changed where it lies; one of an activation by the model's hook, as soon as the forward pass has
-   computed it.
+/* A model's training loss as a function of any one number in it: an entry of a parameter tensor, or of an activation.
+   An entry of a tensor is changed where it is stored; one of an activation by the model's hook, as soon as the forward
+   pass has computed it.
 
    ReLU has kinks, and a difference across one is not a derivative. Each unit is therefore kept on the side it is on
    where nothing is perturbed: act = fc or 0 by a mask. This is no approximation: it is the smooth function whose
@@ -9,11 +9,17 @@
 
 #include "model/transformer.h"
 
+/* The mean of the mean losses of some micro-batches, with dropout's masks drawn by seed and micro-step, the same ones
+   every time. */
 typedef struct {
-    Model *model;
-    const Batch *batches; /* (count) */
+    Model *model;         /* with gradients, its parameters set */
+    const Batch *batches; /* (count), with targets, all of the same B and T */
     size_t count;
-    uint64_t seed, micro_step;
+    uint64_t seed, micro_step; /* of the first micro-batch; the others follow */
+} TrainingLoss;
+
+typedef struct {
+    TrainingLoss of;
     size_t rows;             /* B * T, of each micro-batch */
     double loss;             /* where nothing is perturbed */
     Activation *activations; /* (activation_count), in the order of the forward pass: all that the hook is shown, so
@@ -36,11 +42,10 @@ typedef struct {
     bool on_kink;
 } PerturbedLoss;
 
-/* The mean of the mean losses of `count` micro-batches, with the gradients of all parameters in model->gradients. The
-   model's hook is taken until perturbed_loss_free, which is to be called also after a failure. Fails without memory,
-   and where the loss is not smooth (a unit of a ReLU exactly on its kink). */
-bool perturbed_loss_make(PerturbedLoss *loss, Model *model, const Batch *batches, size_t count, uint64_t seed,
-                         uint64_t micro_step, Error *err);
+/* Computes the loss, with the gradients of all parameters in model->gradients. The model's hook is taken until
+   perturbed_loss_free, which must also be called after a failure. Fails without memory, and where the loss is not
+   smooth (a unit of a ReLU exactly on its kink). */
+bool perturbed_loss_make(PerturbedLoss *loss, const TrainingLoss *of, Error *err);
 void perturbed_loss_free(PerturbedLoss *loss);
 
 /* Chooses an activation to perturb, and puts its gradient into loss->gradient; NaN where the model shows none. */

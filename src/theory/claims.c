@@ -1,6 +1,6 @@
-/* Trying all claims, and printing what came of it. */
 #include "theory/claims.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,103 +8,149 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "theory/claims_table.h"
 
 enum { COLUMNS = 80, INDENT = 4, LABEL = 10 };
 
 static const char *const VERDICTS[VERDICT_COUNT] = {
     "right", "wrong", "partly right", "right for another reason", "about training", "not testable by this program"};
 
-/* Words from column `column` on, where the line stands now; further lines start in column `start`. */
-static void print_wrapped(FILE *out, int start, const char *text) {
+static bool says(const Target *target, size_t c) { return c < target->count && !isnan(target->values[c]); }
+static bool agrees(const Target *target, size_t c, Figure figure) {
+    return target->values[c] >= figure.low - target->within && target->values[c] <= figure.high + target->within;
+}
+
+/* By least squares on logarithms, x growing fourfold from figure to figure. */
+static double exponent(const Figure *figures, size_t n) {
+    double middle = (double)(n - 1) / 2, xy = 0, xx = 0;
+    for (size_t i = 0; i < n; i++) {
+        xy += ((double)i - middle) * log(figures[i].value);
+        xx += ((double)i - middle) * ((double)i - middle);
+    }
+    return xy / xx / log(4);
+}
+
+static double count_agreeing(const Target *said, const Figure *figures, size_t first, size_t last) {
+    int count = 0;
+    for (size_t c = first; c <= last; c++) count += says(said, c) && agrees(said, c, figures[c]);
+    return count;
+}
+
+/* What a kind of placeholder (Claim.measured) stands for. */
+static double value_of(char kind, const Target *said, const Figure *figures, size_t first, size_t last) {
+    switch (kind) {
+    case '~': return (figures[first].high - figures[first].low) / 10; /* five errors either way */
+    case '<': return figures[first].low;
+    case '>': return figures[first].high;
+    case '=': return count_agreeing(said, figures, first, last);
+    case '^': return exponent(figures + first, last - first + 1);
+    default: return figures[first].value;
+    }
+}
+
+/* Puts figures in the place of `text`'s placeholders. */
+static void expand(const char *text, const Claim *claim, Figure figures[STATISTICS_MAX][CASES_MAX], char *out,
+                   size_t size) {
+    *out = 0;
+    for (const char *brace; (brace = strchr(text, '{')); text = strchr(brace, '}') + 1) {
+        const char kind = brace[1]; /* a digit: the figure itself */
+        char *end, format[16];
+        size_t statistic = strtoul(brace + 1 + strspn(brace + 1, "~<>=^"), &end, 10);
+        size_t first = strtoul(end + 1, &end, 10), last = first;
+        if (*end == '-') last = strtoul(end + 1, &end, 10);
+        snprintf(format, sizeof format, "%%%.*s", (int)strcspn(end + 1, "}"), end + 1);
+        text_append(out, size, "%.*s", (int)(brace - text), text);
+        for (size_t c = first; c <= last; c++) {
+            if (c > first) text_append(out, size, " / ");
+            text_append(out, size, format,
+                        value_of(kind, &claim->statistics[statistic].said, figures[statistic], c, last));
+            if (kind == '=' || kind == '^') break; /* one number for all of them */
+        }
+    }
+    text_append(out, size, "%s", text);
+}
+
+void claim_judge(const Claim *claim, Figure figures[STATISTICS_MAX][CASES_MAX], Outcome *outcome) {
+    size_t said = 0, held = 0, unexpected = 0;
+    for (size_t i = 0; i < STATISTICS_MAX; i++) {
+        const Statistic *s = &claim->statistics[i];
+        for (size_t c = 0; c < CASES_MAX; c++) {
+            if (says(&s->said, c) && !s->aside) {
+                said++;
+                held += agrees(&s->said, c, figures[i][c]);
+            }
+            if (says(&s->expected, c)) unexpected += !agrees(&s->expected, c, figures[i][c]);
+        }
+    }
+    outcome->verdict = held == said ? claim->if_so : held ? VERDICT_PARTLY : VERDICT_WRONG;
+    expand(claim->measured ? claim->measured : "", claim, figures, outcome->measured, sizeof outcome->measured);
+    expand(unexpected ? "The figures are not those that docs/claims.md explains." : claim->why, claim, figures,
+           outcome->why, sizeof outcome->why);
+}
+
+/* Words from column `start` on, where the line stands now; further lines start there as well. */
+static void print_wrapped(int start, const char *text) {
     int column = start;
     while (*text) {
         size_t length = strcspn(text, " ");
         int wide = (int)utf8_columns(text, length);
         if (column > start && column + 1 + wide > COLUMNS) {
-            fprintf(out, "\n%*s", start, "");
+            printf("\n%*s", start, "");
             column = start;
         } else if (column > start) {
-            fputc(' ', out);
-            column++;
+            column += printf(" ");
         }
-        fwrite(text, 1, length, out);
+        fwrite(text, 1, length, stdout);
         column += wide;
         text += length + strspn(text + length, " ");
     }
-    fputc('\n', out);
+    putchar('\n');
 }
 
-static void print_part(FILE *out, const char *label, const char *text) {
-    fprintf(out, "%*s%-*s", INDENT, "", LABEL, label);
-    print_wrapped(out, INDENT + LABEL, text);
+static void print_part(const char *label, const char *text) {
+    printf("%*s%-*s", INDENT, "", LABEL, label);
+    print_wrapped(INDENT + LABEL, text);
 }
 
-static void print_claim(FILE *out, size_t i, const Outcome *outcome) {
+static void print_claim(size_t number, const Claim *claim, const Outcome *outcome) {
     char verdict[512];
-    fprintf(out, "%2zu  ", i + 1);
-    print_wrapped(out, INDENT, CLAIMS[i].claim);
-    if (CLAIMS[i].source) print_part(out, "source", CLAIMS[i].source);
-    if (*outcome->measured) print_part(out, "measured", outcome->measured);
+    printf("%2zu  ", number);
+    print_wrapped(INDENT, claim->claim);
+    if (claim->source) print_part("source", claim->source);
+    if (*outcome->measured) print_part("measured", outcome->measured);
     snprintf(verdict, sizeof verdict, "%s. %s", VERDICTS[outcome->verdict], outcome->why);
-    print_part(out, "verdict", verdict);
-    fputc('\n', out);
+    print_part("verdict", verdict);
+    putchar('\n');
 }
 
-static void write_field(FILE *out, const char *text) {
-    fputc(',', out);
-    text_write_field(text, true, out);
+static void print_csv(size_t number, const Claim *claim, const Outcome *outcome) {
+    const char *const fields[] = {claim->claim, claim->source ? claim->source : "", outcome->measured,
+                                  VERDICTS[outcome->verdict], outcome->why};
+    printf("%zu", number);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        putchar(',');
+        text_write_field(fields[i], true, stdout);
+    }
+    putchar('\n');
 }
 
-static void print_all(FILE *out, const Outcome *outcomes, bool csv) {
+bool claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress, Error *err) {
     size_t verdicts[VERDICT_COUNT] = {0};
-    if (csv) fprintf(out, "number,claim,source,measured,verdict,why\n");
+    if (csv) printf("number,claim,source,measured,verdict,why\n");
     for (size_t i = 0; i < CLAIM_COUNT; i++) {
-        verdicts[outcomes[i].verdict]++;
-        if (!csv) {
-            print_claim(out, i, &outcomes[i]);
-            continue;
-        }
-        fprintf(out, "%zu", i + 1);
-        write_field(out, CLAIMS[i].claim);
-        write_field(out, CLAIMS[i].source ? CLAIMS[i].source : "");
-        write_field(out, outcomes[i].measured);
-        write_field(out, VERDICTS[outcomes[i].verdict]);
-        write_field(out, outcomes[i].why);
-        fputc('\n', out);
-    }
-    if (csv) return;
-    fprintf(out, "%zu claims:", CLAIM_COUNT);
-    for (Verdict v = 0; v < VERDICT_COUNT; v++)
-        if (verdicts[v]) fprintf(out, "\n%4zu %s", verdicts[v], VERDICTS[v]);
-    fputc('\n', out);
-}
-
-static bool try_claim(size_t i, uint64_t seed, size_t threads, Outcome *outcome, Error *err) {
-    const Claim *claim = &CLAIMS[i];
-    Figure figures[STATISTICS_MAX][CASES_MAX] = {0};
-    for (size_t c = 0; c < CASES_MAX && claim->cases[c].d_k; c++) {
-        Sample sample;
-        bool drawn = sample_draw(&sample, &claim->cases[c], seed, (uint32_t)i + 1, threads, err);
-        for (size_t s = 0; drawn && s < STATISTICS_MAX && claim->statistics[s].take; s++)
-            figures[s][c] = claim->statistics[s].take(&sample, claim->statistics[s].field);
-        sample_free(&sample);
-        if (!drawn) return false;
-    }
-    claim_judge(claim, figures, outcome);
-    return true;
-}
-
-bool claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress, FILE *out, int *signal, Error *err) {
-    Outcome *outcomes = calloc(CLAIM_COUNT, sizeof *outcomes);
-    bool ok = outcomes || error_set(err, STATUS_FAILED, "no memory for %zu claims", CLAIM_COUNT);
-    for (size_t i = 0; ok && i < CLAIM_COUNT && !interrupt_signal(); i++) {
+        Figure figures[STATISTICS_MAX][CASES_MAX] = {0};
+        Outcome outcome;
         progress_count(progress, omp_get_wtime(), "claims", i, CLAIM_COUNT);
-        ok = try_claim(i, seed, threads, &outcomes[i], err);
+        bool ok = claim_measure(&CLAIMS[i], (uint32_t)i + 1, seed, threads, figures, err);
+        progress_clear(progress);
+        if (!ok || interrupt_signal()) return ok;
+        claim_judge(&CLAIMS[i], figures, &outcome);
+        (csv ? print_csv : print_claim)(i + 1, &CLAIMS[i], &outcome);
+        verdicts[outcome.verdict]++;
     }
-    progress_clear(progress);
-    *signal = interrupt_signal();
-    if (ok && !*signal) print_all(out, outcomes, csv);
-    free(outcomes);
-    return ok;
+    if (csv) return true;
+    printf("%zu claims:", CLAIM_COUNT);
+    for (Verdict v = 0; v < VERDICT_COUNT; v++)
+        if (verdicts[v]) printf("\n%4zu %s", verdicts[v], VERDICTS[v]);
+    putchar('\n');
+    return true;
 }

@@ -1,20 +1,15 @@
-/* Drawing a case and measuring its rows. */
-#include "theory/claims_sample.h"
+/* The figures of a claim: each case is drawn, every row of scores is measured, and a reduction makes one figure of the
+   rows. */
+#include "theory/claims.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "model/tensors.h"
-#include "theory/exact.h"
 
 enum { KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };
-
-static double dot(const double *x, const double *y, size_t n) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-    return sum;
-}
 
 /* bf16 has eight significant bits, and exponents enough for any score here. */
 static double round_bf16(double x) {
@@ -64,7 +59,7 @@ static void measure_row(const Case *c, const double *scores, Row *row) {
 }
 
 /* Each vector has a number more, which its entries share when they correlate; those of matrices do not. */
-static size_t vector_room(const Case *c) { return c->queries ? c->d_k : c->d_k + 1; }
+static size_t vector_length(const Case *c) { return c->queries ? c->d_k : c->d_k + 1; }
 static void make_vector(double *x, const Case *c, double deviation) {
     double shared = c->correlation > 0 ? sqrt(c->correlation) * x[c->d_k] : 0, own = sqrt(1 - c->correlation);
     for (size_t i = 0; i < c->d_k; i++) x[i] = (deviation > 0 ? deviation : 1) * (shared + own * x[i]);
@@ -72,16 +67,16 @@ static void make_vector(double *x, const Case *c, double deviation) {
 
 /* Rows that share their keys. x: the queries, then the keys. */
 static void dot_rows(const Case *c, size_t queries, double *x, Row *rows) {
-    const size_t d = c->d_k, room = vector_room(c);
+    const size_t d = c->d_k, length = vector_length(c);
     const double rest = sqrt(1 - c->alignment * c->alignment);
     double scores[KEYS_MAX];
-    for (size_t j = 0; j < c->keys; j++) make_vector(x + (queries + j) * room, c, c->k_std);
-    for (double *q = x; q < x + queries * room; q += room) {
+    for (size_t j = 0; j < c->keys; j++) make_vector(x + (queries + j) * length, c, c->k_std);
+    for (double *q = x; q < x + queries * length; q += length) {
         make_vector(q, c, c->q_std);
         for (size_t j = 0; j < c->keys; j++) {
-            double *k = x + (queries + j) * room;
+            double *k = x + (queries + j) * length;
             for (size_t i = 0; c->alignment > 0 && i < d; i++) k[i] = c->alignment * q[i] + rest * k[i];
-            scores[j] = dot(q, k, d) / (c->cosine ? sqrt(dot(q, q, d) * dot(k, k, d)) : 1);
+            scores[j] = theory_dot(q, k, d) / (c->cosine ? sqrt(theory_dot(q, q, d) * theory_dot(k, k, d)) : 1);
         }
         measure_row(c, scores, rows++);
     }
@@ -95,54 +90,47 @@ static void additive_row(const Case *c, const double *x, Row *row) {
     for (size_t j = 0; j < c->keys; j++, q_and_k += 2 * (size_t)SIDE + c->d_k)
         for (size_t u = 0; u < c->d_k; u++)
             scores[j] += q_and_k[2 * (size_t)SIDE + u] *
-                         tanh(dot(x + u * 2 * (size_t)SIDE, q_and_k, 2 * (size_t)SIDE) / sqrt(SIDE));
+                         tanh(theory_dot(x + u * 2 * (size_t)SIDE, q_and_k, 2 * (size_t)SIDE) / sqrt(SIDE));
     measure_row(c, scores, row);
 }
 
 /* o = sum p_j v_j, L = <g, o>: softmax meets g.v_j where the theory has r_j. x: q, the keys, g, the values. */
 static void value_row(const Case *c, const double *x, Row *row) {
     const double *k = x + SIDE, *g = k + c->keys * SIDE, *v = g + SIDE;
-    double scores[KEYS_MAX], r[KEYS_MAX], p[KEYS_MAX], mean = 0, square = 0;
-    for (size_t j = 0; j < c->keys; j++) scores[j] = dot(x, k + j * SIDE, SIDE);
-    for (size_t j = 0; j < c->keys; j++) r[j] = c->value_scale * dot(g, v + j * SIDE, SIDE);
+    double scores[KEYS_MAX], r[KEYS_MAX], p[KEYS_MAX], sum[SIDE];
+    for (size_t j = 0; j < c->keys; j++) scores[j] = theory_dot(x, k + j * SIDE, SIDE);
+    for (size_t j = 0; j < c->keys; j++) r[j] = c->value_scale * theory_dot(g, v + j * SIDE, SIDE);
     measure_row(c, scores, row);
     size_t top = theory_softmax(scores, c->keys, 1, p).top;
-    for (size_t j = 0; j < c->keys; j++) mean += p[j] * (r[j] - r[top]);
-    for (size_t i = 0; i < SIDE; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < c->keys; j++) sum += p[j] * (r[j] - r[top] - mean) * k[j * SIDE + i];
-        square += sum * sum;
-    }
-    row->gradient = sqrt(square);
+    row->gradient = theory_gradient_norm(p, r, k, c->keys, SIDE, top, 1, sum);
 }
 
 /* Normal numbers for one row, or for one matrix. */
 static size_t numbers_drawn(const Case *c, size_t queries) {
     if (c->from == FROM_ADDITIVE) return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
     if (c->from == FROM_VALUES) return 2 * (c->keys + 1) * SIDE;
-    return (queries + c->keys) * vector_room(c);
+    return (queries + c->keys) * vector_length(c);
 }
 
-static bool draw_rows(Sample *s, const Rng *rng, Error *err) {
-    const Case *c = s->of;
+static bool draw_rows(const Case *c, const Rng *rng, Row *rows, Error *err) {
     const size_t queries = c->queries ? c->queries : 1, drawn = numbers_drawn(c, queries);
     double *x = malloc(drawn * sizeof *x);
     if (!x) return error_set(err, STATUS_FAILED, "no memory for %zu queries and keys", queries + c->keys);
     for (size_t row = 0; row < c->rows; row += queries) {
         rng_fill_normal(rng, row / queries * ((drawn + 3) / 4 * 4), drawn, x);
         if (c->from == FROM_ADDITIVE)
-            additive_row(c, x, &s->rows[row]);
+            additive_row(c, x, &rows[row]);
         else if (c->from == FROM_VALUES)
-            value_row(c, x, &s->rows[row]);
+            value_row(c, x, &rows[row]);
         else
-            dot_rows(c, queries, x, &s->rows[row]);
+            dot_rows(c, queries, x, &rows[row]);
     }
     free(x);
     return true;
 }
 
 static bool count_parameters(const Case *c, double *count, Error *err) {
-    ModelShape shape = {.T = 8, .C = c->width, .F = c->width, .V = 8, .L = 1, .pre_norm = true};
+    ModelShape shape = {.T = 8, .C = 512, .F = 512, .V = 8, .L = 1, .pre_norm = true};
     TensorTable table;
     shape.attention.H = c->heads, shape.attention.D = c->d_k;
     if (!tensors_make(&table, &shape, err)) return false;
@@ -152,32 +140,106 @@ static bool count_parameters(const Case *c, double *count, Error *err) {
     return true;
 }
 
-bool sample_draw(Sample *s, const Case *c, uint64_t seed, uint32_t claim, size_t threads, Error *err) {
-    /* The lower half of the streams is for values of d_k (theory_measure). */
-    const Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | claim << 8 | c->stream);
-    int signal; /* seen by claims_run, which then prints nothing */
-    uint32_t own[4];
-    *s = (Sample){.of = c, .count = c->rows};
-    if (c->from == FROM_THEORY) { /* another seed for each claim, or all would share their draws */
-        rng_block(&rng, 0, own);
-        seed = (uint64_t)own[0] << 32 | own[1];
-        return theory_measure(c->d_k, c->keys, c->rows, seed, threads, &c->divisor, 1, &s->theory, &signal, err);
+/* rows (c->rows), all zero. */
+static bool fill_rows(const Case *c, const Rng *rng, size_t threads, Row *rows, Error *err) {
+    switch (c->from) {
+    case FROM_MODEL: return count_parameters(c, &rows->parameters, err);
+    case FROM_ROW: measure_row(c, c->row, rows); return true;
+    case FROM_INTEGRALS:
+        rows->entropy = theory_exact(c->d_k, c->keys, divisor_value(c->divisor, c->d_k), threads).entropy;
+        rows->evenness = rows->entropy / log((double)c->keys);
+        return true;
+    default: return draw_rows(c, rng, rows, err);
     }
-    s->rows = calloc(c->rows, sizeof *s->rows);
-    if (!s->rows) return error_set(err, STATUS_FAILED, "no memory for %zu rows", c->rows);
-    if (c->from == FROM_MODEL) return count_parameters(c, &s->rows->parameters, err);
-    if (c->from == FROM_INTEGRALS) {
-        s->rows->entropy = theory_exact(c->d_k, c->keys, divisor_value(c->divisor, c->d_k), threads).entropy;
-        s->rows->evenness = s->rows->entropy / log((double)c->keys);
-    } else if (c->from == FROM_ROW) {
-        measure_row(c, c->row, s->rows);
-    } else {
-        return draw_rows(s, &rng, err);
+}
+
+/* `field` is the offset of a double in each of the rows; of an Estimate in `theory` for FROM_THEORY. x (rows) is
+ * scratch. */
+static Figure reduce(const Case *c, const Statistic *s, const Row *rows, const TheoryFigures *theory, double *x) {
+    if (c->from == FROM_THEORY)
+        memcpy(x, (const char *)theory + s->field, sizeof(Estimate));
+    else
+        for (size_t i = 0; i < c->rows; i++) memcpy(&x[i], (const char *)&rows[i] + s->field, sizeof *x);
+    return s->take(x, c->rows);
+}
+
+bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads,
+                   Figure figures[STATISTICS_MAX][CASES_MAX], Error *err) {
+    for (size_t i = 0; i < CASES_MAX && claim->cases[i].d_k; i++) {
+        const Case *c = &claim->cases[i];
+        /* The lower half of the streams is for values of d_k (theory_measure). */
+        const Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | number << 8 | c->stream);
+        Row *rows = calloc(c->rows, sizeof *rows);
+        double *x = malloc((c->rows + 1) * sizeof *x);
+        TheoryFigures theory = {0};
+        bool ok = (rows && x) || error_set(err, STATUS_FAILED, "no memory for %zu rows", c->rows);
+        if (ok && c->from == FROM_THEORY) { /* another seed for each claim, or all would share their draws */
+            int signal;                     /* seen by claims_run, which then prints no more */
+            uint32_t own[4];
+            rng_block(&rng, 0, own);
+            ok = theory_measure(c->d_k, c->keys, c->rows, (uint64_t)own[0] << 32 | own[1], threads, &c->divisor, 1,
+                                &theory, &signal, err);
+        } else if (ok) {
+            ok = fill_rows(c, &rng, threads, rows, err);
+        }
+        for (size_t s = 0; ok && s < STATISTICS_MAX && claim->statistics[s].take; s++)
+            figures[s][i] = reduce(c, &claim->statistics[s], rows, &theory, x);
+        free(rows);
+        free(x);
+        if (!ok) return false;
     }
     return true;
 }
 
-void sample_free(Sample *s) {
-    free(s->rows);
-    s->rows = NULL;
+static Figure figure_of(Estimate e) { return (Figure){e.value, e.value - 5 * e.error, e.value + 5 * e.error}; }
+
+/* A single row has no error. */
+static Estimate mean_and_error(const double *x, size_t n) { return n > 1 ? estimate_mean(x, n) : (Estimate){*x, 0}; }
+
+Figure mean_of(double *x, size_t n) { return figure_of(mean_and_error(x, n)); }
+
+Figure root_of(double *x, size_t n) {
+    const Estimate mean = mean_and_error(x, n);
+    const double root = sqrt(mean.value);
+    return figure_of((Estimate){root, mean.error / 2 / root});
+}
+
+Figure excess_of(double *x, size_t n) {
+    const double mean = mean_and_error(x, n).value;
+    for (size_t i = 0; i < n; i++) x[i] *= x[i];
+    const Estimate square = mean_and_error(x, n);
+    return figure_of((Estimate){square.value / (mean * mean) - 3, square.error});
+}
+
+Figure largest_of(double *x, size_t n) {
+    double largest = -INFINITY;
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, x[i]);
+    return (Figure){largest, largest, largest};
+}
+
+Figure median_of_rows(double *x, size_t n) { return figure_of(estimate_median(x, n)); }
+
+/* Median and 95 % range of matrices, x (n). */
+static Figure range_of(double *x, size_t n) {
+    sort_numbers(x, n);
+    return (Figure){quantile(x, n, .5), x[n / 40], x[n - 1 - n / 40]};
+}
+
+Figure matrix_mean_of(double *x, size_t n) {
+    for (size_t m = 0; m < n / MATRIX_ROWS; m++) {
+        double sum = 0;
+        for (size_t i = 0; i < MATRIX_ROWS; i++) sum += x[m * MATRIX_ROWS + i];
+        x[m] = sum / MATRIX_ROWS;
+    }
+    return range_of(x, n / MATRIX_ROWS);
+}
+
+Figure matrix_largest_of(double *x, size_t n) {
+    for (size_t m = 0; m < n / MATRIX_ROWS; m++) x[m] = largest_of(x + m * MATRIX_ROWS, MATRIX_ROWS).value;
+    return range_of(x, n / MATRIX_ROWS);
+}
+
+Figure theory_of(double *x, size_t n) {
+    (void)n;
+    return figure_of((Estimate){x[0], x[1]});
 }

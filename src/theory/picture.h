@@ -1,7 +1,6 @@
 /* The figures of ./train theory as a picture: entropy, largest weight and gradient against d_k. */
 #pragma once
 
-#include "theory/exact.h"
 #include "theory/theory.h"
 
 enum { THEORY_DIVISORS = 4 };

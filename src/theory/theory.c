@@ -17,8 +17,8 @@ typedef struct {
     Rng rng;
     double *score, *square;       /* (samples): mean over a row of q.k, and of its square */
     double *entropy, *max, *grad; /* (count, samples) */
-    double *scratch;              /* (threads, room) */
-    size_t room;
+    double *scratch;              /* (threads, scratch_size) */
+    size_t scratch_size;          /* of one thread */
 } Measurement;
 
 /* The largest exponential is 1 and is left out of `rest`: what the others lack is not lost beside it. */
@@ -39,39 +39,36 @@ TheoryRow theory_softmax(const double *scores, size_t n, double multiplier, doub
     return (TheoryRow){.entropy = log1p(rest) - mean / (1 + rest), .max_weight = p[top], .top = top};
 }
 
-static double dot(const double *x, const double *y, size_t n) {
+double theory_dot(const double *x, const double *y, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
     return sum;
 }
 
-/* |dL/dq|. r is measured from r at the largest weight: in a saturated row the other weights are all there is, and
-   r_top - <p, r> would be a difference of equal numbers. w (keys) and sum (d_k) are scratch. */
-static double gradient_norm(const double *p, const double *r, const double *k, size_t keys, size_t d_k, size_t top,
-                            double multiplier, double *w, double *sum) {
+double theory_gradient_norm(double *p, const double *r, const double *k, size_t keys, size_t d_k, size_t top,
+                            double multiplier, double *sum) {
     double mean = 0, largest = 0;
     for (size_t j = 0; j < keys; j++) mean += p[j] * (r[j] - r[top]);
     for (size_t j = 0; j < keys; j++) {
-        w[j] = p[j] * (r[j] - r[top] - mean);
-        largest = fmax(largest, fabs(w[j]));
+        p[j] *= r[j] - r[top] - mean;
+        largest = fmax(largest, fabs(p[j]));
     }
     if (largest == 0) return 0; /* one key, or all others at weight zero */
     for (size_t i = 0; i < d_k; i++) sum[i] = 0;
     for (size_t j = 0; j < keys; j++) {
-        double share = w[j] / largest; /* so that squares do not underflow */
-        for (size_t i = 0; i < d_k; i++) sum[i] += share * k[j * d_k + i];
+        double scaled = p[j] / largest; /* so that squares do not underflow */
+        for (size_t i = 0; i < d_k; i++) sum[i] += scaled * k[j * d_k + i];
     }
-    return multiplier * largest * sqrt(dot(sum, sum, d_k));
+    return multiplier * largest * sqrt(theory_dot(sum, sum, d_k));
 }
 
 static void take_sample(const Measurement *m, size_t sample, double *scratch) {
     const size_t d_k = m->d_k, keys = m->keys, drawn = d_k + keys * d_k + keys;
-    double *q = scratch, *k = q + d_k, *r = k + keys * d_k, *scores = r + keys, *p = scores + keys, *w = p + keys,
-           *sum = w + keys;
+    double *q = scratch, *k = q + d_k, *r = k + keys * d_k, *scores = r + keys, *p = scores + keys, *sum = p + keys;
     double total = 0, squares = 0;
     rng_fill_normal(&m->rng, (uint64_t)sample * ((drawn + 3) / 4 * 4), drawn, q);
     for (size_t j = 0; j < keys; j++) {
-        scores[j] = dot(q, k + j * d_k, d_k);
+        scores[j] = theory_dot(q, k + j * d_k, d_k);
         total += scores[j];
         squares += scores[j] * scores[j];
     }
@@ -82,7 +79,7 @@ static void take_sample(const Measurement *m, size_t sample, double *scratch) {
         TheoryRow row = theory_softmax(scores, keys, multiplier, p);
         m->entropy[i * m->samples + sample] = row.entropy;
         m->max[i * m->samples + sample] = row.max_weight;
-        m->grad[i * m->samples + sample] = gradient_norm(p, r, k, keys, d_k, row.top, multiplier, w, sum);
+        m->grad[i * m->samples + sample] = theory_gradient_norm(p, r, k, keys, d_k, row.top, multiplier, sum);
     }
 }
 
@@ -119,7 +116,7 @@ static void find_figures(const Measurement *m, TheoryFigures *figures) {
 
 /* One block for all arrays. The scratch of the threads serves as `row` above: it must be long enough for that. */
 static double *lay_out(Measurement *m, size_t threads, Error *err) {
-    size_t own = size_add(size_mul(m->keys, m->d_k), size_add(size_mul(2, m->d_k), size_mul(4, m->keys)));
+    size_t own = size_add(size_mul(m->keys, m->d_k), size_add(size_mul(2, m->d_k), size_mul(3, m->keys)));
     size_t scratch = size_mul(threads, own), results = size_mul(m->samples, size_add(2, size_mul(3, m->count)));
     if (scratch < m->samples) scratch = m->samples;
     size_t bytes = size_mul(size_add(scratch, results), sizeof(double)), machine = memory_of_machine();
@@ -130,7 +127,7 @@ static double *lay_out(Measurement *m, size_t threads, Error *err) {
                   m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
         return NULL;
     }
-    m->room = own;
+    m->scratch_size = own;
     m->scratch = memory;
     m->score = m->scratch + scratch;
     m->square = m->score + m->samples;
@@ -148,7 +145,7 @@ bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     if (!memory) return false;
 #pragma omp parallel num_threads((int)threads)
     {
-        double *scratch = m.scratch + m.room * (size_t)omp_get_thread_num();
+        double *scratch = m.scratch + m.scratch_size * (size_t)omp_get_thread_num();
 #pragma omp for schedule(dynamic, CHUNK)
         for (size_t sample = 0; sample < samples; sample++)
             if (!interrupt_signal()) take_sample(&m, sample, scratch);

@@ -1,13 +1,12 @@
 /* What the divisor does to a row of attention before any training, by Monte Carlo: a query q and `keys` keys k_j of
-   independent N(0, 1) entries, scores s_j = q.k_j / divisor, weights p = softmax(s), and the gradient of a loss that
-   asks the weights for something at random, L = <r, p> with r ~ N(0, I):
-       dL/dq = (1 / divisor) sum_j p_j (r_j - <p, r>) k_j.
-   Derivations and closed forms: docs/theory.md; the closed forms themselves: theory/exact.h. */
+   independent N(0, 1) entries, scores s_j = q.k_j / divisor, weights p = softmax(s), and the gradient of a random
+   linear loss on the weights, L = <r, p> with r ~ N(0, I): dL/dq = (1 / divisor) sum_j p_j (r_j - <p, r>) k_j.
+   Derivations and closed forms: docs/theory.md. */
 #pragma once
 
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/command.h"
 #include "base/statistics.h"
 #include "config/scale.h"
 
@@ -20,9 +19,9 @@ typedef struct {
 
 enum { THEORY_DK_MAX = 65536, THEORY_KEYS_MAX = 1 << 20, THEORY_SAMPLES_MAX = 100000000 };
 
-/* `samples` independent draws of (q, keys, r), at least 2, each looked at with every divisor: figures (count). What is
+/* `samples` independent draws of (q, keys, r), at least 2, each measured with every divisor: figures (count). What is
    drawn depends on seed, d_k, keys and the sample's number alone, and sums run in the order of the samples, so neither
-   threads nor what else is asked for change a bit. Sizes within the limits above. A caught signal ends it early, with
+   threads nor the other divisors change a bit. Sizes within the limits above. A caught signal ends it early, with
    *signal set and the figures unset. Fails for want of memory. */
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const ScaleDivisor *divisors, size_t count, TheoryFigures *figures, int *signal, Error *err);
@@ -33,3 +32,29 @@ typedef struct {
     size_t top; /* where the largest weight is */
 } TheoryRow;
 TheoryRow theory_softmax(const double *scores /* (n) */, size_t n, double multiplier, double *p /* (n) */);
+
+double theory_dot(const double *x, const double *y, size_t n);
+
+/* |dL/dq|, without cancellation either: r is measured from r at the largest weight, as in a saturated row r_top - <p,
+   r> would be a difference of equal numbers. p becomes p_j (r_j - <p, r>); sum (d_k) is scratch. */
+double theory_gradient_norm(double *p /* (keys) */, const double *r /* (keys) */, const double *k /* (keys, d_k) */,
+                            size_t keys, size_t d_k, size_t top, double multiplier, double *sum);
+
+/* The same figures without chance, where they can be had (exact.c): not Monte Carlo but integrals, for any number of
+   keys. Given |q|, the scores are s X_j with s = |q| / divisor and X_j independent N(0, 1); the key's part across q is
+   independent of the weights; and 1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt, which makes a product of what
+   was a ratio of sums over the keys. What is left are integrals over one key's X, over t and over |q|, which the
+   trapezoidal rule does to about seven digits. Derivation: docs/theory.md. */
+typedef struct {
+    double score_var;  /* d_k / divisor^2; the mean is 0 */
+    double entropy;    /* nats */
+    double max_weight; /* mean of a row's largest weight */
+    double grad_rms;   /* root of the mean of |dL/dq|^2 */
+} TheoryExact;
+
+/* d_k and keys >= 1, divisor > 0. The mean and the median of |dL/dq| have no such form. Takes up to a second where the
+   scores' standard deviation, sqrt(d_k) / divisor, is 32, and longer with its square. */
+TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads);
+
+/* The verb (command.c). */
+extern const Verb theory_verb;
