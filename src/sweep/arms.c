@@ -12,7 +12,7 @@ const char SUMMARY_COLUMNS[] =
     "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,threads,error,seconds,";
 
 static const char *short_name(const Config *config, size_t axis) {
-    const char *name = config_key_name(config->sweep[axis].setting), *dot = strchr(name, '.');
+    const char *name = config_key_name(config->sweep[axis].key), *dot = strchr(name, '.');
     return dot ? dot + 1 : name;
 }
 
@@ -23,11 +23,11 @@ const char *arms_key(const Config *config, size_t axis) {
     bool taken = strstr(SUMMARY_COLUMNS, column) != NULL;
     for (size_t other = 0; other < config->sweep_count; other++)
         taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
-    return taken ? config_key_name(config->sweep[axis].setting) : name;
+    return taken ? config_key_name(config->sweep[axis].key) : name;
 }
 
 bool arms_axis_is(const Config *config, size_t axis, const char *name) {
-    return strcmp(config_key_name(config->sweep[axis].setting), name) == 0;
+    return strcmp(config_key_name(config->sweep[axis].key), name) == 0;
 }
 
 /* "scale_divisor=none+seed=1", from values in the form in which the program writes them. */
@@ -35,7 +35,7 @@ static bool name_arm(const Config *config, Arm *arm, Error *err) {
     size_t used = 0;
     for (size_t a = 0; a < config->sweep_count && used < sizeof arm->name; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&arm->config, config->sweep[a].setting, value, sizeof value);
+        config_value_text(&arm->config, config->sweep[a].key, value, sizeof value);
         used += (size_t)snprintf(arm->name + used, sizeof arm->name - used, "%s%s=%s", a ? "+" : "",
                                  arms_key(config, a), value);
     }
@@ -58,7 +58,7 @@ static void write_label(const Config *config, const Arm *arm, size_t without, co
     for (size_t a = 0; a < config->sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
         if (a == without || arms_axis_is(config, a, "train.seed")) continue;
-        config_value_text(&arm->config, config->sweep[a].setting, value, sizeof value);
+        config_value_text(&arm->config, config->sweep[a].key, value, sizeof value);
         bool scale = arms_axis_is(config, a, SCALE_KEY);
         text_append(label, GROUP_LABEL, "%s%s %s", *label ? ", " : "", scale ? "÷" : arms_key(config, a),
                     scale ? divisor : value);

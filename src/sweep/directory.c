@@ -20,7 +20,7 @@ static bool follows(const Arms *arms, size_t key) {
     char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(arms->config, key)) return false;
     for (size_t a = 0; a < arms->config->sweep_count; a++)
-        if (arms->config->sweep[a].setting == key) return false;
+        if (arms->config->sweep[a].key == key) return false;
     config_value_text(&arms->arms[0].config, key, first, sizeof first);
     for (size_t i = 1; i < arms->count; i++) {
         config_value_text(&arms->arms[i].config, key, value, sizeof value);

@@ -23,7 +23,7 @@ static void write_arm(const Sweep *s, size_t i, FILE *out) {
     text_write_field(arm->name, false, out);
     for (size_t a = 0; a < s->arms.config->sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&arm->config, s->arms.config->sweep[a].setting, value, sizeof value);
+        config_value_text(&arm->config, s->arms.config->sweep[a].key, value, sizeof value);
         fputc(',', out);
         text_write_field(value, false, out);
     }
