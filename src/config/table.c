@@ -89,7 +89,7 @@ const Key KEYS[] = {
     {FIELD(log, attention_every), INTEGER(0, 1000000000), .initial = "250",
      .help = "Steps between snapshots of attention; 0: only at the start and the end."},
     {FIELD(log, attention_text), TEXT(0), .initial = "", .shown = "(validation)",
-     .help = "Text of the attention pictures; empty: the beginning of the validation split."},
+     .help = "Text of the pictures; empty: the beginning of the validation split."},
     {FIELD(log, sample_tokens), INTEGER(0, 100000), .initial = "256",
      .help = "Characters of a text sampled while training; 0: none."},
     {FIELD(log, checkpoint_every), INTEGER(0, 1000000000), .initial = "1000",
