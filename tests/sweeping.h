@@ -98,6 +98,6 @@ static inline void assert_result(const char *directory, const char *expected) {
     const char *text = contents(inside(directory, "run.json"), &size);
     assert_true(js_parse(text, size, "run.json", &run, &err));
     assert_string_equal(js_as_text(js_get(run, "result")), expected);
-    assert_int_equal(js_array_size(js_get(run, "arms")), 4);
+    assert_int_equal(js_array_size(js_get(run, "runs")), 4);
     js_free(run);
 }

@@ -36,8 +36,8 @@ static void derived_defaults(void **state) {
     assert_int_equal(config.model.d_k, 32);
     assert_int_equal(config.model.d_ff, 384);
     assert_true(config.train.min_lr == 0.05);
-    assert_true(set("arm", "train.lr", "1") && config.train.min_lr == 0.1);
-    assert_true(set("arm", "model.d_model", "48"));
+    assert_true(set("test", "train.lr", "1") && config.train.min_lr == 0.1);
+    assert_true(set("test", "model.d_model", "48"));
     assert_int_equal(config.model.d_k, 16);
     assert_int_equal(config.model.d_ff, 192);
     loads("[model]\nheads = 3\nd_k = 5\nd_ff = 7\n[train]\nmin_lr = 0\n[log]\nout = here\n");

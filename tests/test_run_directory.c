@@ -7,7 +7,7 @@
 #include "base/results.h"
 
 static const char OURS[] = "{\"program\": \"sqrtdk\", \"version\": \"0.1.0\"}";
-static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"arms\": [{\"name\": \"lr=1\"}, {\"name\": \"lr=2\"}]}";
+static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"runs\": [{\"name\": \"lr=1\"}, {\"name\": \"lr=2\"}]}";
 
 /* Made and kept at once: what is replaced is gone. */
 static bool make(const char *wanted, bool named, bool force, char out[RESULTS_PATH], Error *err) {
@@ -128,7 +128,7 @@ static void make_all_kinds(void) {
     put_text("run/run.json", OURS);
     put_text("sweep/run.json", SWEEP);
     put_text("theory/run.json", OURS);
-    shell("cp -a run sweep/lr=1 && mkdir sweep/lr=2"); /* one arm was killed early */
+    shell("cp -a run sweep/lr=1 && mkdir sweep/lr=2"); /* one run was killed early */
 }
 
 static void known_files_are_replaced(void **state) {
@@ -162,7 +162,7 @@ static void foreign_files_stay(void **state) {
         {"touch run/checkpoint/mine.safetensors", "run/checkpoint/mine.safetensors"},
         {"touch run/checkpoint/a/best.safetensors", "run/checkpoint/a/best.safetensors"},
         {"mkdir run/summary.csv", "run/summary.csv"},
-        {"mkdir run/nested && cp run/run.json run/nested", "run/nested"}, /* a run, but not an arm */
+        {"mkdir run/nested && cp run/run.json run/nested", "run/nested"}, /* a run, but not one of a sweep */
         {"mkdir run/lr=1", "run/lr=1"},
         {"rm run/samples.txt && mkdir run/samples.txt", "run/samples.txt"},
         {"rm -r run/attention && ln -s ../theory run/attention", "run/attention"},
@@ -177,7 +177,7 @@ static void foreign_files_stay(void **state) {
         {"mkdir sweep/lr=3 && cp run/run.json sweep/lr=3", "sweep/lr=3"},
         {"mkdir sweep/configs/old && touch sweep/configs/old/x.ini", "sweep/configs/old"},
         {"touch sweep/configs/notes.txt", "sweep/configs/notes.txt"},
-        {"touch sweep/configs/mine.ini", "sweep/configs/mine.ini"}, /* of no arm */
+        {"touch sweep/configs/mine.ini", "sweep/configs/mine.ini"}, /* of no run */
         {"mkdir sweep/lr=2/configs && touch sweep/lr=2/configs/lr=1.ini", "sweep/lr=2/configs/lr=1.ini"},
         {"rm -r sweep/lr=2 && ln -s ../run sweep/lr=2", "sweep/lr=2"},
         {"ln -s run link", "link"},
@@ -220,7 +220,7 @@ static void directories_that_cannot_be_written(void **state) {
     }
 }
 
-/* A process in the directory, in an arm's, or in the one that was just made. */
+/* A process in the directory, in that of one of a sweep's runs, or in the one that was just made. */
 static void directories_in_use(void **state) {
     (void)state;
     Error err = {0};

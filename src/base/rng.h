@@ -1,6 +1,6 @@
 /* Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3,
    SC'11). The number drawn depends on seed, purpose and index alone, never on the thread or on how many draws went
-   before, so two arms of an experiment share their initialisation and their batches to the bit. */
+   before, so two runs of a sweep share their initial weights and batches to the bit. */
 #pragma once
 
 #include <stddef.h>

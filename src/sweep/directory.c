@@ -95,7 +95,7 @@ static bool has_ended(const Json *run) {
 static Json *load_sweep(const char *directory) {
     Json *run;
     Error ignored;
-    if (run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "arms")) > 0) return run;
+    if (run_description_load(&run, directory, &ignored) && js_array_size(js_get(run, "runs")) > 0) return run;
     js_free(run);
     return NULL;
 }
@@ -238,7 +238,7 @@ bool sweep_save(Sweep *s, const char *result, Error *err) {
         if (*run->message) js_set(entry, "error", js_text(run->message));
         js_append(list, entry);
     }
-    js_set(s->description, "arms", list);
+    js_set(s->description, "runs", list);
     js_set(s->description, "result", js_text(result));
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
     return run_description_save(s->description, s->directory, err);

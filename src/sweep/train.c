@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/results_entries.h"
+#include "base/results.h"
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
 

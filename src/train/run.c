@@ -61,7 +61,7 @@ static void take_description(Run *run, const Json *d) {
 }
 
 static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
-    const char *arm = js_as_text(js_get(js_at(js_get(d, "arms"), 0), "name"));
+    const char *arm = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
     return !arm || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
                              directory, directory, arm);
 }
