@@ -71,7 +71,6 @@ const char *js_object_key(const Json *object, size_t i) {
     return entry ? json_object_iter_key(entry) : NULL;
 }
 
-bool js_is_object(const Json *value) { return json_is_object(value); }
 const char *js_as_text(const Json *value) { return json_string_value(value); }
 bool js_as_integer(const Json *value, int64_t *out) {
     if (!json_is_integer(value)) return false;

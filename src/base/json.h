@@ -32,9 +32,8 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
 const Json *js_get(const Json *object, const char *key);
 const Json *js_at(const Json *array, size_t i);
 size_t js_array_size(const Json *array); /* 0 for what is no array */
-size_t js_object_size(const Json *object);
+size_t js_object_size(const Json *object); /* likewise */
 const char *js_object_key(const Json *object, size_t i);
-bool js_is_object(const Json *value);
 const char *js_as_text(const Json *value);
 bool js_as_integer(const Json *value, int64_t *out);
 bool js_as_number(const Json *value, double *out);

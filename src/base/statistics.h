@@ -8,7 +8,7 @@
 typedef struct {
     size_t count; /* finite values; the others are left out */
     double mean;  /* NaN without any */
-    double half;  /* NaN below two: one value says nothing about its own spread */
+    double half;  /* NaN below two: one value has no standard deviation */
 } Interval;
 
 Interval interval_of_mean(const double *values, size_t count);
@@ -25,7 +25,7 @@ double median_of(double *values, size_t count);
 typedef struct {
     double value, error;
 } Estimate;
-/* Mean of n >= 2 independent numbers, and its standard error. */
+/* Mean of independent numbers, and its standard error (NaN below two); those that are not finite are left out. */
 Estimate estimate_mean(const double *x, size_t n);
 /* Median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the interval that
    holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
