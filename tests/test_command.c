@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/command.h"
-#include "base/program.h"
+#include "base/machine.h"
 #include "base/range.h"
 
 static struct {

@@ -25,6 +25,3 @@ void *arena_take(Arena *arena, size_t count, size_t size);
    `what` names the family in the error. */
 bool arena_allocate(Arena *arena, const char *what, Error *err);
 void arena_free(Arena *arena);
-
-/* Bytes of memory this machine has; SIZE_MAX where it does not say. */
-size_t memory_of_machine(void);

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/files.h"
+#include "base/machine.h"
 
 /* Behind the path of what --force sets aside. */
 static const char SUFFIX[] = ".old";

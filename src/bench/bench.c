@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/interrupt.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/range.h"
 #include "base/statistics.h"
 #include "data/corpus.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
-#include "base/program.h"
+#include "base/machine.h"
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
    "train-double", or "sqrtdk-double" where it is installed; returns false, with an error, when it cannot. */

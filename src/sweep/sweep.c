@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/results.h"
 #include "sweep/parts.h"

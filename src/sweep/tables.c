@@ -6,7 +6,6 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "sweep/parts.h"
 
 /* Empty where there is no number, as in metrics.csv. */
