@@ -107,7 +107,7 @@ static void where_words_stand(void **state) {
     assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
     assert_refused(&PLAIN, "--quiet", NULL,
                    "nothing to do: usage: ./train CONFIG.ini [options], for example ./train configs/dk64_scaled.ini "
-                   "(--help tells more)");
+                   "(--help says more)");
 }
 
 static void what_is_refused(void **state) {
@@ -146,14 +146,14 @@ static void help(void **state) {
     verb_print_help(&verb, stream);
     assert_int_equal(fclose(stream), 0);
     assert_string_equal(text, "usage: ./train verb [options]\nDoes it.\n\n"
-                              "  --set SECTION.KEY=VALUE\n"
-                              "                     set a key of the config; may be repeated\n"
                               "  --seed S           as large as it gets\n"
                               "  --number A-VERY-LONG-NAME\n"
                               "                     with a point\n"
-                              "  --threads N        threads (default: one for each processor)\n"
+                              "  --set SECTION.KEY=VALUE\n"
+                              "                     set a key of the config; may be repeated\n"
+                              "  --threads N        threads (default: one per processor)\n"
                               "  --quiet            no messages and no progress line\n"
-                              "  --help             this text\n");
+                              "  --help             print this text\n");
     free(text);
 }
 

@@ -50,7 +50,9 @@ bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
 /* Whether what is at `path` may be replaced; then its lock is held. */
 static bool lock_replaceable(const char *path, int *lock, Error *err) {
     struct stat info;
-    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+    if (lstat(path, &info) != 0)
+        return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+    if (S_ISLNK(info.st_mode))
         return error_set(err, STATUS_USAGE,
                          "%s is a symbolic link, which --force does not replace: name the directory itself", path);
     if (holds_us(path))
