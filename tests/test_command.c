@@ -129,7 +129,7 @@ static void what_is_refused(void **state) {
     for (size_t i = 0; i < COUNT_OF(whole); i++) {
         snprintf(message, sizeof message, "--whole takes a whole number from 2 to 64, not \"%s\"", whole[i]);
         assert_refused(&VERB, "--whole", whole[i], message);
-        snprintf(message, sizeof message, "--number takes a number from 0 to 1e+06, not \"%s\"", number[i]);
+        snprintf(message, sizeof message, "--number takes a number from 0 to 1000000, not \"%s\"", number[i]);
         assert_refused(&VERB, "--number", number[i], message);
     }
     assert_refused(&VERB, "--seed", "9223372036854775808",

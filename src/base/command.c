@@ -43,7 +43,7 @@ static bool take_integer(const Option *o, const char *text, Error *err) {
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno != 0 || number < o->least || number > o->most)
-        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %.0Lf to %.0Lf, not \"%.100s\"", o->name,
+        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %lld to %lld, not \"%.100s\"", o->name,
                          o->least, o->most, text);
     *(long long *)o->variable = number;
     return true;
@@ -52,8 +52,8 @@ static bool take_integer(const Option *o, const char *text, Error *err) {
 static bool take_number(const Option *o, const char *text, Error *err) {
     char *end;
     double number = strtod(text, &end);
-    if (end == text || *end || !(number >= o->least) || !(number <= o->most))
-        return error_set(err, STATUS_USAGE, "--%s takes a number from %Lg to %Lg, not \"%.100s\"", o->name, o->least,
+    if (end == text || *end || !(number >= (double)o->least) || !(number <= (double)o->most))
+        return error_set(err, STATUS_USAGE, "--%s takes a number from %lld to %lld, not \"%.100s\"", o->name, o->least,
                          o->most, text);
     *(double *)o->variable = number;
     return true;

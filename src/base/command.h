@@ -1,5 +1,4 @@
-/* The command line, by tables: a verb and each of its options is described once, and help and parsing come from that.
- */
+/* The command line, by tables: a verb and each of its options is described once; parsing and help follow from that. */
 #pragma once
 
 #include <stddef.h>
@@ -26,8 +25,8 @@ typedef struct {
 typedef struct {
     const char *name, *value, *help; /* "out", "DIR" (NULL for a switch), "where results go" */
     OptionKind kind;
-    void *variable;          /* set when the option is given, else left alone */
-    long double least, most; /* which hold every long long */
+    void *variable;        /* set when the option is given, else left alone */
+    long long least, most; /* of a number */
 } Option;
 
 /* What was typed, as far as all verbs share it. */
