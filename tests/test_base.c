@@ -303,7 +303,7 @@ static void exp_special_values(void **state) {
 }
 
 /* Relative to the size of the result 8 ulp, where the tail underflows 1e-37. The argument of exp grows like x^3, and an
-   error of half a unit in it is one of |u| / 2 units in the result: hence the bar grows with |u| below zero. */
+   error of half a unit in it is one of |u| / 2 units in the result: hence the tolerance grows with |u| below zero. */
 static void gelu_in_float(void **state) {
     (void)state;
     enum { COUNT = 200001 };

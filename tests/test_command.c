@@ -1,4 +1,4 @@
-/* The command line: every kind of option, its bounds, where words may stand, and what is said of a wrong one. The
+/* The command line: every kind of option, its bounds, where words may stand, and the message for a wrong one. The
    program's own verbs are in test_cli.sh. */
 #include "support.h"
 
@@ -32,7 +32,7 @@ static const Verb PLAIN = {.target = "CONFIG.ini", .what = "Trains.", .takes_set
 static Command command;
 static Error err;
 
-/* Up to five words behind the verb. */
+/* Up to five words after the verb. */
 #define PARSE(verb, ...) parse(verb, (const char *[6]){__VA_ARGS__})
 static bool parse(const Verb *verb, const char *const *given_words) {
     const char *words[8] = {"verb"}, *before[8];

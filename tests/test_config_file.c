@@ -1,4 +1,4 @@
-/* A config's file: names, lines, quotes and comments, every way it can be wrong and what is said about it. */
+/* A config's file: names, lines, quotes and comments, every way it can be wrong, and the message. */
 #include "configs.h"
 
 static void wrong_names(void **state) {
@@ -34,7 +34,7 @@ static void wrong_lines(void **state) {
         snprintf(text, sizeof text, "[model]\n  %s  ", LINES[i]);
         snprintf(message, sizeof message, "2: \"%s\": %s", LINES[i], SHAPE);
         refuses(text, message);
-        snprintf(text, sizeof text, "[model]\n%s\nheads = 0\n", LINES[i]); /* the first error of a file is told */
+        snprintf(text, sizeof text, "[model]\n%s\nheads = 0\n", LINES[i]); /* the first error of a file is reported */
         refuses(text, message);
     }
     refuses("[model\nheads = 2\n", "1: \"[model\": a ] is missing after the section's name");
@@ -191,7 +191,7 @@ static void files(void **state) {
     assert_string_equal(err.message, "config c.ini has 1048577 bytes; at most 1048576 are accepted");
 }
 
-/* Mutated files: whatever is in them, an answer of one line; what is accepted survives being written. */
+/* Mutated files: whatever is in them, a message of one line; what is accepted survives being written. */
 static void mutations(void **state) {
     (void)state;
     static const char SEED[] =

@@ -145,7 +145,7 @@ static void known_files_are_replaced(void **state) {
     shell("test -z \"$(find run sweep theory -type f)\" && test ! -e run.old -a ! -e sweep.old");
 }
 
-/* A single thing that is not ours, wherever it is, keeps everything where it is, and is named. */
+/* A single foreign entry, wherever it is, is named, and nothing is moved or removed. */
 static void foreign_files_stay(void **state) {
     (void)state;
     Error err = {0};

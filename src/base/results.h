@@ -1,5 +1,4 @@
-/* A directory of results, as training, a sweep and theory make one: where it may be made, what it may replace, and
-   run.json, which says what ran there.
+/* The directory of a run, a sweep or theory: where it may be made, what it may replace, and its run.json.
 
    --force replaces a directory only where every entry in it is one that this program writes. What stood there is set
    aside by one rename to PATH.old before the new directory is made, and removed once the new one holds something that

@@ -132,9 +132,9 @@ static bool check_directory(const char *path, bool is_run, Error *err) {
     return true;
 }
 
-/* `root`: the length of the path of the directory of results, with the slash behind it. */
+/* `root`: the length of the path of the directory of results and the slash after it. */
 static bool check_entry(const FTSENT *found, size_t root, const Json *runs, Error *err) {
-    if (found->fts_info == FTS_DP) return true; /* a directory again, behind its entries */
+    if (found->fts_info == FTS_DP) return true; /* a directory a second time, after its entries */
     if (found->fts_info == FTS_DNR || found->fts_info == FTS_ERR || found->fts_info == FTS_NS)
         return error_set(err, STATUS_FAILED, "cannot read %s: %s", found->fts_path, strerror(found->fts_errno));
     const char *name = found->fts_level > 0 ? found->fts_path + root : "";

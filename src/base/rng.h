@@ -15,7 +15,7 @@ typedef enum {
     RNG_THEORY = 5,
 } RngPurpose;
 
-/* One stream: all numbers of one purpose, told apart further by `stream` (a tensor, a step, a layer). */
+/* One stream of numbers: of one purpose and of one `stream` (a tensor, a step, a layer). */
 typedef struct {
     uint32_t key[2];
     uint32_t purpose, stream;

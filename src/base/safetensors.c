@@ -57,7 +57,7 @@ static bool write_stream(FILE *stream, const NamedArray *arrays, size_t count, c
                          Error *err) {
     char *header = NULL;
     if (!header_text(arrays, count, metadata, lines, &header, err)) return false;
-    /* Blanks behind the header bring the numbers to a multiple of 8, so that readers can map them. */
+    /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
     uint64_t length = (strlen(header) + 7) / 8 * 8;
     fwrite(&length, sizeof length, 1, stream);
     fprintf(stream, "%-*s", (int)length, header);
@@ -119,7 +119,7 @@ static bool same_shape(const NamedArray *a, const Json *shape) {
     return same;
 }
 
-/* Where an array's bytes begin behind the header and where they end; false where the header does not say. */
+/* Where an array's bytes begin and end, counted from the end of the header; false if the header does not say. */
 static bool find_bytes(const SafetensorsFile *f, const NamedArray *a, size_t *begin, size_t *end) {
     const Json *offsets = js_get(js_get(f->header, a->name), "data_offsets");
     int64_t from, to;

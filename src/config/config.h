@@ -75,13 +75,13 @@ bool config_load(Config *config, const char *path, const char *const *overrides,
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err);
 
-/* The combinations of the [sweep] section, by number: the last key turns fastest. How many there are; an error
+/* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
    (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */
 bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
 /* The config of combination i, and the swept keys' values as they are written, into `values` (config->sweep_count). */
 bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
                          Error *err);
-/* The swept keys with their values, one a line, each behind `indent`. */
+/* The swept keys with their values, one per line, each after `indent`. */
 void combinations_print(const Config *config, const char *indent, FILE *out);
 
 /* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */

@@ -28,7 +28,7 @@ typedef struct {
     const char *help;           /* one line, at most 74 columns */
 } Key;
 
-/* A value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; behind them only a comment. */
+/* A value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; only a comment may follow. */
 bool value_unquote(const char *written, char *out, size_t capacity, Error *why);
 /* Reads a value as in a file into the key's member of a Config, or another variable of that type. */
 bool value_parse(const Key *key, const char *written, void *member, Error *why);
