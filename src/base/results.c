@@ -160,15 +160,15 @@ Json *time_now(void) {
     char text[32];
     time_t now = time(NULL);
     struct tm utc;
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return js_text(text);
+    const size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return js_text(length ? text : "unknown");
 }
 
 Json *run_description(const char *command_line, size_t threads) {
     Json *run = js_object(), *machine = js_object();
-    struct utsname system = {.sysname = "unknown", .machine = "unknown"};
+    struct utsname system;
     char cpu[64];
-    uname(&system);
+    if (uname(&system) != 0) system = (struct utsname){.sysname = "unknown", .machine = "unknown"};
     cpu_name(cpu, sizeof cpu);
     js_set(machine, "processor", js_text(cpu));
     js_set(machine, "instructions", js_text(cpu_level_name(cpu_level())));
