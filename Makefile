@@ -8,12 +8,16 @@
 # make install PREFIX=/usr/local DESTDIR=     make clean
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
 
-CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+# On a Mac gcc is clang without OpenMP, and Homebrew's compiler has its version in its name.
+HOMEBREW := $(if $(filter Darwin,$(shell uname)),$(firstword $(wildcard /opt/homebrew /usr/local)))
+GCC := $(or $(notdir $(lastword $(if $(HOMEBREW),$(sort $(wildcard $(HOMEBREW)/bin/gcc-[0-9]*))))),gcc)
+CC := $(if $(filter default,$(origin CC)),$(GCC),$(CC))
 PREFIX ?= /usr/local
 PKG_CONFIG ?= pkg-config
 
-# Debian ranks the pthread build of OpenBLAS above the OpenMP one; ask for the latter by its own folder.
-OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig))
+# Debian ranks the pthread build of OpenBLAS above the OpenMP one; ask for the latter by its own folder. Homebrew keeps
+# it out of pkg-config's path.
+OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig $(HOMEBREW)/opt/openblas/lib/pkgconfig))
 pkg = $(shell PKG_CONFIG_PATH=$(OPENBLAS_OPENMP):$$PKG_CONFIG_PATH $(PKG_CONFIG) $(1) 2>/dev/null)
 LIBRARIES := openblas jansson
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf \
@@ -148,7 +152,7 @@ bench: train
 		done; \
 	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
 
-# The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they go on.
+# The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
 study: train
 	configs/study/study.sh
 study-quick: train

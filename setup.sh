@@ -7,7 +7,7 @@ set -eu
 
 usage="usage: ./setup.sh [--print | --help]
 Installs what sqrtdk needs and is not there yet (Debian, Ubuntu), then builds it with make.
-  --print   only list the packages, one a line"
+  --print   only list the packages, one per line"
 say() { printf 'setup.sh: %s\n' "$*"; }
 fail() { say "$@" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -60,7 +60,7 @@ if [ "${install%% *}" = apt-get ]; then
     [ -z "$as_root" ] || has sudo ||
       fail "no root and no sudo here; let an administrator run: apt-get update && $install$missing"
     run() { $as_root env DEBIAN_FRONTEND=noninteractive "$@" </dev/null; }
-    run apt-get update -qq || say "apt-get update failed; going on with the package lists that are there"
+    run apt-get update -qq || say "apt-get update failed; using the package lists that are here"
     # shellcheck disable=SC2086
     run $install -qq -o Dpkg::Use-Pty=0 $missing || fail "could not install$missing; the lines above say why"
   fi
@@ -71,7 +71,7 @@ else
   for library in openblas jansson cmocka; do
     pkg-config --exists $library 2>/dev/null || missing="$missing $library"
   done
-  stb=/include/stb/stb_truetype.h # few systems have a stb.pc, so make looks into these folders too
+  stb=/include/stb/stb_truetype.h # few systems have a stb.pc, so make tries these folders too
   pkg-config --exists stb 2>/dev/null || [ -f /usr$stb ] || [ -f /usr/local$stb ] || [ -f /opt/homebrew$stb ] ||
     missing="$missing stb (github.com/nothings/stb)"
   [ -z "$missing" ] || fail "not found:$missing; install what is missing, then run setup.sh again"

@@ -52,8 +52,8 @@ static char *join_words(int argc, char **argv) {
     return text;
 }
 
-/* Without this the next file opened would take the number of a standard stream that is closed, and messages would end
-   up in metrics.csv. Opened for reading, so that writing to it still fails. */
+/* Opens /dev/null for each standard stream that is closed: otherwise the next file opened would take its number, and
+   messages would end up in metrics.csv. Opened for reading, so that writing to it still fails. */
 static void hold_standard_streams(void) {
     int fd = open("/dev/null", O_RDONLY);
     while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
@@ -68,7 +68,7 @@ static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
     return verb->run(command, signal, err);
 }
 
-/* A word that is no verb is a config's path, unless there is no such file and it looks like a verb. */
+/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb. */
 static bool check_word(const char *word, Error *err) {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
@@ -79,7 +79,7 @@ static bool check_word(const char *word, Error *err) {
            error_set(err, STATUS_USAGE, "there is no verb and no file %.40s; did you mean ./train %s?", word, nearest);
 }
 
-static bool answer(int argc, char **argv, Command *command, int *signal, Error *err) {
+static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
     const Verb *verb = &train_verb;
     for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     hold_standard_streams();
     char *line = join_words(argc, argv);
     Command command = {.argv = argv, .line = line};
-    bool ok = line ? answer(argc, argv, &command, &caught, &err)
+    bool ok = line ? act(argc, argv, &command, &caught, &err)
                    : error_set(&err, STATUS_FAILED, "no memory for the command line");
     free(line);
     if (!ok) return fail(&err);

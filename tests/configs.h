@@ -34,6 +34,11 @@ static inline void loads_set(const char *text, const char *override) {
     if (!load_with(text, 1, &override)) fail_msg("%s", err.message);
 }
 
+/* Sets one key of the loaded config. */
+static inline bool set(const char *where, const char *key, const char *value) {
+    return config_set_all(&config, where, 1, &key, &value, &err);
+}
+
 /* `message` is what follows "c.ini:". */
 static inline void refuses(const char *text, const char *message) {
     char expected[1200];

@@ -161,7 +161,7 @@ static void file_layout(void **state) {
     assert_that(js_parse(c.header, c.header_size, "it", &header, &err), "%s", err.message);
     assert_int_equal(c.header_size % 8, 0);
     assert_int_equal(js_object_size(header), COUNT_OF(expected) + 1);
-    assert_true(js_is_object(js_get(header, "__metadata__")));
+    assert_true(js_object_size(js_get(header, "__metadata__")) > 0);
     assert_int_equal(c.table.count, COUNT_OF(expected));
     int64_t end = 0;
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
@@ -217,7 +217,7 @@ static void headers_refused(void **state) {
     refuse_header("", "JSON");
     refuse_header("hello", "JSON");
     refuse_header("{\"wte.weight\":", "JSON");
-    refuse_header("[]", "object");
+    refuse_header("[]", "wte.weight");
     refuse_header("{}", "wte.weight");
     refuse_header("{} {}", "JSON");
     refuse_header(changed("{", "{", twice), ""); /* a key that comes twice */

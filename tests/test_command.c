@@ -1,11 +1,11 @@
-/* The command line: every kind of option, its bounds, where words may stand, and what is said of a wrong one. The
+/* The command line: every kind of option, its bounds, where words may stand, and the message for a wrong one. The
    program's own verbs are in test_cli.sh. */
 #include "support.h"
 
 #include <unistd.h>
 
 #include "base/command.h"
-#include "base/program.h"
+#include "base/machine.h"
 #include "base/range.h"
 
 static struct {
@@ -32,7 +32,7 @@ static const Verb PLAIN = {.target = "CONFIG.ini", .what = "Trains.", .takes_set
 static Command command;
 static Error err;
 
-/* Up to five words behind the verb. */
+/* Up to five words after the verb. */
 #define PARSE(verb, ...) parse(verb, (const char *[6]){__VA_ARGS__})
 static bool parse(const Verb *verb, const char *const *given_words) {
     const char *words[8] = {"verb"}, *before[8];
@@ -107,7 +107,7 @@ static void where_words_stand(void **state) {
     assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
     assert_refused(&PLAIN, "--quiet", NULL,
                    "nothing to do: usage: ./train CONFIG.ini [options], for example ./train configs/dk64_scaled.ini "
-                   "(--help tells more)");
+                   "(--help says more)");
 }
 
 static void what_is_refused(void **state) {
@@ -129,7 +129,7 @@ static void what_is_refused(void **state) {
     for (size_t i = 0; i < COUNT_OF(whole); i++) {
         snprintf(message, sizeof message, "--whole takes a whole number from 2 to 64, not \"%s\"", whole[i]);
         assert_refused(&VERB, "--whole", whole[i], message);
-        snprintf(message, sizeof message, "--number takes a number from 0 to 1e+06, not \"%s\"", number[i]);
+        snprintf(message, sizeof message, "--number takes a number from 0 to 1000000, not \"%s\"", number[i]);
         assert_refused(&VERB, "--number", number[i], message);
     }
     assert_refused(&VERB, "--seed", "9223372036854775808",
@@ -146,14 +146,14 @@ static void help(void **state) {
     verb_print_help(&verb, stream);
     assert_int_equal(fclose(stream), 0);
     assert_string_equal(text, "usage: ./train verb [options]\nDoes it.\n\n"
-                              "  --set SECTION.KEY=VALUE\n"
-                              "                     set a key of the config; may be repeated\n"
                               "  --seed S           as large as it gets\n"
                               "  --number A-VERY-LONG-NAME\n"
                               "                     with a point\n"
-                              "  --threads N        threads (default: one for each processor)\n"
+                              "  --set SECTION.KEY=VALUE\n"
+                              "                     set a key of the config; may be repeated\n"
+                              "  --threads N        threads (default: one per processor)\n"
                               "  --quiet            no messages and no progress line\n"
-                              "  --help             this text\n");
+                              "  --help             print this text\n");
     free(text);
 }
 

@@ -24,7 +24,7 @@ static void defaults(void **state) {
     free(text);
     assert_string_equal(config.name, "c");
     assert_int_equal(config.sweep_count, 0);
-    assert_true(config.given[0] == 0 && config.given[1] == 0);
+    for (size_t i = 0; i < config_key_count(); i++) assert_false(config_is_given(&config, i));
     assert_true(config.model.bias && config.train.lr == 1e-3 && config.train.eps == 1e-8);
     assert_int_equal(config.model.d_k, 64);
     assert_string_equal(config_key_name(0), "data.corpus");
@@ -36,8 +36,8 @@ static void derived_defaults(void **state) {
     assert_int_equal(config.model.d_k, 32);
     assert_int_equal(config.model.d_ff, 384);
     assert_true(config.train.min_lr == 0.05);
-    assert_true(config_set(&config, "arm", "train.lr", "1", &err) && config.train.min_lr == 0.1);
-    assert_true(config_set(&config, "arm", "model.d_model", "48", &err));
+    assert_true(set("test", "train.lr", "1") && config.train.min_lr == 0.1);
+    assert_true(set("test", "model.d_model", "48"));
     assert_int_equal(config.model.d_k, 16);
     assert_int_equal(config.model.d_ff, 192);
     loads("[model]\nheads = 3\nd_k = 5\nd_ff = 7\n[train]\nmin_lr = 0\n[log]\nout = here\n");
@@ -77,7 +77,7 @@ static void wrong_values(void **state) {
     } CASES[] = {
         {"model.heads",
          "a whole number from 1 to 1024",
-         {"0", "-1", "1025", "", "two", "+2", "0x2", "99999999999999999999", "1.5", "2 3"}},
+         {"0", "-1", "1025", "", "two", "99999999999999999999", "1.5", "2 3"}},
         {"train.seed", "a whole number from 0 to 9223372036854775807", {"9223372036854775808", "-1", "1e18"}},
         {"log.every", "a whole number from 1 to 1000000000", {"0"}},
         {"train.lr", "a number above 0 and at most 1000000", {"0", "-1", "nan", "inf", "1e7", "", "x", "1,5", "1e-3x"}},
@@ -87,7 +87,7 @@ static void wrong_values(void **state) {
         {"model.bias", "yes or no", {"", "y", "2", "Yes"}},
         {"model.init", "unit, xavier, torch or gpt2", {"", "ones", "0"}},
         {"attention.scale_divisor",
-         "sqrt_dk, none, dk, 2sqrt_dk or a number from 1e-6 to 1e6",
+         "sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6",
          {"0", "-1", "nan", "inf", "8x", "1e-7", "1e7", "", "infinity"}},
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++)
@@ -98,12 +98,12 @@ static void wrong_values(void **state) {
             refuses_set(override, message);
         }
     refuses("[model]\nheads = 0\n", "2: \"heads = 0\": heads takes a whole number from 1 to 1024");
+    refuses_set("model.heads=+2", "heads takes a whole number from 1 to 1024; write 2");
     refuses("[train]\nsteps = 1e3\n",
             "2: \"steps = 1e3\": steps takes a whole number from 1 to 1000000000; write 1000");
-    refuses(
-        "[attention]\nscale_divisor = sqrt\n",
-        "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk or a number from 1e-6 to 1e6; "
-        "did you mean sqrt_dk?");
+    refuses("[attention]\nscale_divisor = sqrt\n",
+            "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6; "
+            "did you mean sqrt_dk?");
     refuses("[model]\nactivation = GELU\n",
             "2: \"activation = GELU\": activation takes gelu or relu; did you mean gelu?");
 }
@@ -113,8 +113,8 @@ static void right_values(void **state) {
     loads("");
     static const char *const ON[] = {"yes", "true", "on", "1"}, *const OFF[] = {"no", "false", "off", "0"};
     for (size_t i = 0; i < 4; i++) {
-        assert_true(config_set(&config, "t", "model.bias", ON[i], &err) && config.model.bias);
-        assert_true(config_set(&config, "t", "model.bias", OFF[i], &err) && !config.model.bias);
+        assert_true(set("t", "model.bias", ON[i]) && config.model.bias);
+        assert_true(set("t", "model.bias", OFF[i]) && !config.model.bias);
     }
     loads("[train]\nseed = 9223372036854775807\nlr = 1e6\nbeta1=0\noptimizer: sgd\n[model]\nnorm = post\ninit = gpt2\n"
           "activation = relu\nheads = \"4\"\n[attention]\nscale_divisor = 0.1\n[log]\nattention_every = 0\n");
@@ -130,7 +130,7 @@ static void right_values(void **state) {
     for (int i = 0; i < 200; i++) { /* any double survives its shortest text */
         char value[64];
         snprintf(value, sizeof value, "%.17g", exp(-14 + 0.13 * i));
-        assert_true(config_set(&config, "t", "train.grad_clip", value, &err));
+        assert_true(set("t", "train.grad_clip", value));
         assert_round_trip();
     }
 }
@@ -158,9 +158,9 @@ static void overrides(void **state) {
     refuses_set("", "write section.key=value");
 
     loads("");
-    assert_false(config_set(&config, "sweep", "model.heads", "0", &err));
+    assert_false(set("sweep", "model.heads", "0"));
     assert_string_equal(err.message, "sweep: model.heads=0: heads takes a whole number from 1 to 1024");
-    assert_false(config_set(&config, "sweep", "model.heads", "3", &err));
+    assert_false(set("sweep", "model.heads", "3"));
     assert_string_equal(err.message, "sweep: model.heads = 3 does not divide model.d_model = 128 (the default); choose "
                                      "others, or set model.d_k");
     const char *keys[] = {"model.heads", "model.d_model"}, *values[] = {"3", "96"};
@@ -172,7 +172,7 @@ static void sweeps(void **state) {
     (void)state;
     loads("[sweep]\nscale_divisor = none, sqrt_dk ,dk,3.5 ; four\ntrain.seed = \"1, 2\"\n");
     assert_int_equal(config.sweep_count, 2);
-    assert_string_equal(config_key_name(config.sweep[0].setting), "attention.scale_divisor");
+    assert_string_equal(config_key_name(config.sweep[0].key), "attention.scale_divisor");
     assert_int_equal(config.sweep[0].count, 4);
     assert_string_equal(config.sweep[0].values[1], "sqrt_dk");
     assert_string_equal(config.sweep[0].values[3], "3.5");
@@ -192,14 +192,15 @@ static void sweeps(void **state) {
             "2: \"heads = 1, x\": the value \"x\": heads takes a whole number from 1 to 1024");
     refuses("[sweep]\nlr = 1\ntrain.lr = 2\n", "3: \"train.lr = 2\": train.lr is given twice, in line 2 and in line 3");
     refuses("[sweep]\nlog.out = a\n", "2: \"log.out = a\": log.out is a text; texts and directories cannot be swept");
-    refuses("[sweep]\nevery = 1\n",
-            "2: \"every = 1\": every is a key of several sections: write eval.every or log.every");
+    refuses("[sweep]\nevery = 1\n", "2: \"every = 1\": every needs its section: write eval.every or log.every");
     refuses("[sweep]\nscale = 1\n", "2: \"scale = 1\": there is no key scale; did you mean attention.scale_divisor?");
     refuses(
         "[sweep]\nmodel.lrs = 1\n",
         "2: \"model.lrs = 1\": [model] has no key lrs; did you mean train.lr? It accepts: layers, heads, d_model, d_k, "
         "d_ff, context, norm, activation, bias, dropout, tie_embeddings, init");
-    refuses("[sweep]\nsweep.lr = 1\n", "2: \"sweep.lr = 1\": there is no key sweep.lr");
+    refuses(
+        "[sweep]\nsweep.lr = 1\n",
+        "2: \"sweep.lr = 1\": [sweep] has no key lr; there is train.lr. It accepts: the keys of the other sections");
     refuses_set("sweep.scale_divisr=1", "there is no key scale_divisr; did you mean attention.scale_divisor?");
     refuses("[sweep]\nlr=1\nbatch=1\nsteps=1\nseed=1\nbeta1=0\nbeta2=0\neps=1\nwarmup=1\nheads=1\n",
             "10: \"heads=1\": more than the 8 keys that [sweep] accepts");

@@ -1,4 +1,4 @@
-/* A config's file: names, lines, quotes and comments, every way it can be wrong and what is said about it. */
+/* A config's file: names, lines, quotes and comments, every way it can be wrong, and the message. */
 #include "configs.h"
 
 static void wrong_names(void **state) {
@@ -19,8 +19,8 @@ static void wrong_names(void **state) {
             "2: \"beta_1 = 1\": [eval] has no key beta_1; did you mean train.beta1? It accepts: every, batches");
     refuses("[data]\nCorpus = a\n",
             "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction");
-    refuses("lr = 1\n", "1: \"lr = 1\": a [section] must come first; the key is train.lr");
-    refuses("zz = 1\n", "1: \"zz = 1\": a [section] must come first");
+    refuses("lr = 1\n", "1: \"lr = 1\": lr needs its section: write train.lr");
+    refuses("zz = 1\n", "1: \"zz = 1\": there is no key zz");
     refuses("[eval]\nevery = 1\n\n[eval]\nevery = 1\n",
             "5: \"every = 1\": every is given twice, in line 2 and in line 5");
 }
@@ -34,7 +34,7 @@ static void wrong_lines(void **state) {
         snprintf(text, sizeof text, "[model]\n  %s  ", LINES[i]);
         snprintf(message, sizeof message, "2: \"%s\": %s", LINES[i], SHAPE);
         refuses(text, message);
-        snprintf(text, sizeof text, "[model]\n%s\nheads = 0\n", LINES[i]); /* the first error of a file is told */
+        snprintf(text, sizeof text, "[model]\n%s\nheads = 0\n", LINES[i]); /* the first error of a file is reported */
         refuses(text, message);
     }
     refuses("[model\nheads = 2\n", "1: \"[model\": a ] is missing after the section's name");
@@ -184,14 +184,14 @@ static void files(void **state) {
     assert_int_equal(err.status, STATUS_USAGE);
     save("c.ini", "[model]\nhea\0ds = 2\n", 18);
     assert_false(config_load(&config, "c.ini", NULL, 0, &err));
-    assert_string_equal(err.message, "c.ini:2: a zero byte; a config is text in UTF-8");
+    assert_string_equal(err.message, "c.ini holds a zero byte; a config is text in UTF-8");
     static char large[(1 << 20) + 1];
     save("c.ini", memset(large, '\n', sizeof large), sizeof large);
     assert_false(config_load(&config, "c.ini", NULL, 0, &err));
     assert_string_equal(err.message, "config c.ini has 1048577 bytes; at most 1048576 are accepted");
 }
 
-/* Mutated files: whatever is in them, an answer of one line; what is accepted survives being written. */
+/* Mutated files: whatever is in them, a message of one line; what is accepted survives being written. */
 static void mutations(void **state) {
     (void)state;
     static const char SEED[] =

@@ -1,6 +1,6 @@
-/* base/files: what is read is what was written; who fails says why and leaves what was there. Each test works in a new
-   directory of its own. Failures are made so that they fail for root as well: a parent that is a regular file, a limit
-   on the size of files. */
+/* base/files: what is read is what was written; a failure is reported and leaves the old content. Each test works in a
+   new directory of its own. Failures are made so that they fail for root as well: a parent that is a regular file, a
+   limit on the size of files. */
 #include "support.h"
 
 #include <dirent.h>

@@ -179,7 +179,7 @@ static void two_normal_scores(void **state) {
     }
 }
 
-/* One look's lines of attention.csv: on the fixed batch, by the model as it stands, to the last digit. */
+/* One snapshot's lines of attention.csv: on the fixed batch, by the model as it stands, to the last digit. */
 static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t step, const char *line) {
     HeadStatistics heads[4];
     model_forward(m, &(Batch){.tokens = tokens, .B = B, .T = m->shape.T});

@@ -7,40 +7,35 @@
 
 #include "base/range.h"
 
-enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* what getopt_long answers for the first option: above any character */
-
-static size_t append(Option *all, size_t count, const Option *options) {
-    for (; options && options->name; options++) all[count++] = *options;
-    return count;
-}
+enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: getopt_long's for the first option, above any character */
 
 /* The verb's own options and those that others have as well, whose variables are in *command; how many. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
-    const Option set[] = {
-        {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
-         0},
-        {0},
-    };
-    const Option runs[] = {
-        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out, 0,
-         0},
-        {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
-         &command->dry_run, 0, 0},
-        {"force", NULL, "with --out: replace a run that is there", OPTION_SWITCH, &command->force, 0, 0},
-        {0},
-    };
-    const Option shared[] = {
-        {"threads", "N", "threads (default: one for each processor)", OPTION_INTEGER, &command->threads, 1,
-         THREADS_MAX},
-        {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0},
-        {"help", NULL, "this text", OPTION_SWITCH, &command->help, 0, 0},
-        {0},
+    const struct {
+        bool taken;
+        Option option;
+    } shared[] = {
+        {verb->takes_set,
+         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
+          0}},
+        {verb->makes_runs,
+         {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out,
+          0, 0}},
+        {verb->makes_runs,
+         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
+          &command->dry_run, 0, 0}},
+        {verb->makes_runs,
+         {"force", NULL, "with --out: replace a run that is there", OPTION_SWITCH, &command->force, 0, 0}},
+        {true,
+         {"threads", "N", "threads (default: one per processor)", OPTION_INTEGER, &command->threads, 1, THREADS_MAX}},
+        {true, {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0}},
+        {true, {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0}},
     };
     size_t count = 0;
-    if (verb->takes_set) count = append(all, count, set);
-    if (verb->makes_runs) count = append(all, count, runs);
-    count = append(all, count, verb->options);
-    return append(all, count, shared);
+    for (const Option *own = verb->options; own && own->name; own++) all[count++] = *own;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (shared[i].taken) all[count++] = shared[i].option;
+    return count;
 }
 
 static bool take_integer(const Option *o, const char *text, Error *err) {
@@ -48,7 +43,7 @@ static bool take_integer(const Option *o, const char *text, Error *err) {
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno != 0 || number < o->least || number > o->most)
-        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %.0Lf to %.0Lf, not \"%.100s\"", o->name,
+        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %lld to %lld, not \"%.100s\"", o->name,
                          o->least, o->most, text);
     *(long long *)o->variable = number;
     return true;
@@ -57,30 +52,26 @@ static bool take_integer(const Option *o, const char *text, Error *err) {
 static bool take_number(const Option *o, const char *text, Error *err) {
     char *end;
     double number = strtod(text, &end);
-    if (end == text || *end || !(number >= o->least) || !(number <= o->most))
-        return error_set(err, STATUS_USAGE, "--%s takes a number from %Lg to %Lg, not \"%.100s\"", o->name, o->least,
+    if (end == text || *end || !(number >= (double)o->least) || !(number <= (double)o->most))
+        return error_set(err, STATUS_USAGE, "--%s takes a number from %lld to %lld, not \"%.100s\"", o->name, o->least,
                          o->most, text);
     *(double *)o->variable = number;
     return true;
 }
 
-static bool take_item(const Option *o, const char *text, Error *err) {
-    OptionList *list = o->variable;
-    if (list->count == OPTION_LIST_MAX)
-        return error_set(err, STATUS_USAGE, "more than %d --%s", OPTION_LIST_MAX, o->name);
-    list->items[list->count++] = text;
-    return true;
-}
-
 static bool take_value(const Option *o, const char *text, Error *err) {
+    OptionList *list = o->variable;
     switch (o->kind) {
     case OPTION_SWITCH: *(bool *)o->variable = true; return true;
+    case OPTION_LIST:
+        if (list->count == OPTION_LIST_MAX)
+            return error_set(err, STATUS_USAGE, "more than %d --%s", OPTION_LIST_MAX, o->name);
+        list->items[list->count++] = text;
+        return true;
     case OPTION_DIRECTORY:
         if (!*text) return error_set(err, STATUS_USAGE, "--%s takes a directory", o->name);
-        *(const char **)o->variable = text;
-        return true;
+        /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; return true;
-    case OPTION_LIST: return take_item(o, text, err);
     case OPTION_INTEGER: return take_integer(o, text, err);
     case OPTION_NUMBER: return take_number(o, text, err);
     }
@@ -101,7 +92,7 @@ static const char *verb_name(const Verb *verb, char out[32]) {
     return out;
 }
 
-/* What getopt_long could not take: an option that is not there, or not with a value, or not without. */
+/* Of an option that getopt_long does not know, or that has a value and takes none, or the other way round. */
 static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char name[32];
@@ -112,7 +103,7 @@ static bool refuse(const Verb *verb, const Option *options, const char *word, Er
     return error_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
-/* getopt_long would also take an option that follows one without its value for that value. */
+/* Refuses an option where the value of another is missing: getopt_long would take it for that value. */
 static bool take_option(const Option *o, const char *last_word, Error *err) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
         return error_set(err, STATUS_USAGE,
@@ -135,23 +126,23 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         names[i] = (struct option){options[i].name, options[i].value ? required_argument : no_argument, NULL,
                                    FIRST_CODE + (int)i};
     opterr = 0;
-    optind = 0; /* it begins anew, at argv[1] */
+    optind = 0; /* start again, at argv[1] */
     for (;;) {
         const char *word = argv[optind ? optind : 1];
-        int code = getopt_long(argc, argv, "-:", names, NULL); /* "-": in order, with 1 for what is no option */
+        int code = getopt_long(argc, argv, "-:", names, NULL); /* "-": in order, with 1 for a word */
         if (code == -1) break;
         bool taken = code == 1           ? take_target(verb, command, optarg, err)
                      : code < FIRST_CODE ? refuse(verb, options, word, err)
                                          : take_option(&options[code - FIRST_CODE], argv[optind - 1], err);
         if (!taken) return false;
     }
-    for (; optind < argc; optind++) /* behind "--" */
+    for (; optind < argc; optind++) /* after "--" */
         if (!take_target(verb, command, argv[optind], err)) return false;
     if (command->help) return true;
     if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
     char usage[80];
     verb_usage(verb, usage, sizeof usage);
-    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s (--help tells more)", usage,
+    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s (--help says more)", usage,
                      verb->name ? "" : ", for example ./train configs/dk64_scaled.ini");
 }
 

@@ -1,5 +1,4 @@
-/* The command line, by tables: a verb and each of its options is described once, and help and parsing come from that.
- */
+/* The command line, by tables: a verb and each of its options is described once; parsing and help follow from that. */
 #pragma once
 
 #include <stddef.h>
@@ -26,11 +25,11 @@ typedef struct {
 typedef struct {
     const char *name, *value, *help; /* "out", "DIR" (NULL for a switch), "where results go" */
     OptionKind kind;
-    void *variable;          /* set when the option is given, else left alone */
-    long double least, most; /* which hold every long long */
+    void *variable;        /* set when the option is given, else left alone */
+    long long least, most; /* of a number */
 } Option;
 
-/* What was typed, as far as all verbs share it. */
+/* What was typed: the part that is common to all verbs. */
 typedef struct {
     const char *target;   /* the config or directory; NULL: the verb takes none */
     OptionList overrides; /* --set */
@@ -46,21 +45,21 @@ typedef struct {
 typedef struct {
     const char *name;      /* NULL: training, which has no verb */
     const char *target;    /* "CONFIG.ini", "RUN_DIR"; NULL: none */
-    const char *what;      /* it does, in lines of at most 80 columns */
+    const char *what;      /* what it does, in lines of at most 80 columns */
     const Option *options; /* its own, at most 12, ended by one without a name; NULL: none */
     bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
     bool makes_runs;       /* --out, --dry-run and --force */
-    /* Does it. *signal: the one that cut it short, else left alone. */
+    /* Runs the verb. *signal becomes the signal that stopped it, and stays as it is otherwise. */
     bool (*run)(const Command *command, int *signal, Error *err);
 } Verb;
 
 /* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
-   ended by NULL and begins with a word that is passed over: the verb or the program's name. Options stand anywhere, as
-   --name=value or --name value; a name may be abbreviated to a prefix that no other has; after "--" come no more.
-   Errors are of status STATUS_USAGE and say what to do. With --help a target is not asked for. */
+   ended by NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
+   --name=value or --name value; a unique prefix of a name is accepted; "--" ends the options. Errors have status
+   STATUS_USAGE. With --help no target is needed. */
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
 
-/* Threads to work with: those of --threads, or one for each processor. */
+/* How many threads to use: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 
 /* An error of status STATUS_USAGE for --force without --out, which would replace nothing. */

@@ -88,27 +88,18 @@ bool directory_sync(const char *path, Error *err) {
 }
 
 bool file_writer_commit(FileWriter *writer, Error *err) {
-    FILE *stream = writer->stream;
     Error ignored;
+    bool ok = !ferror(writer->stream) && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0;
+    int reason = errno ? errno : EIO; /* of the write that failed, if nothing came between */
+    if (fclose(writer->stream) != 0 && ok) ok = false, reason = errno;
+    if (ok && rename(writer->temporary, writer->path) != 0) ok = false, reason = errno;
     writer->stream = NULL;
-    bool failed_before = ferror(stream) != 0;
-    int reason = failed_before && errno ? errno : EIO; /* of the write that failed, if nothing came between */
-    bool ok = !failed_before && fflush(stream) == 0 && fsync(fileno(stream)) == 0;
-    if (!ok && !failed_before) reason = errno;
-    if (fclose(stream) != 0 && ok) {
-        ok = false;
-        reason = errno;
+    if (!ok) {
+        unlink(writer->temporary);
+        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
     }
-    if (ok && rename(writer->temporary, writer->path) != 0) {
-        ok = false;
-        reason = errno;
-    }
-    if (ok) {
-        directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
-        return true;
-    }
-    unlink(writer->temporary);
-    return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
+    directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
+    return true;
 }
 
 bool file_write(const char *path, const void *data, size_t size, Error *err) {
@@ -140,26 +131,21 @@ bool path_exists(const char *path) {
 
 bool directory_make(const char *path, bool must_be_new, Error *err) {
     char part[4096];
-    if (strlen(path) >= sizeof part || !*path)
-        return error_set(err, STATUS_USAGE, "the directory's path is %s", *path ? "too long" : "empty");
-    snprintf(part, sizeof part, "%s", path);
-    for (size_t n = strlen(part); n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
-    for (char *c = part + 1;; c++) {
-        if (*c && *c != '/') continue;
-        char end = *c;
-        *c = 0;
-        bool last = end == 0;
-        if (mkdir(part, 0777) != 0) {
-            int reason = errno;
-            struct stat info;
-            bool there = reason == EEXIST && stat(part, &info) == 0 && S_ISDIR(info.st_mode);
-            if (!there || (last && must_be_new))
-                return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part,
-                                 strerror(there || reason != EEXIST || last ? reason : ENOTDIR));
-        }
-        if (last) return true;
-        *c = '/';
+    struct stat info;
+    const size_t length = strlen(path);
+    if (length >= sizeof part || length == 0)
+        return error_set(err, STATUS_USAGE, "the directory's path is %s", length ? "too long" : "empty");
+    memcpy(part, path, length + 1);
+    for (size_t n = length; n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
+    for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the ones above it */
+        *slash = 0;
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(errno));
     }
+    if (mkdir(part, 0777) == 0) return true;
+    const int reason = errno;
+    return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
+           error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(reason));
 }
 
 bool directory_lock(const char *path, int *lock, Error *err) {

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-/* The whole file, with a zero byte behind it, in memory the caller frees. Missing, unreadable, not a regular file or
-   larger than `limit` bytes: an error of `status` that names `what` and the path. */
+/* Reads the whole file into memory that the caller frees, and adds a zero byte. A file that is missing, unreadable, not
+   regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
-/* The same of up to `most` bytes from byte `from` on; *size is 0 where the file ends before. */
+/* The same for up to `most` bytes from byte `from`; *size is 0 if the file ends before that. */
 bool file_read_part(const char *path, const char *what, size_t from, size_t most, Status status, char **data,
                     size_t *size, Error *err);
 
@@ -18,7 +18,7 @@ typedef struct {
     FILE *stream;
     char path[4096], temporary[4096 + 16];
 } FileWriter;
-#define FILE_NEW ".new" /* behind the name of a file that is being written */
+#define FILE_NEW ".new" /* suffix of a file that is being written */
 bool file_writer_open(FileWriter *writer, const char *path, Error *err);
 bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
 void file_writer_abandon(FileWriter *writer);
@@ -27,15 +27,15 @@ bool file_write(const char *path, const void *data, size_t size, Error *err); /*
 /* "directory/name" into `out`; an error when it is longer than `capacity`. */
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err);
 
-/* Whether something is there, be it a link that leads nowhere. Absent means that the system says so (ENOENT, ENOTDIR);
-   any other answer is an error of status STATUS_FAILED. */
+/* Whether the path exists, also as a dangling link. ENOENT and ENOTDIR mean that it does not; any other failure is an
+   error of status STATUS_FAILED. */
 bool path_find(const char *path, bool *exists, Error *err);
-/* The same where an error may count as something that is there, so that nothing is overwritten because of it. */
+/* The same, with an error taken for a path that exists, so that nothing is overwritten because of it. */
 bool path_exists(const char *path);
-/* Makes the directory and the ones above it. One that is there is an error when `must_be_new`. */
+/* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
-/* The directory that holds `path` is on disk, with the names made, renamed and removed in it. A file system that does
-   not offer that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
+/* Flushes the directory that holds `path` to disk, so that names made, renamed and removed in it last. A file system
+   that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
 bool directory_sync(const char *path, Error *err);
 /* Keeps other processes of this program out of a directory until `*lock` is closed (flock; where the file system has
    no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson answers an allocation failure with NULL, and setting a NULL fails too: a null in its place would be a lie, so
-   the failure is remembered until the next text is asked for, which takes the blame. */
+/* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports it,
+   so that no caller has to check each value. */
 static bool memory_ran_out = false;
 
 static Json *made(Json *value) {
@@ -43,7 +43,7 @@ void js_free(Json *value) { json_decref(value); }
 
 bool js_dump(const Json *value, bool indented, char **text, Error *err) {
     const bool whole = !memory_ran_out;
-    memory_ran_out = false; /* it was this document's; the next one starts afresh */
+    memory_ran_out = false; /* of this document only */
     *text = whole ? json_dumps(value, indented ? JSON_INDENT(2) : JSON_COMPACT) : NULL;
     if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
     return true;
@@ -71,7 +71,6 @@ const char *js_object_key(const Json *object, size_t i) {
     return entry ? json_object_iter_key(entry) : NULL;
 }
 
-bool js_is_object(const Json *value) { return json_is_object(value); }
 const char *js_as_text(const Json *value) { return json_string_value(value); }
 bool js_as_integer(const Json *value, int64_t *out) {
     if (!json_is_integer(value)) return false;

@@ -20,21 +20,19 @@ void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
 void js_free(Json *value);
 
-/* Text of a value, indented or on one line, which the caller frees. Fails when memory ran out since the last dump, in
-   whatever was built since then: build a document, dump it and free it before the next one. After a failure the next
-   document starts afresh. */
+/* Writes a value as text, indented or on one line, which the caller frees. Fails when memory ran out since the last
+   dump, so build, dump and free one document before the next. */
 bool js_dump(const Json *value, bool indented, char **text, Error *err);
 
-/* Parses text that must be one JSON value without repeated keys. The error starts with `what` and says where. */
+/* Parses text that must be one JSON value without repeated keys. The error starts with `what`, then line and column. */
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);
 
 /* NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);
 const Json *js_at(const Json *array, size_t i);
-size_t js_array_size(const Json *array); /* 0 for what is no array */
-size_t js_object_size(const Json *object);
+size_t js_array_size(const Json *array);   /* 0 for what is no array */
+size_t js_object_size(const Json *object); /* likewise */
 const char *js_object_key(const Json *object, size_t i);
-bool js_is_object(const Json *value);
 const char *js_as_text(const Json *value);
 bool js_as_integer(const Json *value, int64_t *out);
 bool js_as_number(const Json *value, double *out);

@@ -1,9 +1,9 @@
 #include "base/memory.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "base/machine.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -46,9 +46,4 @@ bool arena_allocate(Arena *arena, const char *what, Error *err) {
 void arena_free(Arena *arena) {
     if (arena->base) munmap(arena->base, arena->capacity);
     *arena = (Arena){0};
-}
-
-size_t memory_of_machine(void) {
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? size_mul((size_t)pages, (size_t)size) : SIZE_MAX;
 }

@@ -6,12 +6,12 @@
 #include "base/error.h"
 
 /* Product and sum of sizes; SIZE_MAX when the true value does not fit, and SIZE_MAX stays SIZE_MAX, so that a whole
-   expression can be written down and looked at once at the end. */
+   expression can be checked once, at the end. */
 size_t size_mul(size_t a, size_t b);
 size_t size_add(size_t a, size_t b);
 
-/* A block of memory handed out from the front, freed as a whole. An arena without memory (base NULL, capacity 0)
-   counts only: the same code that lays out arrays first measures them. */
+/* A block of memory handed out from the front and freed as a whole. An arena without memory (base NULL, capacity 0)
+   only counts: the code that lays out arrays first measures them. */
 typedef struct {
     char *base;
     size_t used, capacity;
@@ -25,6 +25,3 @@ void *arena_take(Arena *arena, size_t count, size_t size);
    `what` names the family in the error. */
 bool arena_allocate(Arena *arena, const char *what, Error *err);
 void arena_free(Arena *arena);
-
-/* Bytes of memory this machine has; SIZE_MAX where it does not say. */
-size_t memory_of_machine(void);

@@ -1,9 +1,9 @@
-/* How work is divided among threads: each gets a contiguous range, fixed by its number alone. */
+/* How work is split over threads: each gets a contiguous range that depends only on its number. */
 #pragma once
 
 #include <stddef.h>
 
-/* More than any machine this was tried on; OpenMP takes as many. */
+/* The most threads that --threads accepts. */
 enum { THREADS_MAX = 1024 };
 
 typedef struct {
@@ -13,8 +13,8 @@ typedef struct {
 /* Part `id` of `count` of 0 .. n-1, cut only at multiples of `unit` (a cache line of columns, a sequence of rows).
    Parts differ by at most one unit. */
 static inline Range range_split(size_t n, size_t unit, size_t id, size_t count) {
-    size_t units = n / unit + (n % unit != 0), share = units / count, rest = units % count;
-    size_t begin = unit * (id * share + (id < rest ? id : rest)), end = begin + unit * (share + (id < rest));
+    size_t units = n / unit + (n % unit != 0), each = units / count, rest = units % count;
+    size_t begin = unit * (id * each + (id < rest ? id : rest)), end = begin + unit * (each + (id < rest));
     return (Range){begin < n ? begin : n, end < n ? end : n};
 }
 

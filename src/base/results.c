@@ -8,9 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/files.h"
-#include "base/results_entries.h"
+#include "base/machine.h"
+
+/* Behind the path of what --force sets aside. */
+static const char SUFFIX[] = ".old";
 
 /* Whether `directory` is the working directory or above it, or the system does not say where these are. */
 static bool holds_us(const char *directory) {
@@ -38,16 +40,11 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     return error_set(err, STATUS_USAGE, "%s is not a run.json of this program", path);
 }
 
-static bool old_name(char old[RESULTS_PATH], const char *path, Error *err) {
-    if (!results_name(old, RESULTS_PATH - strlen(".old"), path, 1, err)) return false;
-    snprintf(old + strlen(old), sizeof ".old", ".old");
-    return true;
-}
-
 bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
     Error ignored;
-    bool there;
-    return *path && old_name(old, path, &ignored) && path_find(old, &there, &ignored) && there;
+    if (!results_name(old, RESULTS_PATH - sizeof SUFFIX, path, 1, &ignored)) return false;
+    memcpy(old + strlen(old), SUFFIX, sizeof SUFFIX);
+    return path_exists(old);
 }
 
 /* Whether what is at `path` may be replaced; then its lock is held. */
@@ -68,14 +65,13 @@ static bool lock_replaceable(const char *path, int *lock, Error *err) {
 /* Names the directory, and what it has to replace, which is locked then. Writes nothing. */
 static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
     char old[RESULTS_PATH];
-    bool there, old_there;
+    bool there;
     *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    if (!results_name(d->path, sizeof d->path, wanted, 1, err) || !path_find(d->path, &there, err)) return false;
+    if (!results_name(d->path, sizeof d->path - sizeof SUFFIX, wanted, 1, err) || !path_find(d->path, &there, err))
+        return false;
     if (there && !force)
         return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", d->path);
-    if (!force) return true;
-    if (!old_name(old, d->path, err) || !path_find(old, &old_there, err)) return false;
-    if (old_there)
+    if (force && results_set_aside(d->path, old))
         return error_set(err, STATUS_USAGE,
                          "%s is there, set aside by a --force that was stopped: move it back to %s, or remove it", old,
                          d->path);
@@ -164,20 +160,21 @@ Json *time_now(void) {
     char text[32];
     time_t now = time(NULL);
     struct tm utc;
-    bool known = gmtime_r(&now, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0;
-    return js_text(known ? text : "unknown");
+    const size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return js_text(length ? text : "unknown");
 }
 
 Json *run_description(const char *command_line, size_t threads) {
     Json *run = js_object(), *machine = js_object();
     struct utsname system;
     char cpu[64];
+    if (uname(&system) != 0) system = (struct utsname){.sysname = "unknown", .machine = "unknown"};
     cpu_name(cpu, sizeof cpu);
     js_set(machine, "processor", js_text(cpu));
     js_set(machine, "instructions", js_text(cpu_level_name(cpu_level())));
     js_set(machine, "processors", js_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-    js_set(machine, "system", js_text(uname(&system) == 0 ? system.sysname : "unknown"));
-    js_set(machine, "architecture", js_text(uname(&system) == 0 ? system.machine : "unknown"));
+    js_set(machine, "system", js_text(system.sysname));
+    js_set(machine, "architecture", js_text(system.machine));
     js_set(run, "program", js_text("sqrtdk"));
     js_set(run, "version", js_text(SQRTDK_VERSION));
     js_set(run, "command", js_text(command_line));

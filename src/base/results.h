@@ -1,5 +1,4 @@
-/* A directory of results, as training, a sweep and theory make one: where it may be made, what it may replace, and
-   run.json, which says what ran there.
+/* The directory of a run, a sweep or theory: where it may be made, what it may replace, and its run.json.
 
    --force replaces a directory only where every entry in it is one that this program writes. What stood there is set
    aside by one rename to PATH.old before the new directory is made, and removed once the new one holds something that
@@ -45,6 +44,12 @@ void results_release(ResultsDirectory *directory);
 
 /* The number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
 bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err);
+
+/* Whether `directory` holds a run.json of this program, and nothing but what this program writes (results_entries.c).
+   Refused with STATUS_USAGE, the entry named: an unknown name, a known one of another type, a symbolic link that is not
+   the checkpoint's own, the directory of a sweep's run in which a process trains, a directory from which nothing can be
+   removed. An error of the system has STATUS_FAILED. */
+bool results_hold_only_ours(const char *directory, Error *err);
 
 /* Whether PATH.old, which is put into `old`, is there: then a --force was stopped before its results lasted. */
 bool results_set_aside(const char *path, char old[RESULTS_PATH]);

@@ -1,18 +1,20 @@
-#include "base/results_entries.h"
+/* The names of everything that this program writes into a directory of results: what --force, and resuming a sweep, may
+   remove. A new file there is a new line in KNOWN. */
+#include "base/results.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/results.h"
 
 /* Every name that this program writes into a directory of results, and no other: "name/" is a directory, "name ->
-   target" a symbolic link, # a number. A file or link may also wait under its new name (FILE_NEW). A sweep's run.json
-   names its arms: their directories, which hold a run's names, and their configs/NAME.ini. */
+   target" a symbolic link, # a number. A file or link may also have its new name still (FILE_NEW). A sweep's run.json
+   names its runs: their directories, which hold these names as well, and their configs/NAME.ini. */
 static const char *const KNOWN[] = {
     "run.json",
     "config.ini",
@@ -71,31 +73,32 @@ static bool matches(const char *entry, const char *pattern) {
     return *entry == 0;
 }
 
-/* Whether an entry is before an arm's name and behind it ("configs/" NAME ".ini"). */
-static bool is_of_arm(const Json *arms, const char *entry, const char *before, const char *behind) {
-    char expected[1024];
-    for (size_t i = 0; i < js_array_size(arms); i++) {
-        const char *arm = js_as_text(js_get(js_at(arms, i), "name"));
-        if (!arm) continue;
-        int length = snprintf(expected, sizeof expected, "%s%s%s", before, arm, behind);
-        if (length > 0 && (size_t)length < sizeof expected && strcmp(expected, entry) == 0) return true;
+/* The length of the first name of a path, if it is that of one of the sweep's runs, else 0. */
+static size_t run_name(const Json *runs, const char *path) {
+    const size_t length = strcspn(path, "/");
+    for (size_t i = 0; i < js_array_size(runs); i++) {
+        const char *name = js_as_text(js_get(js_at(runs, i), "name"));
+        if (name && strlen(name) == length && strncmp(name, path, length) == 0) return length;
     }
-    return false;
+    return 0;
 }
 
-static bool is_known(const Json *arms, const char *entry) {
-    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (matches(entry, KNOWN[i])) return true;
-    return is_of_arm(arms, entry, "configs/", ".ini");
+static bool is_run_config(const Json *runs, const char *entry) {
+    char name[1024];
+    const size_t length = strlen(entry);
+    if (strncmp(entry, "configs/", 8) != 0 || length < 13 || strcmp(entry + length - 4, ".ini") != 0) return false;
+    snprintf(name, sizeof name, "%.*s", (int)(length - 12), entry + 8);
+    return run_name(runs, name) == length - 12;
 }
 
 /* An entry as KNOWN has it, from its name below the directory of results. */
-static bool describe_entry(const char *path, const char *name, mode_t type, char entry[4096], Error *err) {
+static bool describe_entry(const FTSENT *found, const char *name, char entry[4096], Error *err) {
     char target[1024];
+    const mode_t type = found->fts_statp->st_mode;
     size_t length = strlen(name), suffix = strlen(FILE_NEW);
     if (!S_ISDIR(type) && length > suffix && strcmp(name + length - suffix, FILE_NEW) == 0) length -= suffix;
-    ssize_t size = S_ISLNK(type) ? readlink(path, target, sizeof target - 1) : 0;
-    if (size < 0) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
+    ssize_t size = S_ISLNK(type) ? readlink(found->fts_path, target, sizeof target - 1) : 0;
+    if (size < 0) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", found->fts_path, strerror(errno));
     target[size] = 0;
     snprintf(entry, 4096, "%.*s%s%s", (int)length, name,
              S_ISREG(type)   ? ""
@@ -106,87 +109,51 @@ static bool describe_entry(const char *path, const char *name, mode_t type, char
     return true;
 }
 
-static bool nobody_in(const char *directory, Error *err) {
-    int lock;
-    if (!directory_lock(directory, &lock, err)) return false;
+static bool check_known(const FTSENT *found, const char *name, const Json *runs, Error *err) {
+    char entry[4096];
+    if (!describe_entry(found, name, entry, err)) return false;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (matches(entry, KNOWN[i])) return true;
+    return is_run_config(runs, entry) ||
+           error_set(
+               err, STATUS_USAGE,
+               "%s is nothing that this program writes there, so it is not removed: move it, or name another --out",
+               found->fts_path);
+}
+
+/* A directory whose entries can be removed, and where nobody trains. */
+static bool check_directory(const char *path, bool is_run, Error *err) {
+    int lock = -1;
+    if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
+        return error_set(err, STATUS_USAGE, "nothing in %s can be removed: %s; change that, or name another --out",
+                         path, strerror(errno));
+    if (is_run && !directory_lock(path, &lock, err)) return false;
     if (lock >= 0) close(lock);
     return true;
 }
 
-/* A sweep, an arm, its checkpoint, a slot of that: known directories are no deeper. */
-enum { DEPTH_MAX = 8 };
-
-/* The directories from the one of results down to that which is being read. */
-typedef struct {
-    const Json *arms;
-    char path[4096]; /* of the entry, or the directory, that is looked at */
-    size_t depth;
-    struct {
-        DIR *stream;
-        size_t length; /* of its path, without a slash */
-        size_t run;    /* where in the path the names begin that KNOWN lists: below the results, or below an arm */
-    } open[DEPTH_MAX];
-} Walk;
-
-/* Opens the directory at w->path, whose entries must be removable. */
-static bool descend(Walk *w, size_t run, Error *err) {
-    if (faccessat(AT_FDCWD, w->path, W_OK | X_OK, AT_EACCESS) != 0)
-        return error_set(err, STATUS_USAGE, "nothing in %s can be removed: %s; change that, or name another --out",
-                         w->path, strerror(errno));
-    DIR *stream = w->depth < DEPTH_MAX ? opendir(w->path) : NULL;
-    if (!stream)
-        return error_set(err, STATUS_FAILED, "cannot read the directory %s: %s", w->path,
-                         strerror(w->depth < DEPTH_MAX ? errno : ENAMETOOLONG));
-    w->open[w->depth].stream = stream;
-    w->open[w->depth].length = strlen(w->path);
-    w->open[w->depth++].run = run;
-    return true;
+/* `root`: the length of the path of the directory of results and the slash after it. */
+static bool check_entry(const FTSENT *found, size_t root, const Json *runs, Error *err) {
+    if (found->fts_info == FTS_DP) return true; /* a directory a second time, after its entries */
+    if (found->fts_info == FTS_DNR || found->fts_info == FTS_ERR || found->fts_info == FTS_NS)
+        return error_set(err, STATUS_FAILED, "cannot read %s: %s", found->fts_path, strerror(found->fts_errno));
+    const char *name = found->fts_level > 0 ? found->fts_path + root : "";
+    const size_t run = run_name(runs, name);
+    const bool in_run = run > 0 && (name[run] || found->fts_info == FTS_D), is_run = in_run && !name[run];
+    if (*name && !is_run && !check_known(found, in_run ? name + run + 1 : name, in_run ? NULL : runs, err))
+        return false;
+    return found->fts_info != FTS_D || check_directory(found->fts_path, is_run, err);
 }
 
-/* The entry at w->path; a known directory is opened. Only the sweep's own directory has arms. */
-static bool check_entry(Walk *w, Error *err) {
-    struct stat info;
-    char entry[4096];
-    const size_t run = w->open[w->depth - 1].run;
-    const char *name = w->path + run;
-    const Json *arms = run == w->open[0].run ? w->arms : NULL;
-    if (lstat(w->path, &info) != 0)
-        return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", w->path, strerror(errno));
-    if (S_ISDIR(info.st_mode) && is_of_arm(arms, name, "", ""))
-        return nobody_in(w->path, err) && descend(w, strlen(w->path) + 1, err);
-    if (!describe_entry(w->path, name, info.st_mode, entry, err)) return false;
-    if (!is_known(arms, entry))
-        return error_set(
-            err, STATUS_USAGE,
-            "%s is nothing that this program writes there, so it is not removed: move it, or name another --out",
-            w->path);
-    return !S_ISDIR(info.st_mode) || descend(w, run, err);
-}
-
-/* Puts the next entry of the innermost directory into w->path; leaves the directory where there is none. */
-static bool next_entry(Walk *w, bool *found, Error *err) {
-    const size_t length = w->open[w->depth - 1].length;
-    w->path[length] = 0;
-    errno = 0;
-    const struct dirent *next = readdir(w->open[w->depth - 1].stream);
-    *found = next && strcmp(next->d_name, ".") != 0 && strcmp(next->d_name, "..") != 0;
-    if (!next && errno)
-        return error_set(err, STATUS_FAILED, "cannot read the directory %s: %s", w->path, strerror(errno));
-    if (!next) closedir(w->open[--w->depth].stream);
-    if (!*found) return true;
-    int size = snprintf(w->path + length, sizeof w->path - length, "/%s", next->d_name);
-    return (size > 0 && (size_t)size < sizeof w->path - length) ||
-           error_set(err, STATUS_FAILED, "the path is too long: %.200s...", w->path);
-}
-
-static bool check_entries(const char *directory, const Json *arms, Error *err) {
-    Walk w = {.arms = arms};
-    size_t length = strlen(directory);
-    if (length >= sizeof w.path) return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", directory);
-    memcpy(w.path, directory, length + 1);
-    bool found, ok = descend(&w, length + 1, err);
-    while (ok && w.depth > 0) ok = next_entry(&w, &found, err) && (!found || check_entry(&w, err));
-    while (w.depth > 0) closedir(w.open[--w.depth].stream);
+static bool check_entries(const char *directory, const Json *runs, Error *err) {
+    char path[RESULTS_PATH];
+    if (!results_name(path, sizeof path, directory, 1, err)) return false;
+    FTS *tree = fts_open((char *[]){path, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    bool ok = tree != NULL;
+    for (const FTSENT *found; ok && (found = fts_read(tree));) ok = check_entry(found, strlen(path) + 1, runs, err);
+    if (!tree || (ok && errno))
+        ok = error_set(err, STATUS_FAILED, "cannot read the directory %s: %s", path, strerror(errno));
+    if (tree) fts_close(tree);
     return ok;
 }
 

@@ -1,6 +1,6 @@
 /* Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3,
    SC'11). The number drawn depends on seed, purpose and index alone, never on the thread or on how many draws went
-   before, so two arms of an experiment share their initialisation and their batches to the bit. */
+   before, so two runs of a sweep share their initial weights and batches to the bit. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ typedef enum {
     RNG_THEORY = 5,
 } RngPurpose;
 
-/* One stream: all numbers of one purpose, told apart further by `stream` (a tensor, a step, a layer). */
+/* One stream of numbers: of one purpose and of one `stream` (a tensor, a step, a layer). */
 typedef struct {
     uint32_t key[2];
     uint32_t purpose, stream;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/results.h"
+#include "base/text.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors holds little-endian numbers, and this code writes them as they lie in memory"
@@ -56,7 +57,7 @@ static bool write_stream(FILE *stream, const NamedArray *arrays, size_t count, c
                          Error *err) {
     char *header = NULL;
     if (!header_text(arrays, count, metadata, lines, &header, err)) return false;
-    /* Blanks behind the header bring the numbers to a multiple of 8, so that readers can map them. */
+    /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
     uint64_t length = (strlen(header) + 7) / 8 * 8;
     fwrite(&length, sizeof length, 1, stream);
     fprintf(stream, "%-*s", (int)length, header);
@@ -79,9 +80,8 @@ static bool parse_header(SafetensorsFile *f, Error *err) {
     if (f->size >= 8) memcpy(&length, f->bytes, 8);
     if (f->size < 8 || length > f->size - 8 || length > HEADER_LIMIT)
         return error_set(err, STATUS_USAGE, "%s is not a safetensors file: its header is cut short", f->path);
-    if (!js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err)) return false;
     f->begin = 8 + (size_t)length;
-    return js_is_object(f->header) || error_set(err, STATUS_USAGE, "%s: the header is not a JSON object", f->path);
+    return js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err);
 }
 
 bool safetensors_open(SafetensorsFile *f, const char *path, size_t limit, Error *err) {
@@ -110,13 +110,6 @@ size_t safetensors_metadata_number(const SafetensorsFile *f, const char *key) {
     return *end == 0 ? number : SIZE_MAX;
 }
 
-static void shape_text(const NamedArray *a, char *out, size_t capacity) {
-    size_t used = 0;
-    for (size_t d = 0; d < a->dimensions && used < capacity; d++)
-        used += (size_t)snprintf(out + used, capacity - used, "%s%zu", d ? ", " : "(", a->shape[d]);
-    if (used < capacity) snprintf(out + used, capacity - used, ")");
-}
-
 static bool same_shape(const NamedArray *a, const Json *shape) {
     bool same = js_array_size(shape) == a->dimensions;
     for (size_t d = 0; same && d < a->dimensions; d++) {
@@ -126,57 +119,60 @@ static bool same_shape(const NamedArray *a, const Json *shape) {
     return same;
 }
 
-/* Checks an array's entry and finds its bytes behind the header. */
-static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner, size_t *begin, Error *err) {
-    const Json *found = js_get(f->header, a->name), *offsets = js_get(found, "data_offsets");
+/* Where an array's bytes begin and end, counted from the end of the header; false if the header does not say. */
+static bool find_bytes(const SafetensorsFile *f, const NamedArray *a, size_t *begin, size_t *end) {
+    const Json *offsets = js_get(js_get(f->header, a->name), "data_offsets");
+    int64_t from, to;
+    if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
+        !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from)
+        return false;
+    *begin = (size_t)from;
+    *end = (size_t)to;
+    return true;
+}
+
+static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner, Error *err) {
+    const Json *found = js_get(f->header, a->name);
     const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
-    int64_t from = -1, to = -1;
+    size_t begin, end;
     if (!found) return error_set(err, STATUS_USAGE, "%s has no tensor %s, as %s has", f->path, a->name, owner);
     if (!type || strcmp(type, expected) != 0)
         return error_set(err, STATUS_USAGE, "%s: %s is of type %.20s; %s is accepted", f->path, a->name,
                          type ? type : "?", expected);
     if (!same_shape(a, js_get(found, "shape"))) {
-        char ours[128];
-        shape_text(a, ours, sizeof ours);
-        return error_set(err, STATUS_USAGE, "%s: %s has another shape than in %s, where it is %s", f->path, a->name,
+        char ours[128] = "";
+        for (size_t d = 0; d < a->dimensions; d++) text_append(ours, sizeof ours, "%s%zu", d ? ", " : "", a->shape[d]);
+        return error_set(err, STATUS_USAGE, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name,
                          owner, ours);
     }
-    if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
-        !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from || (uint64_t)to > f->size - f->begin ||
-        (size_t)(to - from) != named_array_bytes(a))
+    if (!find_bytes(f, a, &begin, &end) || end > f->size - f->begin || end - begin != named_array_bytes(a))
         return error_set(err, STATUS_USAGE, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
-    *begin = (size_t)from;
     return true;
 }
 
-/* A tensor of the file that is none of the arrays, or NULL. */
-static const char *find_unknown(const SafetensorsFile *f, const NamedArray *arrays, size_t count) {
-    for (size_t k = 0; k < js_object_size(f->header); k++) {
-        const char *name = js_object_key(f->header, k);
-        bool known = strcmp(name, METADATA_KEY) == 0;
-        for (size_t i = 0; !known && i < count; i++) known = strcmp(name, arrays[i].name) == 0;
-        if (!known) return name;
-    }
-    return NULL;
+/* Whether the tensor called `name`, or the metadata, is expected. */
+static bool is_known(const char *name, const NamedArray *arrays, size_t count) {
+    bool known = strcmp(name, METADATA_KEY) == 0;
+    for (size_t i = 0; !known && i < count; i++) known = strcmp(name, arrays[i].name) == 0;
+    return known;
 }
 
 /* The header holds the arrays and no other; none overlaps another, and together they fill the data, so there is no gap
    either. */
 static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner,
-                         size_t *begins, Error *err) {
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!check_entry(f, &arrays[i], owner, &begins[i], err)) return false;
-        size_t end = begins[i] + named_array_bytes(&arrays[i]);
-        total += named_array_bytes(&arrays[i]);
-        for (size_t j = 0; j < i; j++)
-            if (begins[j] < end && begins[i] < begins[j] + named_array_bytes(&arrays[j]))
+                         Error *err) {
+    size_t total = 0, begin, end, other, other_end;
+    for (size_t i = 0; i < count; total += named_array_bytes(&arrays[i++])) {
+        if (!check_entry(f, &arrays[i], owner, err)) return false;
+        for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
+            if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
                 return error_set(err, STATUS_USAGE, "%s: the tensors %s and %s overlap", f->path, arrays[j].name,
                                  arrays[i].name);
     }
-    if (js_object_size(f->header) != count + (js_get(f->header, METADATA_KEY) != NULL))
-        return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which %s lacks", f->path,
-                         find_unknown(f, arrays, count), owner);
+    for (size_t k = 0; k < js_object_size(f->header); k++)
+        if (!is_known(js_object_key(f->header, k), arrays, count))
+            return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which %s lacks", f->path,
+                             js_object_key(f->header, k), owner);
     if (total != f->size - f->begin)
         return error_set(err, STATUS_USAGE, "%s has %zu bytes of numbers, and %s takes %zu", f->path,
                          f->size - f->begin, owner, total);
@@ -184,11 +180,9 @@ static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, siz
 }
 
 bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err) {
-    size_t *begins = calloc(count + 1, sizeof *begins);
-    bool ok = (begins != NULL || error_set(err, STATUS_FAILED, "no memory to read %s", f->path)) &&
-              check_header(f, arrays, count, owner, begins, err);
-    for (size_t i = 0; ok && i < count; i++)
-        memcpy(arrays[i].data, f->bytes + f->begin + begins[i], named_array_bytes(&arrays[i]));
-    free(begins);
-    return ok;
+    size_t begin, end;
+    if (!check_header(f, arrays, count, owner, err)) return false;
+    for (size_t i = 0; i < count && find_bytes(f, &arrays[i], &begin, &end); i++)
+        memcpy(arrays[i].data, f->bytes + f->begin + begin, end - begin);
+    return true;
 }

@@ -10,7 +10,7 @@
 
 typedef enum { ARRAY_F32, ARRAY_F64 } ArrayType;
 
-/* An array of a file: what it is called there, and where its numbers are in memory, row-major. */
+/* An array of a file: its name there, and where its numbers are in memory, row-major. */
 enum { ARRAY_NAME = 64, ARRAY_DIMENSIONS = 4 };
 typedef struct {
     char name[ARRAY_NAME];
@@ -27,8 +27,7 @@ typedef struct {
     const char *key, *value;
 } Metadata;
 
-/* Writes `count` arrays, and `lines` of metadata behind "format" and "producer", through a new name, an fsync and a
-   rename. */
+/* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. */
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err);
 

@@ -10,8 +10,8 @@ static int by_size(const void *a, const void *b) {
 
 void sort_numbers(double *x, size_t n) { qsort(x, n, sizeof *x, by_size); }
 
-double quantile(const double *sorted, size_t n, double share) {
-    double place = share * (double)(n - 1);
+double quantile(const double *sorted, size_t n, double p) {
+    double place = p * (double)(n - 1);
     size_t below = (size_t)place, above = below + 1 < n ? below + 1 : below;
     return sorted[below] + (place - (double)below) * (sorted[above] - sorted[below]);
 }
@@ -48,25 +48,29 @@ double student_quantile(double p, size_t degrees) {
     return sqrt((double)degrees) * tan((low + high) / 2);
 }
 
-/* Twice over the values: the sum of squares less the square of the sum would lose the digits that count. */
-Interval interval_of_difference(const double *a, const double *b, size_t count) {
-    Interval result = {0, NAN, NAN};
+/* Mean of the finite ones of a[i] - b[i], or of a[i] where b is NULL, its standard error, and their number. In two
+   passes: the sum of squares less the square of the sum would lose the digits that count. */
+static Estimate mean_of_finite(const double *a, const double *b, size_t count, size_t *finite) {
     double sum = 0, squares = 0;
+    *finite = 0;
     for (size_t i = 0; i < count; i++) {
-        double value = b ? a[i] - b[i] : a[i];
+        const double value = b ? a[i] - b[i] : a[i];
         if (!isfinite(value)) continue;
         sum += value;
-        result.count++;
+        ++*finite;
     }
-    if (result.count == 0) return result;
-    const double n = (double)result.count;
-    result.mean = sum / n;
+    const double n = (double)*finite, mean = n > 0 ? sum / n : NAN;
     for (size_t i = 0; i < count; i++) {
-        double value = b ? a[i] - b[i] : a[i];
-        if (isfinite(value)) squares += (value - result.mean) * (value - result.mean);
+        const double value = b ? a[i] - b[i] : a[i];
+        if (isfinite(value)) squares += (value - mean) * (value - mean);
     }
-    if (result.count > 1) result.half = student_quantile(.975, result.count - 1) * sqrt(squares / (n - 1) / n);
-    return result;
+    return (Estimate){mean, n > 1 ? sqrt(squares / (n - 1) / n) : NAN};
+}
+
+Interval interval_of_difference(const double *a, const double *b, size_t count) {
+    size_t finite;
+    const Estimate mean = mean_of_finite(a, b, count, &finite);
+    return (Interval){finite, mean.value, finite > 1 ? student_quantile(.975, finite - 1) * mean.error : NAN};
 }
 
 Interval interval_of_mean(const double *values, size_t count) { return interval_of_difference(values, NULL, count); }
@@ -81,11 +85,8 @@ double median_of(double *values, size_t count) {
 }
 
 Estimate estimate_mean(const double *x, size_t n) {
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i];
-    double mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
-    return (Estimate){mean, sqrt(squares / (double)(n - 1) / (double)n)};
+    size_t finite;
+    return mean_of_finite(x, NULL, n, &finite);
 }
 
 Estimate estimate_median(double *x, size_t n) {

@@ -1,4 +1,5 @@
-/* Means and how far to trust them, quantiles. Sources: Student (1908), The probable error of a mean, Biometrika 6. */
+/* Means with their standard errors and confidence intervals, quantiles. Source: Student (1908), The probable error of a
+ * mean, Biometrika 6. */
 #pragma once
 
 #include <stddef.h>
@@ -8,11 +9,11 @@
 typedef struct {
     size_t count; /* finite values; the others are left out */
     double mean;  /* NaN without any */
-    double half;  /* NaN below two: one value says nothing about its own spread */
+    double half;  /* NaN below two: one value has no standard deviation */
 } Interval;
 
 Interval interval_of_mean(const double *values, size_t count);
-/* Of the differences a[i] - b[i], over the pairs of which both are finite: what the two share drops out. */
+/* Of the differences a[i] - b[i], over the pairs of which both are finite: what is common to a pair cancels. */
 Interval interval_of_difference(const double *a, const double *b, size_t count);
 
 /* The p quantile of Student's t, 0.5 <= p < 1: 12.706 for p = .975 and one degree of freedom. NaN for none. */
@@ -25,7 +26,7 @@ double median_of(double *values, size_t count);
 typedef struct {
     double value, error;
 } Estimate;
-/* Mean of n >= 2 independent numbers, and its standard error. */
+/* Mean of independent numbers, and its standard error (NaN below two); those that are not finite are left out. */
 Estimate estimate_mean(const double *x, size_t n);
 /* Median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the interval that
    holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
@@ -34,6 +35,6 @@ Estimate estimate_median(double *x, size_t n);
 /* Smallest first; none is NaN. */
 void sort_numbers(double *x, size_t n);
 
-/* Of n >= 1 sorted numbers, `share` from 0 to 1: interpolated between the two nearest, as NumPy does it; .5 is the
-   median. */
-double quantile(const double *sorted, size_t n, double share);
+/* The p quantile of n >= 1 sorted numbers, p from 0 to 1: interpolated between the two nearest, as NumPy does; .5 is
+   the median. */
+double quantile(const double *sorted, size_t n, double p);

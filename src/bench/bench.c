@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/cpu.h"
 #include "base/interrupt.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/range.h"
 #include "base/statistics.h"
 #include "data/corpus.h"

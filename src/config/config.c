@@ -1,137 +1,158 @@
 /* From a file and overrides to a checked Config: values by the table (table.c), then the defaults that depend on other
-   keys, then what concerns several keys at once. */
+   keys, then what concerns several keys at once. The file's grammar:
+
+       [section]          ; comments begin with ; or #, at the start of a line or after a blank
+       key = value        # or key : value; blanks around both are cut
+       key = "a ; value"  # in double quotes blanks, ; and # stay; \n \t \r \" \\ are escapes
+
+   Indented lines are lines like others, a byte order mark and ends of lines \r\n are accepted. A line that is none of
+   these is an error. */
 #include "config/config.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/text.h"
-#include "config/ini.h"
 #include "config/table.h"
 
-/* Where each key was given: the line of the file, then the --set that came after. */
-typedef struct {
-    int line[SETTINGS_MAX], sweep_line[SETTINGS_MAX]; /* from 1; 0: not in the file */
-    bool overridden[SETTINGS_MAX];
-} Origins;
+enum { FILE_LIMIT = 1 << 20 };
 
-/* " (line 7)", " (--set)" or " (the default)". Where config_set came from, nothing is known. */
-static const char *origin_text(const Config *config, const Origins *origins, size_t setting, char out[32]) {
-    out[0] = 0;
-    if (!config_is_given(config, setting))
-        snprintf(out, 32, " (the default)");
-    else if (origins && origins->overridden[setting])
-        snprintf(out, 32, " (--set)");
-    else if (origins && origins->line[setting])
-        snprintf(out, 32, " (line %d)", origins->line[setting]);
+/* A value for a key of [section], or of any section where that is empty (key_find). `origin` as in Config. */
+static bool assign(Config *config, const char *section, const char *name, const char *written, int origin, Error *why) {
+    const bool in_sweep = strcmp(section, "sweep") == 0;
+    size_t key;
+    if (!key_find(section, name, &key, why)) return false;
+    int *before = in_sweep ? &config->sweep_origin[key] : &config->origin[key];
+    if (origin > 0 && *before > 0)
+        return error_set(why, STATUS_USAGE, "%s is given twice, in line %d and in line %d", name, *before, origin);
+    *before = origin;
+    return in_sweep ? sweep_assign(config, key, written, why)
+                    : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
+}
+
+/* Where a comment begins, or the text ends. */
+static char *comment_in(char *text) {
+    char *at = text;
+    while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
+    return at;
+}
+
+static bool take_section(const char *line, char section[128], Error *why) {
+    const char *close = strchr(line, ']'), *rest = close ? close + 1 + strspn(close + 1, " \t") : line;
+    if (!close) return error_set(why, STATUS_USAGE, "a ] is missing after the section's name");
+    if (*rest && *rest != ';' && *rest != '#')
+        return error_set(why, STATUS_USAGE, "only a comment may follow [section] on its line");
+    snprintf(section, 128, "%.*s", (int)(close - line - 1), line + 1);
+    return section_check(section, why);
+}
+
+/* One line of the file, without blanks around it. `section`: the one it is in. */
+static bool take_line(Config *config, char *line, int number, char section[128], Error *why) {
+    char *comment = comment_in(line), *mark = strpbrk(line, "=:");
+    if (comment == line) return true; /* or an empty line */
+    if (*line == '[') return take_section(line, section, why);
+    if (!mark || mark == line || mark > comment)
+        return error_set(why, STATUS_USAGE, "this is neither a [section] nor key = value nor a comment (; or #)");
+    *mark = 0;
+    char *value = text_trim(mark + 1);
+    if (*value != '"') *comment = 0;
+    return assign(config, section, text_trim(line), text_trim(value), number, why);
+}
+
+/* After "cannot read": the file that was meant, where there is one. */
+static void hint_at_file(const char *path, Error *err) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    if (strlen(path) > 400 || path_exists(path) || !*base) return;
+    for (int form = 0; form < 3; form++) {
+        char candidate[512];
+        snprintf(candidate, sizeof candidate, "%s%s%s", form > 0 ? "configs/" : "", form > 0 ? base : path,
+                 form != 1 ? ".ini" : "");
+        if (!path_exists(candidate)) continue;
+        const Error first = *err;
+        error_set(err, first.status, "%.500s; did you mean %s?", first.message, candidate);
+        return;
+    }
+}
+
+/* `where` is the path for messages. */
+static bool take_file(Config *config, const char *path, const char *where, Error *err) {
+    static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
+    char *data, shown[108], section[128] = "";
+    size_t size;
+    Error why;
+    if (!file_read(path, "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
+        hint_at_file(path, err);
+        return false;
+    }
+    bool ok =
+        strlen(data) == size || error_set(err, STATUS_USAGE, "%s holds a zero byte; a config is text in UTF-8", where);
+    char *rest = strncmp(data, BYTE_ORDER_MARK, 3) == 0 ? data + 3 : data, *line;
+    for (int number = 1; ok && (line = strsep(&rest, "\n")); number++) {
+        line = text_trim(line);
+        text_clip(line, 100, shown, sizeof shown);
+        ok = take_line(config, line, number, section, &why) ||
+             error_set(err, why.status, "%s:%d: \"%s\": %s", where, number, shown, why.message);
+    }
+    free(data);
+    return ok;
+}
+
+/* section.name=value, or sweep.section.name=values. */
+static bool take_override(Config *config, const char *override, Error *err) {
+    static const char SWEEP[] = "sweep.";
+    char *copy = strdup(override);
+    if (!copy) return error_set(err, STATUS_FAILED, "no memory for --set %.100s", override);
+    char *value = copy, *name = text_trim(strsep(&value, "=")), shown[128];
+    const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
+    Error why;
+    bool ok = value && *name ? assign(config, in_sweep ? "sweep" : "", name + (in_sweep ? strlen(SWEEP) : 0),
+                                      text_trim(value), ORIGIN_OVERRIDE, &why)
+                             : error_set(&why, STATUS_USAGE, "write section.key=value");
+    free(copy);
+    text_clip(override, 100, shown, sizeof shown);
+    return ok || error_set(err, why.status, "--set %s: %s", shown, why.message);
+}
+
+/* "model.d_k = 7 (line 3)", for messages. */
+static const char *key_text(const Config *config, size_t offset, char out[96]) {
+    const size_t key = key_at(offset);
+    const int origin = config->origin[key];
+    snprintf(out, 96, "%s = ", KEYS[key].full);
+    config_value_text(config, key, out + strlen(out), 96 - strlen(out));
+    if (origin > 0)
+        text_append(out, 96, " (line %d)", origin);
+    else if (origin != ORIGIN_SWEEP)
+        text_append(out, 96, origin == ORIGIN_OVERRIDE ? " (--set)" : " (the default)");
     return out;
 }
 
-static bool check_d_k(Config *config, const char *where, const Origins *origins, Error *err) {
-    char a[32], b[32];
-    if (config_is_given(config, setting_at(offsetof(Config, model.d_k)))) return true;
-    if (config->model.d_model % config->model.heads == 0) {
-        config->model.d_k = config->model.d_model / config->model.heads;
-        return true;
-    }
-    origin_text(config, origins, setting_at(offsetof(Config, model.heads)), a);
-    origin_text(config, origins, setting_at(offsetof(Config, model.d_model)), b);
-    return error_set(err, STATUS_USAGE,
-                     "%s: model.heads = %lld%s does not divide model.d_model = %lld%s; choose others, or set model.d_k",
-                     where, (long long)config->model.heads, a, (long long)config->model.d_model, b);
-}
-
-static bool check_min_lr(Config *config, const char *where, const Origins *origins, Error *err) {
-    char a[32], b[32], lr[32], min_lr[32];
-    size_t setting = setting_at(offsetof(Config, train.min_lr));
-    if (!config_is_given(config, setting)) config->train.min_lr = config->train.lr / 10;
-    if (config->train.min_lr <= config->train.lr) return true;
-    origin_text(config, origins, setting, a);
-    origin_text(config, origins, setting_at(offsetof(Config, train.lr)), b);
-    text_number(config->train.min_lr, min_lr, sizeof min_lr);
-    text_number(config->train.lr, lr, sizeof lr);
-    return error_set(err, STATUS_USAGE, "%s: train.min_lr = %s%s is above train.lr = %s%s; it takes a number up to lr",
-                     where, min_lr, a, lr, b);
-}
+static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
 
 /* The defaults that depend on other keys, and what concerns several keys. */
-static bool config_finish(Config *config, const char *where, const Origins *origins, Error *err) {
-    if (!check_d_k(config, where, origins, err) || !check_min_lr(config, where, origins, err)) return false;
-    if (!config_is_given(config, setting_at(offsetof(Config, model.d_ff))))
-        config->model.d_ff = 4 * config->model.d_model;
-    if (!config_is_given(config, setting_at(offsetof(Config, log.out))))
+static bool config_finish(Config *config, const char *where, Error *err) {
+    char a[96], b[96];
+    if (!is_given_at(config, offsetof(Config, model.d_k)))
+        config->model.d_k = config->model.d_model / config->model.heads;
+    if (!is_given_at(config, offsetof(Config, model.d_k)) && config->model.d_model % config->model.heads != 0)
+        return error_set(err, STATUS_USAGE, "%s: %s does not divide %s; choose others, or set model.d_k", where,
+                         key_text(config, offsetof(Config, model.heads), a),
+                         key_text(config, offsetof(Config, model.d_model), b));
+    if (!is_given_at(config, offsetof(Config, model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
+    if (!is_given_at(config, offsetof(Config, train.min_lr))) config->train.min_lr = config->train.lr / 10;
+    if (config->train.min_lr > config->train.lr)
+        return error_set(err, STATUS_USAGE, "%s: %s is above %s; it takes a number up to lr", where,
+                         key_text(config, offsetof(Config, train.min_lr), a),
+                         key_text(config, offsetof(Config, train.lr), b));
+    if (!is_given_at(config, offsetof(Config, log.out)))
         snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
-    return true;
-}
-
-static bool assign(Config *config, bool in_sweep, size_t setting, const char *written, Error *why) {
-    return in_sweep ? sweep_assign(config, setting, written, why) : setting_assign(config, setting, written, why);
-}
-
-/* "section.key", or "sweep." and what stands in [sweep], in place: the first dot ends the section. */
-static bool assign_by_name(Config *config, char *name, const char *written, bool *in_sweep, size_t *setting,
-                           Error *why) {
-    char names[256];
-    char *dot = strchr(name, '.');
-    if (!dot) {
-        if (setting_names(name, " or ", names, sizeof names))
-            return error_set(why, STATUS_USAGE, "%s needs its section: write %s", name, names);
-        return setting_find("sweep", name, setting, why); /* fails with the nearest of all keys */
-    }
-    *dot = 0;
-    *in_sweep = strcmp(name, "sweep") == 0;
-    return section_check(name, why) && setting_find(name, dot + 1, setting, why) &&
-           assign(config, *in_sweep, *setting, written, why);
-}
-
-/* What take_line fills in. */
-typedef struct {
-    Config *config;
-    Origins *origins;
-} Target;
-
-/* A line of the file (IniHandler). */
-static bool take_line(void *user, const char *section, const char *key, const char *written, int line, Error *why) {
-    const Target *target = user;
-    const bool in_sweep = strcmp(section, "sweep") == 0;
-    char names[128];
-    size_t setting;
-    if (!key) return section_check(section, why);
-    if (!*section && !setting_names(key, " or ", names, sizeof names))
-        return error_set(why, STATUS_USAGE, "a [section] must come first");
-    if (!*section) return error_set(why, STATUS_USAGE, "a [section] must come first; the key is %s", names);
-    if (!setting_find(section, key, &setting, why)) return false;
-    int *given = &(in_sweep ? target->origins->sweep_line : target->origins->line)[setting];
-    if (*given) return error_set(why, STATUS_USAGE, "%s is given twice, in line %d and in line %d", key, *given, line);
-    *given = line;
-    return assign(target->config, in_sweep, setting, written, why);
-}
-
-static bool override_apply(Config *config, const char *override, Origins *origins, Error *err) {
-    char shown[128];
-    bool in_sweep = false;
-    size_t setting = 0;
-    Error why;
-    text_clip(override, 100, shown, sizeof shown);
-    char *copy = strdup(override);
-    if (!copy) return error_set(err, STATUS_FAILED, "no memory for --set %s", shown);
-    char *equals = strchr(copy, '=');
-    bool ok;
-    if (equals && equals > copy + strspn(copy, " \t")) {
-        *equals = 0;
-        ok = assign_by_name(config, text_trim(copy), text_trim(equals + 1), &in_sweep, &setting, &why);
-    } else
-        ok = error_set(&why, STATUS_USAGE, "write section.key=value");
-    free(copy);
-    if (!ok) return error_set(err, why.status, "--set %s: %s", shown, why.message);
-    if (!in_sweep) origins->overridden[setting] = true;
     return true;
 }
 
 /* The name of runs and directories: the path without directory and ".ini". */
 static bool name_from_path(Config *config, const char *path, Error *err) {
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     if (length > 4 && strcmp(base + length - 4, ".ini") == 0) length -= 4;
     if (length >= sizeof config->name)
@@ -142,51 +163,41 @@ static bool name_from_path(Config *config, const char *path, Error *err) {
 }
 
 static bool config_defaults(Config *config, Error *err) {
+    Error why;
     memset(config, 0, sizeof *config);
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        Error why;
-        if (SETTINGS[i].initial && !setting_assign(config, i, SETTINGS[i].initial, &why))
-            return error_set(err, STATUS_FAILED, "the table of settings: %s", why.message);
-    }
-    memset(config->given, 0, sizeof config->given);
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, &why))
+            return error_set(err, STATUS_FAILED, "the default of %s: %s", KEYS[i].full, why.message);
     return true;
 }
 
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err) {
-    Origins origins = {0};
-    Target target = {config, &origins};
     char where[512];
     text_clip(path, 400, where, sizeof where);
-    if (!config_defaults(config, err) || !ini_read(path, take_line, &target, err) || !name_from_path(config, path, err))
-        return false;
-    for (size_t i = 0; i < override_count; i++)
-        if (!override_apply(config, overrides[i], &origins, err)) return false;
-    return config_finish(config, where, &origins, err);
+    bool ok = config_defaults(config, err) && take_file(config, path, where, err) && name_from_path(config, path, err);
+    for (size_t i = 0; ok && i < override_count; i++) ok = take_override(config, overrides[i], err);
+    return ok && config_finish(config, where, err);
 }
 
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err) {
     for (size_t i = 0; i < count; i++) {
-        char key[128], shown[64];
-        bool in_sweep = false;
-        size_t setting;
+        char shown[64];
         Error why;
-        text_clip(keys[i], sizeof key - 8, key, sizeof key);
         text_clip(values[i], 40, shown, sizeof shown);
-        if (!assign_by_name(config, key, values[i], &in_sweep, &setting, &why))
+        if (!assign(config, "", keys[i], values[i], ORIGIN_SWEEP, &why))
             return error_set(err, why.status, "%.400s: %.120s=%s: %s", where, keys[i], shown, why.message);
     }
-    return config_finish(config, where, NULL, err);
-}
-
-bool config_set(Config *config, const char *where, const char *key, const char *value, Error *err) {
-    return config_set_all(config, where, 1, &key, &value, err);
+    return config_finish(config, where, err);
 }
 
 bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
                          Error *err) {
     const char *keys[SWEEP_AXES_MAX];
-    sweep_combination(config, i, keys, values);
+    for (size_t a = config->sweep_count; a-- > 0; i /= config->sweep[a].count) {
+        keys[a] = config_key_name(config->sweep[a].key);
+        values[a] = config->sweep[a].values[i % config->sweep[a].count];
+    }
     *combination = *config;
     return config_set_all(combination, "[sweep]", config->sweep_count, keys, values, err);
 }

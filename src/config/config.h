@@ -1,5 +1,5 @@
-/* The settings of a run. One table (table.c) describes each key once: section, name, type, range, default, one
-   line of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
+/* What a run is made from. One table (table.c) describes each key once: section, name, type, range, default, one line
+   of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
    it. */
 #pragma once
 
@@ -11,7 +11,8 @@
 #include "config/scale.h"
 
 /* CONFIG_VALUE_MAX holds any value as it is written: in quotes, every byte escaped. */
-enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
+enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3 };
+enum { CONFIG_KEYS_MAX = 128, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 
 typedef enum { NORM_PRE, NORM_POST } Norm;
 typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
@@ -20,10 +21,13 @@ typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
 
 /* One line of [sweep]: a key of the table and the values it takes, as written. */
 typedef struct {
-    size_t setting; /* index into the table */
+    size_t key; /* index into the table */
     size_t count;
     char values[SWEEP_VALUES_MAX][64];
 } SweepAxis;
+
+/* Where a key's value came from, if not from a line of the file, which counts from 1. */
+enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
 typedef struct {
     struct {
@@ -55,32 +59,29 @@ typedef struct {
     SweepAxis sweep[SWEEP_AXES_MAX];
     size_t sweep_count;
 
-    char name[256];    /* the file's name without directory and ".ini" */
-    uint64_t given[2]; /* bit i: config_is_given(config, i) */
+    char name[256];                                             /* the file's name without directory and ".ini" */
+    int origin[CONFIG_KEYS_MAX], sweep_origin[CONFIG_KEYS_MAX]; /* by key: of its value, and of its line in [sweep] */
 } Config;
 
-/* Reads `path`, then applies each override ("section.key=value", as after --set; the last one wins), then fills in the
+/* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
    defaults that depend on other keys (d_k, d_ff, min_lr, out) and checks what concerns several keys. Every error has
    status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the line itself, what is accepted and the
-   nearest key. Comments begin with ; or #, in front or after a blank. A value in double quotes, in the file or an
-   override, keeps blanks, ; and #, and has the escapes \n \t \r \" \\. Config is large: keep it off small stacks. */
+   nearest key. The file's grammar is described in config.c. Config is large: keep it off small stacks. */
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err);
 
-/* Sets one key ("section.key", value as in a file) of a loaded config and derives the dependent defaults again. `where`
-   names the origin in an error, after which the config is not to be used. */
-bool config_set(Config *config, const char *where, const char *key, const char *value, Error *err);
-/* The same for several keys at once (an arm of a sweep): what concerns several keys is checked after the last one, so
-   that heads and d_model can change together. */
+/* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
+   concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
+   origin in an error, after which the config is not to be used. */
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err);
 
-/* The combinations of the [sweep] section, by number: the last key turns fastest. How many there are; an error
+/* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
    (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */
 bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
 /* The config of combination i, and the swept keys' values as they are written, into `values` (config->sweep_count). */
 bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
                          Error *err);
-/* The swept keys with their values, one a line, each behind `indent`. */
+/* The swept keys with their values, one per line, each after `indent`. */
 void combinations_print(const Config *config, const char *indent, FILE *out);
 
 /* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */
@@ -93,10 +94,10 @@ void config_write_help(FILE *out);
 /* The same as a Markdown table, for docs/config.md (`./train --keys`, kept in step by a test). */
 void config_write_markdown(FILE *out);
 
-/* "section.key" of a table entry, and how many there are. */
+/* How many keys there are, and the "section.name" of each. */
 size_t config_key_count(void);
-const char *config_key_name(size_t setting);
+const char *config_key_name(size_t key);
 /* Whether a key was given, by the file or by --set; otherwise it has its default. */
-bool config_is_given(const Config *config, size_t setting);
+bool config_is_given(const Config *config, size_t key);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
-void config_value_text(const Config *config, size_t setting, char *out, size_t capacity);
+void config_value_text(const Config *config, size_t key, char *out, size_t capacity);

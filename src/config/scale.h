@@ -17,6 +17,7 @@ extern const char *const SCALE_NAMES[];
 /* The bounds of a divisor that is a number keep the multiplier, and scores times it, inside a float. */
 #define SCALE_LEAST 1e-6
 #define SCALE_MOST 1e6
+#define SCALE_RANGE "1e-6 to 1e6"
 
 /* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);

@@ -4,52 +4,56 @@
 #include "base/text.h"
 #include "config/table.h"
 
+/* A value as value_text writes it, so that 1 and 1.0 are the same; a swept one is no text. */
+static bool canonical(const Key *key, const char *text, char out[64], Error *why) {
+    union {
+        int64_t integer;
+        double number;
+        bool on;
+        int choice;
+        ScaleDivisor scale;
+    } value;
+    if (!value_parse(key, text, &value, why)) return false;
+    value_text(key, &value, out, 64);
+    return true;
+}
+
 /* One value of an axis, from a text without blanks around it. */
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
-    const Setting *setting = &SETTINGS[axis->setting];
-    char shown[64];
+    const Key *key = &KEYS[axis->key];
+    char shown[64], value[64], other[64];
     Error reason;
-    Value value, other;
     text_clip(text, 40, shown, sizeof shown);
     if (!*text) return error_set(why, STATUS_USAGE, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
         return error_set(why, STATUS_USAGE, "the value %s is too long; at most %zu bytes are accepted", shown,
                          sizeof axis->values[0] - 1);
-    if (!value_parse(setting, text, &value, &reason))
+    if (!canonical(key, text, value, &reason))
         return error_set(why, STATUS_USAGE, "the value \"%s\": %s", shown, reason.message);
     for (size_t i = 0; i < axis->count; i++)
-        if (value_parse(setting, axis->values[i], &other, &reason) && value_equal(setting, &value, &other))
+        if (canonical(key, axis->values[i], other, &reason) && strcmp(value, other) == 0)
             return error_set(why, STATUS_USAGE, "the value %s is there twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
-        return error_set(why, STATUS_USAGE, "%s has more than the %d values accepted", setting->name, SWEEP_VALUES_MAX);
+        return error_set(why, STATUS_USAGE, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);
     return true;
 }
 
-bool sweep_assign(Config *config, size_t setting, const char *written, Error *why) {
+bool sweep_assign(Config *config, size_t key, const char *written, Error *why) {
     char list[2 * sizeof config->sweep[0].values];
     size_t i = 0;
-    if (SETTINGS[setting].kind == KIND_TEXT)
-        return error_set(why, STATUS_USAGE, "%s is a text; texts and directories cannot be swept",
-                         SETTINGS[setting].name);
-    while (i < config->sweep_count && config->sweep[i].setting != setting) i++;
+    if (KEYS[key].kind == KIND_TEXT)
+        return error_set(why, STATUS_USAGE, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
+    while (i < config->sweep_count && config->sweep[i].key != key) i++;
     if (i == SWEEP_AXES_MAX)
         return error_set(why, STATUS_USAGE, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
     if (i == config->sweep_count) config->sweep_count++;
     SweepAxis *axis = &config->sweep[i];
-    memset(axis, 0, sizeof *axis);
-    axis->setting = setting;
+    *axis = (SweepAxis){.key = key};
     if (!value_unquote(written, list, sizeof list, why)) return false;
     for (char *rest = list, *text; (text = strsep(&rest, ","));)
         if (!axis_add(axis, text_trim(text), why)) return false;
     return true;
-}
-
-void sweep_combination(const Config *config, size_t i, const char **keys, const char **values) {
-    for (size_t a = config->sweep_count; a-- > 0; i /= config->sweep[a].count) {
-        keys[a] = config_key_name(config->sweep[a].setting);
-        values[a] = config->sweep[a].values[i % config->sweep[a].count];
-    }
 }
 
 bool combinations_count(const Config *config, size_t most, size_t *count, Error *err) {
@@ -63,7 +67,7 @@ bool combinations_count(const Config *config, size_t most, size_t *count, Error 
 
 void combinations_print(const Config *config, const char *indent, FILE *out) {
     for (size_t a = 0; a < config->sweep_count; a++) {
-        fprintf(out, "%s%s =", indent, config_key_name(config->sweep[a].setting));
+        fprintf(out, "%s%s =", indent, config_key_name(config->sweep[a].key));
         for (size_t i = 0; i < config->sweep[a].count; i++)
             fprintf(out, "%s %s", i ? "," : "", config->sweep[a].values[i]);
         fputc('\n', out);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 typedef struct {
     uint32_t *characters; /* (count), ascending */

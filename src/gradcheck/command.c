@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
-#include "base/program.h"
+#include "base/machine.h"
 #include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
 #include "show/progress.h"

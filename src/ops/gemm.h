@@ -10,7 +10,7 @@
    the other sizes, the number of threads that share the rows, and the width of the vectors. */
 #pragma once
 
-#include "base/cpu.h"
+#include "base/machine.h"
 #include "ops/matmul.h"
 
 /* The width that suits this processor: CPU_AVX512, CPU_AVX2 (with FMA), or CPU_OTHER when there is none, or none in

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC

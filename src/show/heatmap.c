@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 enum {
     MAX_LENGTH = 48,

@@ -1,7 +1,7 @@
 #include "sweep/sweep.h"
 
 #include "base/interrupt.h"
-#include "base/program.h"
+#include "base/machine.h"
 #include "train/trainer.h"
 
 static SweepOptions options_for(const Command *command, const char *program, Progress *progress) {

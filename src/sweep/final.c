@@ -18,7 +18,7 @@ static double place(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
     if (axis == s->divisor_axis)
         return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
-    config_value_text(c, s->config.sweep[axis].setting, text, sizeof text);
+    config_value_text(c, s->config.sweep[axis].key, text, sizeof text);
     double number = strtod(text, &end);
     return end == text || *end ? NAN : number;
 }

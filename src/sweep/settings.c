@@ -9,7 +9,7 @@
 #include "sweep/parts.h"
 
 static const char *short_name(const Config *config, size_t axis) {
-    const char *name = config_key_name(config->sweep[axis].setting), *dot = strchr(name, '.');
+    const char *name = config_key_name(config->sweep[axis].key), *dot = strchr(name, '.');
     return dot ? dot + 1 : name;
 }
 
@@ -20,11 +20,11 @@ const char *sweep_key(const Config *config, size_t axis) {
     bool taken = strstr(SUMMARY_COLUMNS, column) != NULL;
     for (size_t other = 0; other < config->sweep_count; other++)
         taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
-    return taken ? config_key_name(config->sweep[axis].setting) : name;
+    return taken ? config_key_name(config->sweep[axis].key) : name;
 }
 
 bool sweep_axis_is(const Config *config, size_t axis, const char *name) {
-    return strcmp(config_key_name(config->sweep[axis].setting), name) == 0;
+    return strcmp(config_key_name(config->sweep[axis].key), name) == 0;
 }
 
 bool sweep_agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
@@ -38,7 +38,7 @@ static bool name_run(const Config *config, SweepRun *run, Error *err) {
     size_t used = 0;
     for (size_t a = 0; a < config->sweep_count && used < sizeof run->name; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&run->config, config->sweep[a].setting, value, sizeof value);
+        config_value_text(&run->config, config->sweep[a].key, value, sizeof value);
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
                                  sweep_key(config, a), value);
     }
@@ -64,7 +64,7 @@ void sweep_label(const Sweep *s, size_t setting, size_t without, char label[SETT
     for (size_t a = 0; a < s->config.sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
         if (a == without || sweep_axis_is(&s->config, a, "train.seed")) continue;
-        config_value_text(config, s->config.sweep[a].setting, value, sizeof value);
+        config_value_text(config, s->config.sweep[a].key, value, sizeof value);
         text_append(label, SETTING_LABEL, "%s", *label ? ", " : "");
         if (a == s->divisor_axis)
             text_append(label, SETTING_LABEL, "%s", divisor);

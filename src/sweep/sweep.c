@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/machine.h"
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"

@@ -6,7 +6,6 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "sweep/parts.h"
 
 /* --- summary.csv */
@@ -27,7 +26,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     text_write_field(run->name, false, out);
     for (size_t a = 0; a < s->config.sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&run->config, s->config.sweep[a].setting, value, sizeof value);
+        config_value_text(&run->config, s->config.sweep[a].key, value, sizeof value);
         fputc(',', out);
         text_write_field(value, false, out);
     }

@@ -16,7 +16,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/results_entries.h"
+#include "base/results.h"
 #include "sweep/parts.h"
 #include "train/logs.h"
 

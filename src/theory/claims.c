@@ -7,7 +7,6 @@
 
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "base/utf8.h"
 
 enum { COLUMNS = 80, INDENT = 4, LABEL = 10 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/rng.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/cpu.h"
+#include "base/machine.h"
 #include "model/probe.h"
 #include "ops/matmul.h"
 

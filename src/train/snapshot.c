@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 enum { TENSORS = 2 };
 

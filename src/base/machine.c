@@ -1,0 +1,102 @@
+#include "base/machine.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#include <sys/sysctl.h>
+#endif
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#include "base/memory.h"
+
+static const char UNKNOWN[] = "unknown processor";
+
+#ifdef __x86_64__
+CpuLevel cpu_level(void) {
+    __builtin_cpu_init(); /* by CPUID, and what the operating system saves */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return wide ? CPU_AVX512 : CPU_AVX2;
+}
+
+void cpu_name(char *out, size_t capacity) {
+    unsigned brand[13] = {0};
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
+        snprintf(out, capacity, "%s", UNKNOWN);
+        return;
+    }
+    for (size_t i = 0; i < 3; i++)
+        __get_cpuid(0x80000002u + (unsigned)i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2], &brand[4 * i + 3]);
+    const char *text = (const char *)brand;
+    snprintf(out, capacity, "%s", text + strspn(text, " "));
+    for (size_t n = strlen(out); n > 0 && out[n - 1] == ' '; n--) out[n - 1] = 0;
+}
+#else
+CpuLevel cpu_level(void) { return CPU_OTHER; }
+
+void cpu_name(char *out, size_t capacity) {
+    snprintf(out, capacity, "%s", UNKNOWN);
+#ifdef __APPLE__
+    sysctlbyname("machdep.cpu.brand_string", out, &capacity, NULL, 0);
+#endif
+}
+#endif
+
+const char *cpu_level_name(CpuLevel level) {
+    static const char *const names[] = {"SSE", "AVX2", "AVX-512", "this processor"};
+    return names[level];
+}
+
+size_t memory_of_machine(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? size_mul((size_t)pages, (size_t)size) : SIZE_MAX;
+}
+
+size_t memory_peak(void) {
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+    return (size_t)usage.ru_maxrss;
+#else
+    return (size_t)usage.ru_maxrss * 1024;
+#endif
+}
+
+/* Memory that the caller frees; NULL, with errno, where the system does not say. */
+static char *find_program(void) {
+#ifdef __APPLE__
+    char path[4096];
+    uint32_t size = sizeof path;
+    if (_NSGetExecutablePath(path, &size) == 0) return realpath(path, NULL);
+    errno = ENAMETOOLONG;
+    return NULL;
+#else
+    return realpath("/proc/self/exe", NULL);
+#endif
+}
+
+bool program_path(char *out, size_t capacity, Error *err) {
+    char *path = find_program();
+    size_t size = path ? strlen(path) + 1 : 0;
+    bool found = path && size <= capacity;
+    if (path && !found) errno = ENAMETOOLONG;
+    if (found) memcpy(out, path, size);
+    free(path);
+    return found || error_set(err, STATUS_FAILED, "cannot find out where this program is: %s", strerror(errno));
+}
+
+bool program_again(char *out, size_t capacity, Error *err) {
+    static const char LINK[] = "/proc/self/exe";
+    if (access(LINK, X_OK) != 0 || capacity < sizeof LINK) return program_path(out, capacity, err);
+    memcpy(out, LINK, sizeof LINK);
+    return true;
+}

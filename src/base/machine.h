@@ -1,0 +1,28 @@
+/* What is asked of the processor and the operating system in a way of their own: on Linux, on macOS, elsewhere. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Widths of vector kernels, oldest first. */
+typedef enum { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_OTHER } CpuLevel; /* OTHER: not an x86-64 */
+
+/* The widest that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which names what an
+   emulator such as valgrind hides). */
+CpuLevel cpu_level(void);
+const char *cpu_level_name(CpuLevel level);
+
+/* The processor's own name, "AMD EPYC 9354" or so; "unknown processor" where it has none. */
+void cpu_name(char *out, size_t capacity);
+
+/* Bytes of memory of the machine; SIZE_MAX where it does not say. */
+size_t memory_of_machine(void);
+/* The most bytes of memory that this process has had at once. */
+size_t memory_peak(void);
+
+/* The path of the program's file, links followed; an error of status STATUS_FAILED where the system does not say, or
+   the path takes more than `capacity` bytes. */
+bool program_path(char *out, size_t capacity, Error *err);
+/* A path that starts this very program once more: on Linux it does so after another was put in its place. */
+bool program_again(char *out, size_t capacity, Error *err);
