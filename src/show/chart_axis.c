@@ -35,8 +35,6 @@ Axis axis_make_logarithmic(double low, double high, double margin, double base, 
     return axis;
 }
 
-void axis_thin_out(Axis *axis, int ticks) { axis->step = fmax(axis->step, nice_step(axis->high - axis->low, ticks)); }
-
 /* Counts from the power of ten at or below the low end. */
 static double tick_between(const Axis *axis, int index) {
     static const double leads[] = {1, 2, 5};

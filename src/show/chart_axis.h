@@ -22,9 +22,6 @@ Axis axis_make(double low, double high, double margin, double least, int ticks);
    from one power to another. */
 Axis axis_make_logarithmic(double low, double high, double margin, double base, int ticks);
 
-/* No more than about `ticks` of them. */
-void axis_thin_out(Axis *axis, int ticks);
-
 int axis_tick_count(const Axis *axis);
 double axis_tick(const Axis *axis, int index);
 void axis_tick_text(const Axis *axis, int index, char out[TICK_TEXT]);

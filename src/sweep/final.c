@@ -12,24 +12,13 @@
 /* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
 enum { NUMBERS = 3, DIVISORS = 5 };
 
-/* Where a group stands on an axis; NaN where that is no number. The divisor counts in √d_k. */
-static double place(const Sweep *s, size_t axis, size_t group) {
-    const Config *c = &s->arms.arms[s->arms.groups[group].arm[0]].config;
-    char text[CONFIG_VALUE_MAX], *end;
-    if (arms_axis_is(s->arms.config, axis, SCALE_KEY))
-        return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
-    config_value_text(c, s->arms.config->sweep[axis].setting, text, sizeof text);
-    double number = strtod(text, &end);
-    return end == text || *end ? NAN : number;
-}
-
 /* The swept number with the most values, the divisor only where there is no other; sweep_count: none. */
 static size_t choose_axis(const Sweep *s) {
     const Config *c = s->arms.config;
     size_t best = c->sweep_count, divisor = c->sweep_count;
     for (size_t a = 0; a < c->sweep_count; a++) {
         bool numbers = !arms_axis_is(c, a, "train.seed");
-        for (size_t g = 0; numbers && g < s->arms.group_count; g++) numbers = isfinite(place(s, a, g));
+        for (size_t g = 0; numbers && g < s->arms.group_count; g++) numbers = isfinite(sweep_number(s, a, g));
         if (!numbers) continue;
         if (arms_axis_is(c, a, SCALE_KEY))
             divisor = c->sweep[a].count >= DIVISORS ? a : divisor;
@@ -46,17 +35,6 @@ static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t group) {
     if (f->count == SWEEP_LINES_MAX) return NULL;
     f->lines[f->count].group = group;
     return &f->lines[f->count++];
-}
-
-static void count_seeds(const Sweep *s, FinalLosses *f) {
-    f->fewest = SIZE_MAX;
-    for (size_t g = 0; g < s->arms.group_count; g++) {
-        size_t finished = sweep_group(s, g).finished;
-        if (finished == 0) continue;
-        if (finished < f->fewest) f->fewest = finished;
-        if (finished > f->most) f->most = finished;
-        f->range = f->range || (finished > 1 && finished <= SWEEP_FEW_SEEDS);
-    }
 }
 
 /* In its place by x. */
@@ -78,9 +56,9 @@ static void add_point(const Sweep *s, size_t group, double x, bool range, FinalL
     line->diverged += sweep_group(s, group).diverged;
 }
 
-/* Logarithms, unless some x is not above zero or they do not spread much: to base 2 where all x are powers of √2 (8 and
-   5.66), else 10. */
-static void take_logarithms(FinalLosses *f) {
+/* Logarithmic, unless some x is not above zero or they span less than a factor of four: to base 2 where all x are
+   powers of √2 (8 and 5.66), else 10. */
+static double choose_base(const FinalLosses *f) {
     double low = INFINITY, high = 0;
     bool twos = true;
     for (size_t i = 0; i < f->count; i++)
@@ -90,32 +68,47 @@ static void take_logarithms(FinalLosses *f) {
             high = fmax(high, x);
             twos = twos && fabs(power - round(power)) < .02;
         }
-    if (!(low > 0) || high < 4 * low) return;
-    f->base = twos ? 2 : 10;
-    for (size_t i = 0; i < f->count; i++)
-        for (size_t k = 0; k < f->lines[i].count; k++) f->lines[i].x[k] = log(f->lines[i].x[k]) / log(f->base);
+    return !(low > 0) || high < 4 * low ? 0 : twos ? 2 : 10;
 }
 
 bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
     *f = (FinalLosses){.axis = choose_axis(s)};
     if (f->axis == s->arms.config->sweep_count) return false;
     const bool divisor = arms_axis_is(s->arms.config, f->axis, SCALE_KEY);
-    count_seeds(s, f);
-    for (size_t g = 0; g < s->arms.group_count; g++) {
+    size_t groups[ARMS_MAX];
+    f->seeds = sweep_seeds(s);
+    sweep_sort(s, groups);
+    for (size_t i = 0; i < s->arms.group_count; i++) {
+        const size_t g = groups[i];
         if (divisor && s->arms.groups[g].same_as != g) continue; /* the same point */
         FinalLine *line = line_of(s, f, g);
         if (line)
-            add_point(s, g, place(s, f->axis, g), f->range, line);
+            add_point(s, g, sweep_number(s, f->axis, g), f->seeds.range, line);
         else
             f->more++;
     }
-    take_logarithms(f);
+    f->base = choose_base(f);
     return true;
+}
+
+/* The lowest mean of all points, with the setting that has it. */
+static void write_title(const Sweep *s, char *title, size_t capacity) {
+    double lowest = INFINITY;
+    const char *label = "";
+    for (size_t g = 0; g < s->arms.group_count; g++) {
+        const Interval loss = sweep_group(s, g).val_loss;
+        if (loss.count == 0 || loss.mean >= lowest) continue;
+        lowest = loss.mean;
+        label = s->arms.groups[g].label;
+    }
+    snprintf(title, capacity, "Final validation loss");
+    sweep_append_keys(s, title, capacity);
+    if (*label) text_append(title, capacity, ": lowest %.3f for %s", lowest, label);
 }
 
 static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     Series series[SWEEP_LINES_MAX] = {0};
-    char path[4096], title[512], subtitle[256], x_label[64], labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
+    char path[4096], title[1024], subtitle[256], x_label[128], labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
         arms_label(&s->arms, line->group, f->axis, labels[i]);
@@ -125,22 +118,22 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
                              .x = line->x,
                              .y = line->mean,
                              .count = line->count,
-                             .color = chart_color(i),
-                             .thickness = 2.5,
-                             .dashed = i >= SWEEP_COLORS,
+                             .thickness = 2,
                              .markers = true,
                              .low = line->band ? line->low : NULL,
                              .high = line->band ? line->high : NULL};
+        series[i].style = sweep_style(s, line->group, f->axis, i, &series[i].dash);
     }
-    sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
+    sweep_describe_band("point", f->seeds, subtitle, sizeof subtitle);
     if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
-    snprintf(title, sizeof title, "%s: final validation loss", s->arms.config->name);
-    snprintf(x_label, sizeof x_label, "%s",
-             arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis));
+    write_title(s, title, sizeof title);
+    snprintf(x_label, sizeof x_label, "%s%s",
+             arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis),
+             f->base > 0 ? " (logarithmic)" : "");
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = x_label,
-                         .y_label = "loss (nats per character)",
+                         .y_label = "final validation loss (nats per character)",
                          .series = series,
                          .count = f->count,
                          .x_base = f->base};

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/results.h"
 #include "base/statistics.h"
+#include "show/palette.h"
 #include "sweep/arm_results.h"
 #include "sweep/arms.h"
 #include "sweep/child.h"
@@ -87,10 +88,16 @@ Band sweep_band(const double *values, size_t count, bool range);
 size_t sweep_group_losses(const Sweep *sweep, size_t group, double losses[SWEEP_VALUES_MAX]);
 /* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
 const char *sweep_interval_text(Interval interval, const char *format, char out[64]);
-/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
-   wider than anything, bands are `range`s, from the lowest to the highest. */
+/* How many seeds finished, of a group that has any: the fewest and the most. Over SWEEP_FEW_SEEDS an interval is wider
+   than anything; where some group has no more, all bands are `range`s, from the lowest to the highest. */
 enum { SWEEP_FEW_SEEDS = 2 };
-void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
+typedef struct {
+    size_t fewest, most;
+    bool range;
+} Seeds;
+Seeds sweep_seeds(const Sweep *sweep);
+/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". */
+void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity);
 
 /* The files; each of its own source. */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
@@ -105,8 +112,19 @@ bool sweep_has_final(const Sweep *sweep);
 bool sweep_draw_final(const Sweep *sweep, Error *err);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);
 
-/* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. */
-enum { SWEEP_COLORS = 8, SWEEP_LINES_MAX = 2 * SWEEP_COLORS };
+enum { SWEEP_LINES_MAX = 24 };
+
+/* order.c. All groups in the order in which pictures show them: by divisor, then by the other swept keys. */
+void sweep_sort(const Sweep *sweep, size_t groups[ARMS_MAX]);
+/* The same without those whose runs are another group's, which names them in its legend; returns how many are left. */
+size_t sweep_shown(const Sweep *sweep, size_t groups[ARMS_MAX]);
+/* The colour and marker of a group: by its divisor, with `dash` by what else it differs in from others; or the index-th
+   of the palette where groups differ in other keys alone. The key `without` does not count: it is the x axis. */
+Style sweep_style(const Sweep *sweep, size_t group, size_t without, size_t index, double *dash);
+/* A group's value of a swept key, the divisor's in units of √d_k; NaN where it is no number. */
+double sweep_number(const Sweep *sweep, size_t axis, size_t group);
+/* For titles: appends " by divisor and lr", nothing where only the seed is swept. */
+void sweep_append_keys(const Sweep *sweep, char *out, size_t capacity);
 
 /* What final.png shows. A line is of the groups that differ in the one key, its points in the order of x. */
 typedef struct {
@@ -117,11 +135,10 @@ typedef struct {
     double mean[SWEEP_VALUES_MAX], low[SWEEP_VALUES_MAX], high[SWEEP_VALUES_MAX]; /* NaN: no run, or no two */
 } FinalLine;
 typedef struct {
-    size_t axis;         /* the swept key */
-    size_t count, more;  /* lines, and points that were left out for want of one */
-    size_t fewest, most; /* runs of a point that has any */
-    bool range;          /* low and high are of the runs, not of an interval */
-    double base;         /* x are logarithms to it; 0: they are not */
+    size_t axis;        /* the swept key */
+    size_t count, more; /* lines, and points that were left out for want of one */
+    Seeds seeds;
+    double base; /* of the logarithmic x axis; 0: it is linear */
     FinalLine lines[SWEEP_LINES_MAX];
 } FinalLosses;
 /* False where no swept number has values enough. */

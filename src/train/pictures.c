@@ -1,9 +1,11 @@
 #include "train/pictures.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "show/heatmap.h"
 #include "train/logs.h"
@@ -29,29 +31,44 @@ bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     return true;
 }
 
+static size_t count_finite(const double *values, size_t count, size_t *last) {
+    size_t finite = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) finite++, *last = i;
+    return finite;
+}
+
+/* Few validation losses are points: a line from one to the next would run beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
-    char path[4096], divisor[64], title[512], subtitle[256];
+    const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
+    char path[4096], title[512], subtitle[256], label[64] = "validation", divisor[64], name[64];
+    size_t last = 0;
+    const size_t count = count_finite(losses, metrics->rows, &last);
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
-    snprintf(title, sizeof title, "%s: scores divided by %s", c->name, divisor);
+    scale_text(c->attention.scale_divisor, name, sizeof name);
+    snprintf(title, sizeof title, "Scores divided by %s", divisor);
+    if (count) {
+        text_append(title, sizeof title, ": validation loss %.3f after %.0f steps", losses[last], steps[last]);
+        text_append(label, sizeof label, " %.3f", losses[last]);
+    }
     snprintf(subtitle, sizeof subtitle, "%lld layers, %lld heads, d_k %lld, context %lld, seed %lld",
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
-    const Series series[] = {
-        {.label = "training (one batch)",
-         .x = metrics->column[METRICS_STEP],
-         .y = metrics->column[METRICS_TRAIN_LOSS],
-         .count = metrics->rows,
-         .color = {150, 170, 190},
-         .thickness = 1.5},
-        {.label = "validation",
-         .x = metrics->column[METRICS_STEP],
-         .y = metrics->column[METRICS_VAL_LOSS],
-         .count = metrics->rows,
-         .color = chart_color(1),
-         .thickness = 2.5,
-         .markers = true},
-    };
+    const Style style = style_of_divisor(name, 0);
+    const Series series[] = {{.label = "training (one batch)",
+                              .x = steps,
+                              .y = metrics->column[METRICS_TRAIN_LOSS],
+                              .count = metrics->rows,
+                              .style = {.color = {140, 140, 140}},
+                              .thickness = 1.5},
+                             {.label = label,
+                              .x = steps,
+                              .y = losses,
+                              .count = metrics->rows,
+                              .style = style,
+                              .thickness = count <= CHART_FEW_POINTS ? 0 : 2.5,
+                              .markers = true}};
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
@@ -85,6 +102,7 @@ static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot
     const char *texts[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN,
                  columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
+    double entropy = 0;
     for (size_t head = 0; head < shown; head++) {
         const size_t row = row_of(attention, s->step, layer, head);
         if (row == SIZE_MAX)
@@ -92,14 +110,17 @@ static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot
                              LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
         snprintf(labels[head], LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  attention->column[ATTENTION_ENTROPY][row], attention->column[ATTENTION_SCORE_STD][row]);
+        entropy += attention->column[ATTENTION_ENTROPY][row] / (double)shown;
         panels[head] = snapshot_weights(s, layer, head);
         texts[head] = labels[head];
     }
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
-    snprintf(title, sizeof title, "%s, step %zu, layer %zu: scores divided by %s", c->name, s->step, layer, divisor);
+    snprintf(title, sizeof title, "Scores divided by %s: entropy of attention %.2f in layer %zu at step %zu", divisor,
+             entropy, layer, s->step);
     const AttentionFigure figure = {
         .title = title,
-        .subtitle = "entropy: 1 is uniform, 0 one-hot; measured, like score std, over a validation batch",
+        .subtitle =
+            "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch",
         .text = s->text,
         .length = s->T,
         .rows = (shown + columns - 1) / columns,
