@@ -189,9 +189,6 @@ static void failed_writes_leave_the_old_file(void **state) {
     assert_int_equal(err.status, STATUS_FAILED);
     assert_false(canvas_save(&canvas, directory, &err)); /* a directory is in the way */
 
-    canvas.failed = true; /* what a drawing call without memory leaves */
-    assert_false(canvas_save(&canvas, picture, &err));
-    assert_old_file_stands();
     canvas_free(&canvas);
     assert_true(remove(picture) == 0);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/utf8.h"
 
 #define STB_TRUETYPE_IMPLEMENTATION
@@ -33,16 +32,19 @@ bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
                          MAX_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
         return error_set(err, STATUS_FAILED, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
-    size_t bytes = size_mul(size_mul((size_t)width, (size_t)height), 3);
-    unsigned char *rgb = malloc(bytes);
-    if (!rgb) return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
-    memset(rgb, 255, bytes);
-    *canvas = (Canvas){.width = width, .height = height, .rgb = rgb};
+    const size_t pixels = (size_t)width * (size_t)height;
+    *canvas = (Canvas){width, height, malloc(3 * pixels), calloc(pixels, 1)};
+    if (!canvas->rgb || !canvas->cover) {
+        canvas_free(canvas);
+        return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
+    }
+    memset(canvas->rgb, 255, 3 * pixels);
     return true;
 }
 
 void canvas_free(Canvas *canvas) {
     free(canvas->rgb);
+    free(canvas->cover);
     *canvas = (Canvas){0};
 }
 
@@ -95,9 +97,8 @@ static double distance(const Segment *s, double x, double y) {
     return hypot(x - s->x0 - along * dx, y - s->y0 - along * dy);
 }
 
-/* Coverage of a pixel is taken from its centre's distance to the segment, and joined to the mask (height, width) by
-   maximum. */
-static void stroke(const Canvas *canvas, unsigned char *mask, Segment s, double thickness) {
+/* Coverage of a pixel is taken from its centre's distance to the segment, and joined to what is there by maximum. */
+static void stroke(Canvas *canvas, Segment s, double thickness) {
     if (!(fabs(s.x0) < FAR && fabs(s.y0) < FAR && fabs(s.x1) < FAR && fabs(s.y1) < FAR)) return;
     double reach = thickness / 2 + .5;
     int left, right, top, bottom;
@@ -106,14 +107,13 @@ static void stroke(const Canvas *canvas, unsigned char *mask, Segment s, double 
     for (int y = top; y < bottom; y++)
         for (int x = left; x < right; x++) {
             const int cover = coverage(fmin(thickness, reach - distance(&s, x + .5, y + .5)));
-            unsigned char *covered = &mask[pixel_index(canvas, x, y)];
+            unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
             if (*covered < cover) *covered = (unsigned char)cover;
         }
 }
 
 /* `travelled` is the length of the curve before this segment: dashes continue round corners. */
-static void stroke_dashes(const Canvas *canvas, unsigned char *mask, Segment s, double thickness, double dash,
-                          double travelled) {
+static void stroke_dashes(Canvas *canvas, Segment s, double thickness, double dash, double travelled) {
     double length = hypot(s.x1 - s.x0, s.y1 - s.y0);
     if (!(length > 0 && length < FAR)) return;
     double dx = (s.x1 - s.x0) / length, dy = (s.y1 - s.y0) / length;
@@ -122,23 +122,18 @@ static void stroke_dashes(const Canvas *canvas, unsigned char *mask, Segment s, 
         double from = start + 2 * dash * (double)i, a = fmax(0, from), b = fmin(length, from + dash);
         if (a >= b) continue;
         Segment piece = {s.x0 + a * dx, s.y0 + a * dy, s.x0 + b * dx, s.y0 + b * dy};
-        stroke(canvas, mask, piece, thickness);
+        stroke(canvas, piece, thickness);
     }
 }
 
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color) {
-    unsigned char *mask = calloc((size_t)canvas->width, (size_t)canvas->height);
-    if (!mask) {
-        canvas->failed = true;
-        return;
-    }
     double travelled = 0, low = INFINITY, high = -INFINITY;
     for (size_t i = 1; i < count; i++) {
         Segment s = {points[i - 1].x, points[i - 1].y, points[i].x, points[i].y};
         if (dash >= 1)
-            stroke_dashes(canvas, mask, s, thickness, dash, travelled);
+            stroke_dashes(canvas, s, thickness, dash, travelled);
         else
-            stroke(canvas, mask, s, thickness);
+            stroke(canvas, s, thickness);
         travelled += hypot(s.x1 - s.x0, s.y1 - s.y0);
         low = fmin(low, fmin(s.y0, s.y1));
         high = fmax(high, fmax(s.y0, s.y1));
@@ -146,9 +141,11 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
     int top, bottom; /* rows that can have been touched; none for a single point */
     pixel_span(low - thickness / 2 - 1, high + thickness / 2 + 1, canvas->height, &top, &bottom);
     for (int row = top; row < bottom; row++)
-        for (int column = 0; column < canvas->width; column++)
-            blend(canvas, column, row, mask[pixel_index(canvas, column, row)], color);
-    free(mask);
+        for (int column = 0; column < canvas->width; column++) {
+            unsigned char *covered = &canvas->cover[pixel_index(canvas, column, row)];
+            blend(canvas, column, row, *covered, color);
+            *covered = 0;
+        }
 }
 
 void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color) {
@@ -256,20 +253,17 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
     float shift = (float)(along - start);
     stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
     int width = x1 - x0, height = y1 - y0;
-    if (width <= 0 || height <= 0) return; /* a blank */
-    unsigned char *cover = calloc((size_t)width, (size_t)height);
-    if (!cover) {
-        canvas->failed = true;
-        return;
-    }
-    stbtt_MakeGlyphBitmapSubpixel(&run->font, cover, width, height, width, run->scale, run->scale, shift, 0,
+    if (width <= 0 || height <= 0) return;                                                       /* a blank */
+    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height) return; /* larger than all */
+    stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
         for (int i = 0; i < width; i++) {
-            int u = start + x0 + i, v = across + y0 + j, share = cover[(size_t)j * (size_t)width + (size_t)i];
-            blend(canvas, upwards ? v : u, upwards ? -u - 1 : v, share, color);
+            unsigned char *covered = &canvas->cover[(size_t)j * (size_t)width + (size_t)i];
+            const int u = start + x0 + i, v = across + y0 + j;
+            blend(canvas, upwards ? v : u, upwards ? -u - 1 : v, *covered, color);
+            *covered = 0;
         }
-    free(cover);
 }
 
 static void draw_text(Canvas *canvas, double along, double across, double size, Align align, bool upwards, Color color,
@@ -297,7 +291,6 @@ static void write_bytes(void *context, void *bytes, int size) {
 
 bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     FileWriter writer;
-    if (canvas->failed) return error_set(err, STATUS_FAILED, "no memory to draw %s", path);
     if (!file_writer_open(&writer, path, err)) return false;
     if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
         file_writer_abandon(&writer);

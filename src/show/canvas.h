@@ -13,8 +13,8 @@ typedef struct {
 
 typedef struct {
     int width, height;
-    unsigned char *rgb; /* (height, width, 3) */
-    bool failed;        /* a drawing call had no memory: canvas_save then says so instead of saving */
+    unsigned char *rgb;   /* (height, width, 3) */
+    unsigned char *cover; /* (height, width), for drawing calls, which leave it 0 */
 } Canvas;
 
 /* A circle (no sides) or a regular polygon of the same area. With turn 0 a side looks to the right; `turn` is in whole

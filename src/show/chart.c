@@ -8,8 +8,8 @@
 #include "show/chart_axis.h"
 
 enum {
-    WIDTH = 1000,
-    HEIGHT = 620,
+    WIDTH = CHART_WIDTH,
+    HEIGHT = CHART_HEIGHT,
     MARGIN = 24,
     TICK_LENGTH = 5,
     LEADER = 22, /* from the plot to the labels: a line from a curve's end to its label */
@@ -79,19 +79,19 @@ static void find_ranges(const Chart *chart, Layout *layout) {
             layout->points++;
         }
     if (layout->points) {
-        layout->x = chart->x_base > 1 ? axis_make_logarithmic(left, right, .02, chart->x_base, 7)
-                                      : axis_make(left, right, .02, whole ? 1 : 0, 7);
+        layout->x = chart->x_base > 1 ? axis_make_logarithmic(left, right, .03, chart->x_base, 7)
+                                      : axis_make(left, right, .03, whole ? 1 : 0, 7);
         layout->y = chart->y_base > 1 ? axis_make_logarithmic(low, high, .05, chart->y_base, 7)
                                       : axis_make(low, high, .05, 0, 7);
     } else {
-        layout->x = layout->y = (Axis){.high = 1, .step = .2};
+        layout->x = layout->y = axis_make(0, 1, 0, 0, 5);
     }
 }
 
 static double widest_tick(const Axis *axis) {
     char label[TICK_TEXT];
     double widest = 0;
-    for (int i = 0; i < axis_tick_count(axis); i++) {
+    for (int i = 0; i < axis->count; i++) {
         axis_tick_text(axis, i, label);
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, label));
     }
@@ -132,15 +132,15 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     const Box *plot = &layout->plot;
     int width = plot->right - plot->left, height = plot->bottom - plot->top;
     char label[TICK_TEXT];
-    for (int i = 0; i < axis_tick_count(&layout->x); i++) {
-        double x = floor(place_x(layout, axis_tick(&layout->x, i)));
+    for (int i = 0; i < layout->x.count; i++) {
+        double x = floor(place_x(layout, layout->x.ticks[i]));
         axis_tick_text(&layout->x, i, label);
         canvas_rectangle(canvas, (int)x, plot->top, 1, height, grid);
         canvas_rectangle(canvas, (int)x, plot->bottom, 1, TICK_LENGTH, frame);
         canvas_text(canvas, x + .5, plot->bottom + 21, TEXT_SIZE, ALIGN_CENTER, ink, label);
     }
-    for (int i = 0; i < axis_tick_count(&layout->y); i++) {
-        double y = floor(place_y(layout, axis_tick(&layout->y, i)));
+    for (int i = 0; i < layout->y.count; i++) {
+        double y = floor(place_y(layout, layout->y.ticks[i]));
         axis_tick_text(&layout->y, i, label);
         canvas_rectangle(canvas, plot->left, (int)y, width, 1, grid);
         canvas_rectangle(canvas, plot->left - TICK_LENGTH, (int)y, TICK_LENGTH, 1, frame);
@@ -259,21 +259,19 @@ bool chart_draw(const Chart *chart, Canvas *canvas, Error *err) {
     int left = MARGIN + 22 + (int)ceil(widest_tick(&layout.y)) + TICK_LENGTH + 4;
     layout.plot = (Box){left, chart->subtitle ? 82 : 62, WIDTH, HEIGHT - 68};
     leave_room_for_labels(chart, &layout);
-    if (!canvas_make(canvas, WIDTH, HEIGHT, err)) return false;
     draw_heading(canvas, chart, &layout);
     draw_axes(canvas, chart, &layout);
     bool ok = draw_all_series(canvas, chart, &layout, err);
     if (!layout.points)
         canvas_text(canvas, (layout.plot.left + layout.plot.right) / 2.0, (layout.plot.top + layout.plot.bottom) / 2.0,
                     18, ALIGN_CENTER, faint, "no finite point to draw");
-    if (!ok) canvas_free(canvas);
     return ok;
 }
 
 bool chart_save(const Chart *chart, const char *path, Error *err) {
     Canvas canvas;
-    if (!chart_draw(chart, &canvas, err)) return false;
-    bool ok = canvas_save(&canvas, path, err);
+    if (!canvas_make(&canvas, WIDTH, HEIGHT, err)) return false;
+    bool ok = chart_draw(chart, &canvas, err) && canvas_save(&canvas, path, err);
     canvas_free(&canvas);
     return ok;
 }

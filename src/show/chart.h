@@ -34,6 +34,7 @@ typedef struct {
 /* The same hue, for what stands behind the curves. */
 Color chart_pale(Color color);
 
-/* 1000 x 620 pixels. Works with no finite point at all (axes 0..1 and a line that says so) and with one. */
-bool chart_draw(const Chart *chart, Canvas *canvas, Error *err); /* makes the canvas; the caller frees it */
+/* Into a white canvas of that size. Works with no finite point at all (axes 0..1 and a line that says so), with one. */
+enum { CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
+bool chart_draw(const Chart *chart, Canvas *canvas, Error *err);
 bool chart_save(const Chart *chart, const char *path, Error *err);

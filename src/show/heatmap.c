@@ -10,8 +10,6 @@
 #include "base/utf8.h"
 
 enum {
-    MAX_LENGTH = 48,
-    MAX_GRID = 64,
     WIDE = 2500, /* four panels of 48 characters, all labelled */
     MARGIN = 22,
     HEADING = 27,     /* pixels above a block of panels */
@@ -223,12 +221,6 @@ static void draw_bar(Canvas *canvas, const AttentionFigure *figure, const Layout
 
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err) {
     Canvas canvas;
-    if (figure->length < 1 || figure->length > MAX_LENGTH)
-        return error_set(err, STATUS_FAILED, "an attention figure of %zu characters: 1 to %d can be shown",
-                         figure->length, MAX_LENGTH);
-    if (figure->rows < 1 || figure->rows > MAX_GRID || figure->columns < 1 || figure->columns > MAX_GRID)
-        return error_set(err, STATUS_FAILED, "an attention figure of %zu x %zu panels: 1 to %d each way can be shown",
-                         figure->rows, figure->columns, MAX_GRID);
     Layout l = layout_make(figure);
     if (!canvas_make(&canvas, l.width, l.height, err)) return false;
     draw_titles(&canvas, figure, &l);

@@ -15,8 +15,8 @@ typedef struct {
 typedef struct {
     const char *title, *subtitle;  /* UTF-8; subtitle may be NULL */
     const uint32_t *text;          /* (T) code points, along both axes; blanks and line ends are made visible */
-    size_t length;                 /* T, 1 to 48 */
-    size_t rows, columns;          /* of panels, 1 to 64 each */
+    size_t length;                 /* T, at least 1 */
+    size_t rows, columns;          /* of panels, at least 1 each */
     const float *const *panels;    /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
                                       Keys after the query are masked, whatever the array holds there */
     const char *const *row_labels; /* (rows); it or an entry may be NULL */
@@ -38,7 +38,7 @@ double heatmap_weight(double position);
 extern const Color heatmap_masked;       /* light grey, which is not in viridis: apart from zero, its darkest shade */
 extern const Color heatmap_not_a_number; /* red */
 
-/* An error when a size is out of its range or the picture would be more than 8192 pixels wide or high. */
+/* An error when the picture would be more than 8192 pixels wide or high. */
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
 
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */

@@ -51,15 +51,6 @@ bool progress_is_due(Progress *p, double now) {
     return true;
 }
 
-/* In place of the line that is there. */
-static void show_line(Progress *p, char *line) {
-    line[COLUMNS - 1] = 0; /* a line that wraps could not be written over */
-    size_t length = strlen(line);
-    fprintf(p->stream, "\r%s%*s", line, (int)(p->shown > length ? p->shown - length : 0), "");
-    fflush(p->stream);
-    p->shown = length;
-}
-
 void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left) {
     if (!progress_is_due(p, now)) return;
@@ -69,14 +60,14 @@ void progress_update(Progress *p, double now, size_t step, size_t steps, double 
     progress_duration(seconds_left, left, sizeof left);
     snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk characters/s  %s left", step, steps, train, val,
              tokens_per_second / 1e3, left);
-    show_line(p, line);
+    progress_lines(p, &(const char *){line}, 1);
 }
 
 void progress_count(Progress *p, double now, const char *what, size_t done, size_t all) {
     if (!progress_is_due(p, now)) return;
     char line[256];
     snprintf(line, sizeof line, "%zu/%zu %s", done, all, what);
-    show_line(p, line);
+    progress_lines(p, &(const char *){line}, 1);
 }
 
 /* Lines that would wrap, or scroll out at the top, could not be written over. */
@@ -90,9 +81,10 @@ void progress_lines(Progress *p, const char *const *lines, size_t count) {
         if (size.ws_row > 1 && count >= size.ws_row) count = (size_t)size.ws_row - 1;
     }
     if (count == 1 && p->lines == 0) {
-        char line[256];
-        snprintf(line, sizeof line, "%.*s", columns - 1, lines[0]);
-        show_line(p, line);
+        const size_t length = strnlen(lines[0], (size_t)columns - 1);
+        fprintf(p->stream, "\r%.*s%*s", (int)length, lines[0], (int)(p->shown > length ? p->shown - length : 0), "");
+        fflush(p->stream);
+        p->shown = length;
         return;
     }
     if (p->lines)

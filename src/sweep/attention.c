@@ -115,21 +115,6 @@ static double last_entropy(const Column *column) {
     return sum / (double)r->heads;
 }
 
-/* What was swept, and the lowest and the highest entropy. */
-static void write_title(const Sweep *s, const Comparison *c, char *out, size_t capacity) {
-    const Column *least = NULL, *most = NULL;
-    for (size_t i = 0; i < c->count; i++) {
-        const Column *column = &c->columns[i];
-        if (isnan(last_entropy(column))) continue;
-        if (!least || last_entropy(column) < last_entropy(least)) least = column;
-        if (!most || last_entropy(column) > last_entropy(most)) most = column;
-    }
-    snprintf(out, capacity, "Attention in layer 0");
-    sweep_append_keys(s, out, capacity);
-    if (least) text_append(out, capacity, ": entropy after training %.2f for %s", last_entropy(least), least->label);
-    if (least != most) text_append(out, capacity, " to %.2f for %s", last_entropy(most), most->label);
-}
-
 /* What is shown, and what is not. */
 static void describe(const Comparison *c, size_t seeds, char *out, size_t capacity) {
     snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
@@ -139,9 +124,13 @@ static void describe(const Comparison *c, size_t seeds, char *out, size_t capaci
     if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
 }
 
-static bool save(const Sweep *s, const Comparison *c, Error *err) {
-    char path[4096], title[1024], subtitle[512];
-    write_title(s, c, title, sizeof title);
+static bool save(const Sweep *s, const Comparison *c, const size_t *groups, Error *err) {
+    char path[4096], title[1024] = "Attention in layer 0", subtitle[512];
+    Outcome last[SETTINGS_MAX];
+    for (size_t i = 0; i < c->count; i++) last[i] = (Outcome){groups[i], last_entropy(&c->columns[i])};
+    sweep_append_keys(s, title, sizeof title);
+    text_append(title, sizeof title, ", entropy after training");
+    sweep_append_ends(s, last, c->count, "%.2f", title, sizeof title);
     describe(c, s->arms.groups[0].count, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
                                     .subtitle = subtitle,
@@ -178,7 +167,7 @@ bool sweep_draw_attention(const Sweep *s, Error *err) {
             fill_panels(c, i, true);
         }
         label_rows(c);
-        ok = save(s, c, err);
+        ok = save(s, c, order, err);
     }
     for (size_t i = 0; c && i < c->count; i++) {
         snapshot_free(&c->columns[i].first);

@@ -68,28 +68,21 @@ static bool make_line(const Sweep *s, const Picture *picture, bool range, size_t
     return true;
 }
 
-/* What was swept, and the lowest and the highest mean at the end with their settings. */
+/* What was swept, and what came out. */
 static void write_title(const Sweep *s, const Picture *picture, const Line *lines, size_t count, char *out,
                         size_t capacity) {
-    const Line *least = NULL, *most = NULL;
+    Outcome last[SWEEP_LINES_MAX];
+    double most = 0, fewest = INFINITY; /* steps of a line */
     for (size_t i = 0; i < count; i++) {
-        const double last = last_mean(&lines[i]);
-        if (isfinite(last) && (!least || last < last_mean(least))) least = &lines[i];
-        if (isfinite(last) && (!most || last > last_mean(most))) most = &lines[i];
+        last[i] = (Outcome){lines[i].group, last_mean(&lines[i])};
+        if (lines[i].count == 0) continue;
+        most = fmax(most, steps_of(&lines[i], picture->kind)[lines[i].count - 1]);
+        fewest = fmin(fewest, steps_of(&lines[i], picture->kind)[lines[i].count - 1]);
     }
     snprintf(out, capacity, "%s", picture->name);
     sweep_append_keys(s, out, capacity);
-    if (!least) return;
-    const double step = steps_of(least, picture->kind)[least->count - 1];
-    if (step == steps_of(most, picture->kind)[most->count - 1])
-        text_append(out, capacity, " after %.0f steps: ", step);
-    else
-        text_append(out, capacity, " at the end: ");
-    text_append(out, capacity, picture->value, last_mean(least));
-    if (least == most) return;
-    text_append(out, capacity, " for %s to ", s->arms.groups[least->group].label);
-    text_append(out, capacity, picture->value, last_mean(most));
-    text_append(out, capacity, " for %s", s->arms.groups[most->group].label);
+    if (most == fewest) text_append(out, capacity, " after %.0f steps", most);
+    sweep_append_ends(s, last, count, picture->value, out, capacity);
 }
 
 /* Values that span more than a decade, all of them above zero. */

@@ -91,24 +91,11 @@ bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
     return true;
 }
 
-/* The lowest mean of all points, with the setting that has it. */
-static void write_title(const Sweep *s, char *title, size_t capacity) {
-    double lowest = INFINITY;
-    const char *label = "";
-    for (size_t g = 0; g < s->arms.group_count; g++) {
-        const Interval loss = sweep_group(s, g).val_loss;
-        if (loss.count == 0 || loss.mean >= lowest) continue;
-        lowest = loss.mean;
-        label = s->arms.groups[g].label;
-    }
-    snprintf(title, capacity, "Final validation loss");
-    sweep_append_keys(s, title, capacity);
-    if (*label) text_append(title, capacity, ": lowest %.3f for %s", lowest, label);
-}
-
 static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     Series series[SWEEP_LINES_MAX] = {0};
-    char path[4096], title[1024], subtitle[256], x_label[128], labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
+    Outcome outcomes[ARMS_MAX];
+    char path[4096], title[1024] = "Final validation loss", subtitle[256], x_label[128],
+                     labels[SWEEP_LINES_MAX][GROUP_LABEL + 64];
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
         arms_label(&s->arms, line->group, f->axis, labels[i]);
@@ -126,7 +113,12 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     }
     sweep_describe_band("point", f->seeds, subtitle, sizeof subtitle);
     if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
-    write_title(s, title, sizeof title);
+    for (size_t g = 0; g < s->arms.group_count; g++) {
+        const Interval loss = sweep_group(s, g).val_loss;
+        outcomes[g] = (Outcome){g, loss.count ? loss.mean : NAN};
+    }
+    sweep_append_keys(s, title, sizeof title);
+    sweep_append_ends(s, outcomes, s->arms.group_count, "%.3f", title, sizeof title);
     snprintf(x_label, sizeof x_label, "%s%s",
              arms_axis_is(s->arms.config, f->axis, SCALE_KEY) ? "divisor / √d_k" : arms_key(s->arms.config, f->axis),
              f->base > 0 ? " (logarithmic)" : "");

@@ -103,6 +103,24 @@ void sweep_append_keys(const Sweep *s, char *out, size_t capacity) {
     }
 }
 
+void sweep_append_ends(const Sweep *s, const Outcome *settings, size_t count, const char *format, char *out,
+                       size_t capacity) {
+    const Outcome *least = NULL, *most = NULL;
+    for (const Outcome *now = settings; now < settings + count; now++) {
+        if (!isfinite(now->value)) continue;
+        if (!least || now->value < least->value) least = now;
+        if (!most || now->value > most->value) most = now;
+    }
+    if (!least) return;
+    text_append(out, capacity, ": ");
+    text_append(out, capacity, format, least->value);
+    text_append(out, capacity, " for %s", s->arms.groups[least->group].label);
+    if (least == most) return;
+    text_append(out, capacity, " to ");
+    text_append(out, capacity, format, most->value);
+    text_append(out, capacity, " for %s", s->arms.groups[most->group].label);
+}
+
 Seeds sweep_seeds(const Sweep *s) {
     Seeds seeds = {.fewest = SIZE_MAX};
     for (size_t g = 0; g < s->arms.group_count; g++) {

@@ -125,6 +125,14 @@ Style sweep_style(const Sweep *sweep, size_t group, size_t without, size_t index
 double sweep_number(const Sweep *sweep, size_t axis, size_t group);
 /* For titles: appends " by divisor and lr", nothing where only the seed is swept. */
 void sweep_append_keys(const Sweep *sweep, char *out, size_t capacity);
+/* And what came out: ": 1.684 for ÷ 2√d_k = 16 to 2.291 for ÷ 1 (none)", the lowest and the highest value (NaN: none).
+ */
+typedef struct {
+    size_t group;
+    double value;
+} Outcome;
+void sweep_append_ends(const Sweep *sweep, const Outcome *outcomes, size_t count, const char *format, char *out,
+                       size_t capacity);
 
 /* What final.png shows. A line is of the groups that differ in the one key, its points in the order of x. */
 typedef struct {

@@ -31,20 +31,14 @@ bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     return true;
 }
 
-static size_t count_finite(const double *values, size_t count, size_t *last) {
-    size_t finite = 0;
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(values[i])) finite++, *last = i;
-    return finite;
-}
-
 /* Few validation losses are points: a line from one to the next would run beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
     char path[4096], title[512], subtitle[256], label[64] = "validation", divisor[64], name[64];
-    size_t last = 0;
-    const size_t count = count_finite(losses, metrics->rows, &last);
+    size_t count = 0, last = 0;
+    for (size_t i = 0; i < metrics->rows; i++)
+        if (isfinite(losses[i])) count++, last = i;
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
     scale_text(c->attention.scale_divisor, name, sizeof name);
     snprintf(title, sizeof title, "Scores divided by %s", divisor);
@@ -85,17 +79,18 @@ bool picture_loss(const Run *run, Error *err) {
     return ok;
 }
 
-/* The row of attention.csv about a head at a step; SIZE_MAX when there is none. */
-static size_t row_of(const LogTable *attention, size_t step, size_t layer, size_t head) {
+/* The row of attention.csv about a head at a step, from row `first` on; SIZE_MAX when there is none. */
+static size_t row_of(const LogTable *attention, size_t first, size_t step, size_t layer, size_t head) {
     double *const *column = attention->column;
-    for (size_t row = 0; row < attention->rows; row++)
+    for (size_t row = first; row < attention->rows; row++)
         if (column[ATTENTION_STEP][row] == (double)step && column[ATTENTION_LAYER][row] == (double)layer &&
             column[ATTENTION_HEAD][row] == (double)head)
             return row;
     return SIZE_MAX;
 }
 
-static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot *s, size_t layer, Error *err) {
+static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
+                       Error *err) {
     const Config *c = &run->config;
     char path[4096], name[64], title[512], divisor[64], labels[HEADS_SHOWN][LABEL];
     const float *panels[HEADS_SHOWN + PANELS_ACROSS] = {0};
@@ -104,7 +99,7 @@ static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot
                  columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
     double entropy = 0;
     for (size_t head = 0; head < shown; head++) {
-        const size_t row = row_of(attention, s->step, layer, head);
+        const size_t row = row_of(attention, first, s->step, layer, head);
         if (row == SIZE_MAX)
             return error_set(err, STATUS_USAGE, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
                              LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
@@ -131,10 +126,11 @@ static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot
     return run_path(run, path, name, err) && attention_figure_save(&figure, path, err);
 }
 
-static bool draw_step(const Run *run, const LogTable *attention, size_t step, Error *err) {
+/* `first`: the step has no row before this one. */
+static bool draw_step(const Run *run, const LogTable *attention, size_t first, size_t step, Error *err) {
     Snapshot s;
     bool ok = snapshot_load(&s, run->directory, &run->config, step, err);
-    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, &s, layer, err);
+    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, first, &s, layer, err);
     snapshot_free(&s);
     return ok;
 }
@@ -142,27 +138,18 @@ static bool draw_step(const Run *run, const LogTable *attention, size_t step, Er
 bool picture_attention(const Run *run, size_t step, size_t from, Error *err) {
     LogTable attention;
     bool ok = logs_read(run->directory, LOG_ATTENTION, from, SIZE_MAX, &attention, err) &&
-              draw_step(run, &attention, step, err);
+              draw_step(run, &attention, 0, step, err);
     log_table_free(&attention);
     return ok;
 }
 
-/* The table without its first rows; its columns are in the whole one. */
-static LogTable table_behind(LogTable table, size_t rows) {
-    for (int c = 0; c < ATTENTION_COLUMNS; c++) table.column[c] += rows;
-    table.rows -= rows;
-    return table;
-}
-
+/* Rows come step by step. */
 bool picture_all(const Run *run, Error *err) {
     LogTable attention = {0};
     bool ok = picture_loss(run, err) && logs_read(run->directory, LOG_ATTENTION, 0, SIZE_MAX, &attention, err);
     const double *step = attention.column[ATTENTION_STEP];
-    for (size_t row = 0; ok && row < attention.rows; row++) {
-        if (row > 0 && step[row] == step[row - 1]) continue;
-        const LogTable rest = table_behind(attention, row); /* the step's rows are its first */
-        ok = draw_step(run, &rest, (size_t)step[row], err);
-    }
+    for (size_t row = 0; ok && row < attention.rows; row++)
+        if (row == 0 || step[row] != step[row - 1]) ok = draw_step(run, &attention, row, (size_t)step[row], err);
     log_table_free(&attention);
     return ok;
 }
