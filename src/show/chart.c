@@ -189,7 +189,7 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Label *label,
     const Series *series = label->series;
     const Color color = series->style.color;
     const double right = layout->plot.right, left = right + LEADER;
-    if (right - label->x < (right - layout->plot.left) / 25.0)
+    if (right - label->x < (right - layout->plot.left) / 12.0)
         canvas_line(canvas, label->x + MARKER_RADIUS + 3, label->end, left - 3, label->y, 1, chart_pale(color));
     const CurvePoint sample[2] = {{.x = left, .y = label->y}, {.x = left + SAMPLE, .y = label->y}};
     if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, series->dash, color);

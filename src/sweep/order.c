@@ -71,7 +71,7 @@ static ScaleDivisor named_divisor(const Sweep *s, size_t group) {
 }
 
 Style sweep_style(const Sweep *s, size_t group, size_t without, size_t index, double *dash) {
-    static const double dashes[] = {0, 9, 4, 16};
+    static const double dashes[] = {0, 9, 4, 16, 2, 24};
     const size_t axis = divisor_axis(s);
     size_t others = 0, keys = 0, smaller = 0;
     char name[64];
