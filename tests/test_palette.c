@@ -1,5 +1,5 @@
-/* The colours and markers that tell curves apart, computed from the table itself: contrast against white, and distances
-   as people with deuteranopia and protanopia see them. Prints both. */
+/* The colours and markers that distinguish curves, computed from the table itself: contrast against white, and
+   distances as people with deuteranopia and protanopia see them. Prints both. */
 #include "support.h"
 
 #include "show/palette.h"

@@ -17,7 +17,7 @@ typedef struct {
     unsigned char *cover; /* (height, width), for drawing calls, which leave it 0 */
 } Canvas;
 
-/* A circle (no sides) or a regular polygon of the same area. With turn 0 a side looks to the right; `turn` is in whole
+/* A circle (no sides) or a regular polygon of the same area. With turn 0 a side faces right; `turn` is in whole
    turns, clockwise. Open: its inside is white. */
 typedef struct {
     int sides;

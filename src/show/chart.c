@@ -119,13 +119,13 @@ static void leave_room_for_labels(const Chart *chart, Layout *layout) {
 }
 
 static void draw_heading(Canvas *canvas, const Chart *chart, const Layout *layout) {
-    double room = WIDTH - layout->plot.left - MARGIN;
+    double width = WIDTH - layout->plot.left - MARGIN;
     if (chart->title)
-        canvas_text(canvas, layout->plot.left, 38, canvas_text_fit(TITLE_SIZE, room, chart->title), ALIGN_LEFT, ink,
+        canvas_text(canvas, layout->plot.left, 38, canvas_text_fit(TITLE_SIZE, width, chart->title), ALIGN_LEFT, ink,
                     chart->title);
     if (chart->subtitle)
-        canvas_text(canvas, layout->plot.left, 61, canvas_text_fit(TEXT_SIZE, room, chart->subtitle), ALIGN_LEFT, faint,
-                    chart->subtitle);
+        canvas_text(canvas, layout->plot.left, 61, canvas_text_fit(TEXT_SIZE, width, chart->subtitle), ALIGN_LEFT,
+                    faint, chart->subtitle);
 }
 
 static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) {
@@ -179,12 +179,13 @@ static void spread_labels(const Layout *layout, Label *labels, size_t count, dou
             labels[i - 1].y -= overlap / 2;
             labels[i].y += overlap / 2;
         }
-    double least = layout->plot.top, most = layout->plot.bottom;
-    for (size_t i = 0; i < count; i++, least += row) labels[i].y = least = fmax(least, labels[i].y);
-    for (size_t i = count; i-- > 0; most -= row) labels[i].y = most = fmin(most, labels[i].y);
+    for (size_t i = 0; i < count; i++)
+        labels[i].y = fmax(labels[i].y, i ? labels[i - 1].y + row : layout->plot.top);
+    for (size_t i = count; i-- > 0;)
+        labels[i].y = fmin(labels[i].y, i + 1 < count ? labels[i + 1].y - row : layout->plot.bottom);
 }
 
-/* A curve that ends early has no leader: it would look like a part of the curve. */
+/* A curve that ends early has no leader: it could be taken for a part of the curve. */
 static void draw_label(Canvas *canvas, const Layout *layout, const Label *label, double size) {
     const Series *series = label->series;
     const Color color = series->style.color;
@@ -219,7 +220,7 @@ static size_t collect_points(const Chart *chart, const Layout *layout, const Ser
 
 /* A point alone has no line, so it gets a marker in any case. */
 static void draw_series(Canvas *canvas, const Series *series, const CurvePoint *points, size_t shown) {
-    const size_t every = shown > 3 * MARKERS ? shown / MARKERS : 1;
+    const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
     const Color color = series->style.color;
     if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->dash, color);
     for (size_t i = 0; i < shown && series->thickness == 0 && series->low; i++)

@@ -33,7 +33,7 @@ Axis axis_make_logarithmic(double low, double high, double margin, double base, 
     Axis axis = axis_make(low, high, margin, 1, ticks);
     if (base == 10 && axis.high - axis.low <= DECADES) {
         axis.count = 0;
-        for (double decade = floor(axis.low); decade <= axis.high; decade++)
+        for (int decade = (int)floor(axis.low); decade <= axis.high; decade++)
             for (int lead = 1; lead <= 5; lead += lead == 1 ? 1 : 3) add_tick(&axis, decade + log10(lead));
     }
     if (axis.count < ENOUGH) axis = axis_make(floor(low), ceil(high), 0, 1, ticks);

@@ -173,12 +173,12 @@ static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layo
 }
 
 static void draw_titles(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
-    double room = l->width - 2 * MARGIN;
-    canvas_text(canvas, MARGIN, MARGIN + 17, canvas_text_fit(TITLE_SIZE, room, figure->title), ALIGN_LEFT, ink,
+    double width = l->width - 2 * MARGIN;
+    canvas_text(canvas, MARGIN, MARGIN + 17, canvas_text_fit(TITLE_SIZE, width, figure->title), ALIGN_LEFT, ink,
                 figure->title);
     if (figure->subtitle)
-        canvas_text(canvas, MARGIN, MARGIN + 40, canvas_text_fit(LABEL_SIZE, room, figure->subtitle), ALIGN_LEFT, faint,
-                    figure->subtitle);
+        canvas_text(canvas, MARGIN, MARGIN + 40, canvas_text_fit(LABEL_SIZE, width, figure->subtitle), ALIGN_LEFT,
+                    faint, figure->subtitle);
 }
 
 static void draw_grid_labels(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {

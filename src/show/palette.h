@@ -1,4 +1,4 @@
-/* How lines and labels are told apart: one colour and one marker for each divisor, the same in every picture. */
+/* What distinguishes lines and labels: one colour and one marker for each divisor, the same in every picture. */
 #pragma once
 
 #include "show/canvas.h"

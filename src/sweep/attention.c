@@ -75,7 +75,7 @@ static void agree_on_text(Comparison *c) {
         if (s->T && !c->text) c->text = s->text;
     }
     if (!c->text) c->text = blank, c->length = 1;
-    c->blocks = (c->count + ACROSS - 1) / ACROSS;
+    c->blocks = 1 + (c->count - 1) / ACROSS; /* every sweep has a setting */
     c->across = (c->count + c->blocks - 1) / c->blocks;
     c->heads = ROWS_MAX / 2 / c->blocks;
     if (c->heads > c->most_heads) c->heads = c->most_heads;

@@ -84,11 +84,13 @@ Style sweep_style(const Sweep *s, size_t group, size_t without, size_t index, do
     if (axis == without && keys == 0) return (Style){.color = {80, 80, 80}}; /* one curve of all divisors */
     if (axis == without || (axis == s->arms.config->sweep_count && keys > 0)) return style_at(index);
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
-    const ScaleDivisor divisor = named_divisor(s, group);
+    /* Along an x axis a number may coincide with a name at one point; the curve is still that of the number. */
+    const ScaleDivisor divisor =
+        without == SIZE_MAX ? named_divisor(s, group) : config_of(s, group)->attention.scale_divisor;
     for (size_t g = 0; g < s->arms.group_count; g++) {
-        const ScaleDivisor other = named_divisor(s, g);
-        smaller += arms_agree_but(s->arms.config, axis, g, group) && other.mode == SCALE_NUMBER &&
-                   other.number < divisor.number && s->arms.groups[g].same_as == g;
+        const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
+        smaller +=
+            arms_agree_but(s->arms.config, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
     scale_text(divisor, name, sizeof name);
     return style_of_divisor(name, smaller);

@@ -33,7 +33,7 @@ static void write_title(const TheoryPoint *points, Panel panel, char *out, size_
     snprintf(out, capacity, formats[panel], points->d_k, value[SCALE_NONE], value[SCALE_SQRT_DK]);
 }
 
-/* x (count), y (SERIES_MAX, count) have room for the coordinates. */
+/* x (count), y (SERIES_MAX, count) hold the coordinates. */
 static bool draw_panel(const TheoryPoint *points, size_t count, size_t keys, Panel panel, double *x, double *y,
                        Canvas *canvas, Error *err) {
     static const char *const y_labels[PANELS] = {"entropy (nats)", "mean of the largest weight",
