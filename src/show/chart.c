@@ -179,8 +179,7 @@ static void spread_labels(const Layout *layout, Label *labels, size_t count, dou
             labels[i - 1].y -= overlap / 2;
             labels[i].y += overlap / 2;
         }
-    for (size_t i = 0; i < count; i++)
-        labels[i].y = fmax(labels[i].y, i ? labels[i - 1].y + row : layout->plot.top);
+    for (size_t i = 0; i < count; i++) labels[i].y = fmax(labels[i].y, i ? labels[i - 1].y + row : layout->plot.top);
     for (size_t i = count; i-- > 0;)
         labels[i].y = fmin(labels[i].y, i + 1 < count ? labels[i + 1].y - row : layout->plot.bottom);
 }

@@ -116,10 +116,12 @@ static double last_entropy(const Column *column) {
 }
 
 /* What is shown, and what is not. */
-static void describe(const Comparison *c, size_t seeds, char *out, size_t capacity) {
+static void describe(const Sweep *s, const Comparison *c, char *out, size_t capacity) {
+    const size_t seeds = s->arms.groups[0].count;
     snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
     if (seeds > 1)
-        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)c->columns[0].config->train.seed, seeds);
+        text_append(out, capacity, "; seed %lld, the first of %zu", (long long)s->arms.arms[0].config.train.seed,
+                    seeds);
     if (c->left_out) text_append(out, capacity, "; %zu more settings are left out", c->left_out);
     if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
 }
@@ -131,7 +133,7 @@ static bool save(const Sweep *s, const Comparison *c, const size_t *groups, Erro
     sweep_append_keys(s, title, sizeof title);
     text_append(title, sizeof title, ", entropy after training");
     sweep_append_ends(s, last, c->count, "%.2f", title, sizeof title);
-    describe(c, s->arms.groups[0].count, subtitle, sizeof subtitle);
+    describe(s, c, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
                                     .subtitle = subtitle,
                                     .text = c->text,
