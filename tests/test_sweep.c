@@ -69,8 +69,9 @@ static void panels_are_the_runs_own(void **state) {
     int width, height, channels;
     unsigned char *all = stbi_load(in("sweep/attention_compare.png"), &width, &height, &channels, 3);
     assert_non_null(all);
-    AttentionFigure compare = {"", "", text, T, 2 * HEADS, RUNS, panels, labels, labels, labels, NULL};
-    AttentionFigure own = {"", "", text, T, 1, HEADS, panels, NULL, NULL, labels, NULL};
+    const Heading headings[RUNS] = {{.text = ""}, {.text = ""}};
+    AttentionFigure compare = {"", "", text, T, 2 * HEADS, RUNS, panels, labels, 2 * HEADS, headings, labels, NULL};
+    AttentionFigure own = {"", "", text, T, 1, HEADS, panels, NULL, 0, NULL, labels, NULL};
     for (size_t n = 0; n < 2 * RUNS; n++) {
         char name[128];
         int own_width, own_height;

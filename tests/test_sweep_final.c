@@ -38,19 +38,20 @@ static void assert_label(size_t line, const char *expected) {
     assert_string_equal(label, expected);
 }
 
-/* Values out of order, three seeds, a line for each divisor; x in powers of ten. */
+/* Values out of order, three seeds, a line for each divisor; a logarithmic axis. */
 static void against_a_learning_rate(void **state) {
     (void)state;
     make("[sweep]\ntrain.lr = 1e-2, 1e-4, 3e-3\nscale_divisor = none, sqrt_dk\nseed = 1, 2, 3\n");
     assert_true(sweep_final_losses(&sweep, &final));
     assert_int_equal(final.axis, 0);
-    assert_true(final.count == 2 && final.more == 0 && final.fewest == 3 && final.most == 3 && !final.range);
+    assert_true(final.count == 2 && final.more == 0 && final.seeds.fewest == 3 && final.seeds.most == 3 &&
+                !final.seeds.range);
     assert_true(final.base == 10);
     assert_label(0, "÷ 1 (none)");
     assert_label(1, "÷ √d_k = 8");
     for (size_t i = 0; i < 2; i++) {
         const FinalLine *line = &final.lines[i];
-        static const double x[] = {-4, -2.52287875, -2};
+        static const double x[] = {1e-4, 3e-3, 1e-2};
         static const size_t place[] = {1, 2, 0}; /* in the config */
         assert_true(line->count == 3 && line->band && line->diverged == 0);
         for (size_t k = 0; k < 3; k++) {
@@ -69,8 +70,8 @@ static void against_the_divisor(void **state) {
     make("[sweep]\nscale_divisor = 64, none, 2sqrt_dk, 11.313708, 11.3137, dk\n");
     assert_true(sweep_final_losses(&sweep, &final));
     const FinalLine *line = &final.lines[0];
-    assert_true(final.count == 1 && line->count == 6 && !line->band && final.base == 2 && final.most == 1);
-    static const double x[] = {-3, .4999988, .5, 1, 3, 3}, mean[] = {1.01, 1.04, 1.03, 1.02, 1, 1.05};
+    assert_true(final.count == 1 && line->count == 6 && !line->band && final.base == 2 && final.seeds.most == 1);
+    static const double x[] = {.125, 1.4142125, 1.41421356, 2, 8, 8}, mean[] = {1.01, 1.04, 1.03, 1.02, 1, 1.05};
     for (size_t k = 0; k < 6; k++) {
         assert_close(line->x[k], x[k], 2e-6, "x %zu", k);
         assert_close(line->mean[k], mean[k], 1e-12, "mean %zu", k);
@@ -79,7 +80,7 @@ static void against_the_divisor(void **state) {
     assert_label(0, "");
     make("[sweep]\nscale_divisor = 1, 2, 3, 4, 5\n[model]\nd_k = 16\n");
     assert_true(sweep_final_losses(&sweep, &final) && final.base == 10); /* 3/4 is no power of √2 */
-    assert_close(final.lines[0].x[2], log10(.75), 1e-12, "3 / √16");
+    assert_close(final.lines[0].x[2], .75, 1e-12, "3 / √16");
 }
 
 /* No logarithm of zero; the range of two seeds; runs that diverged are in no mean, but counted. */
@@ -90,16 +91,17 @@ static void what_is_missing(void **state) {
     sweep_summarize(&sweep);
     assert_true(sweep_final_losses(&sweep, &final));
     const FinalLine *line = &final.lines[0];
-    assert_true(final.base == 0 && final.range && final.fewest == 1 && final.most == 2 && line->band);
+    assert_true(final.base == 0 && final.seeds.range && final.seeds.fewest == 1 && final.seeds.most == 2 && line->band);
     assert_true(line->x[0] == 0 && line->x[2] == .2 && line->diverged == 3);
     assert_true(line->mean[0] == 1 && isnan(line->low[0]) && isnan(line->mean[1]));
     assert_true(line->low[2] == 1.04 && line->high[2] == 1.05);
 
     make("[sweep]\nlr = 1e-3, 2e-3, 3e-3\nheads = 1, 2\n"
-         "scale_divisor = 1, 2, 3, 4, 5, 6, 7, 8, 9\n"); /* 18 lines, against the first key of three */
+         "scale_divisor = 9, 8, 7, 6, 5, 4, 3, 2, 1, 13, 12, 11, 10\n"); /* 26 lines, against the first key of three */
     assert_true(sweep_final_losses(&sweep, &final));
     assert_true(final.axis == 0 && final.count == SWEEP_LINES_MAX && final.more == 6);
-    assert_label(15, "heads 2, ÷ 7");
+    assert_label(0, "heads 1, ÷ 1"); /* by divisor first */
+    assert_label(15, "heads 2, ÷ 8");
     make("[sweep]\nlr = 1e-3, 2e-3\nscale_divisor = none, sqrt_dk, 2sqrt_dk, dk\nseed = 1, 2, 3\n");
     assert_false(sweep_final_losses(&sweep, &final) || sweep_has_final(&sweep));
 }

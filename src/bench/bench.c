@@ -3,7 +3,6 @@
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/interrupt.h"
@@ -244,13 +243,11 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
 /* A second of warming up, then steps for about `seconds`, at least eight. The larger of two peaks counts, one measured
    before the steps and one after. A caught signal ends it early with what was measured. */
 static bool measure(Bench *b, Error *err) {
-    struct rusage usage;
     b->start_up = (double)clock() / CLOCKS_PER_SEC;
     const double warming = omp_get_wtime();
     do take_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
-    getrusage(RUSAGE_SELF, &usage); /* before the arrays that only this measurement needs */
-    b->peak_rss = (double)usage.ru_maxrss * 1024 / 1e6;
+    b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     if (!measure_peak(b, err)) return false;
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {

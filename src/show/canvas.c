@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/text.h"
 
 #define STB_TRUETYPE_IMPLEMENTATION
@@ -33,16 +32,19 @@ bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
                          MAX_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
         return error_set(err, STATUS_FAILED, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
-    size_t bytes = size_mul(size_mul((size_t)width, (size_t)height), 3);
-    unsigned char *rgb = malloc(bytes);
-    if (!rgb) return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
-    memset(rgb, 255, bytes);
-    *canvas = (Canvas){.width = width, .height = height, .rgb = rgb};
+    const size_t pixels = (size_t)width * (size_t)height;
+    *canvas = (Canvas){width, height, malloc(3 * pixels), calloc(pixels, 1)};
+    if (!canvas->rgb || !canvas->cover) {
+        canvas_free(canvas);
+        return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
+    }
+    memset(canvas->rgb, 255, 3 * pixels);
     return true;
 }
 
 void canvas_free(Canvas *canvas) {
     free(canvas->rgb);
+    free(canvas->cover);
     *canvas = (Canvas){0};
 }
 
@@ -52,6 +54,9 @@ static unsigned char mix(unsigned char below, unsigned char above, int cover /* 
     return (unsigned char)((below * (255 - cover) + above * cover + 127) / 255);
 }
 
+/* 0 to 255 of a share of a pixel's area. */
+static int coverage(double share) { return (int)(fmax(0, fmin(1, share)) * 255 + .5); }
+
 static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
     if (x < 0 || y < 0 || x >= canvas->width || y >= canvas->height) return;
     unsigned char *pixel = canvas->rgb + 3 * pixel_index(canvas, x, y);
@@ -60,18 +65,16 @@ static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
     pixel[2] = mix(pixel[2], color.b, cover);
 }
 
-/* The part of [start, start + length) inside [0, limit). */
-static void clip(int start, int length, int limit, int *from, int *to) {
-    long long end = (long long)start + length;
-    *from = start < 0 ? 0 : start;
-    *to = end < limit ? (int)end : limit;
+/* First pixel and one past the last that [low, high] can touch. */
+static void pixel_span(double low, double high, int limit, int *from, int *to) {
+    *from = (int)fmax(0, fmin(limit, floor(low)));
+    *to = (int)fmax(0, fmin(limit, ceil(high)));
 }
 
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color) {
-    if (width <= 0 || height <= 0 || x >= canvas->width || y >= canvas->height) return;
     int x0, x1, y0, y1;
-    clip(x, width < FAR ? width : (int)FAR, canvas->width, &x0, &x1);
-    clip(y, height < FAR ? height : (int)FAR, canvas->height, &y0, &y1);
+    pixel_span(x, (double)x + width, canvas->width, &x0, &x1);
+    pixel_span(y, (double)y + height, canvas->height, &y0, &y1);
     for (int row = y0; row < y1; row++)
         for (int column = x0; column < x1; column++) blend(canvas, column, row, 255, color);
 }
@@ -94,15 +97,8 @@ static double distance(const Segment *s, double x, double y) {
     return hypot(x - s->x0 - along * dx, y - s->y0 - along * dy);
 }
 
-/* First pixel and one past the last that [low, high] can touch. */
-static void pixel_span(double low, double high, int limit, int *from, int *to) {
-    *from = (int)fmax(0, fmin(limit, floor(low)));
-    *to = (int)fmax(0, fmin(limit, ceil(high)));
-}
-
-/* Coverage of a pixel is taken from its centre's distance to the segment. With a mask (height, width) the coverage is
-   joined to it by maximum, and without one blended at once. */
-static void stroke(Canvas *canvas, unsigned char *mask, Segment s, double thickness, Color color) {
+/* Coverage of a pixel is taken from its centre's distance to the segment, and joined to what is there by maximum. */
+static void stroke(Canvas *canvas, Segment s, double thickness) {
     if (!(fabs(s.x0) < FAR && fabs(s.y0) < FAR && fabs(s.x1) < FAR && fabs(s.y1) < FAR)) return;
     double reach = thickness / 2 + .5;
     int left, right, top, bottom;
@@ -110,23 +106,14 @@ static void stroke(Canvas *canvas, unsigned char *mask, Segment s, double thickn
     pixel_span(fmin(s.y0, s.y1) - reach, fmax(s.y0, s.y1) + reach, canvas->height, &top, &bottom);
     for (int y = top; y < bottom; y++)
         for (int x = left; x < right; x++) {
-            double share = fmin(fmin(1, thickness), reach - distance(&s, x + .5, y + .5));
-            if (share <= 0) continue;
-            int cover = (int)(share * 255 + .5);
-            if (!mask)
-                blend(canvas, x, y, cover, color);
-            else if (mask[pixel_index(canvas, x, y)] < cover)
-                mask[pixel_index(canvas, x, y)] = (unsigned char)cover;
+            const int cover = coverage(fmin(thickness, reach - distance(&s, x + .5, y + .5)));
+            unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
+            if (*covered < cover) *covered = (unsigned char)cover;
         }
 }
 
-void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color) {
-    stroke(canvas, NULL, (Segment){x0, y0, x1, y1}, thickness, color);
-}
-
-/* `travelled` is the length of the curve before this segment: dashes go on round corners. */
-static void stroke_dashes(Canvas *canvas, unsigned char *mask, Segment s, double thickness, double dash,
-                          double travelled) {
+/* `travelled` is the length of the curve before this segment: dashes continue round corners. */
+static void stroke_dashes(Canvas *canvas, Segment s, double thickness, double dash, double travelled) {
     double length = hypot(s.x1 - s.x0, s.y1 - s.y0);
     if (!(length > 0 && length < FAR)) return;
     double dx = (s.x1 - s.x0) / length, dy = (s.y1 - s.y0) / length;
@@ -135,24 +122,18 @@ static void stroke_dashes(Canvas *canvas, unsigned char *mask, Segment s, double
         double from = start + 2 * dash * (double)i, a = fmax(0, from), b = fmin(length, from + dash);
         if (a >= b) continue;
         Segment piece = {s.x0 + a * dx, s.y0 + a * dy, s.x0 + b * dx, s.y0 + b * dy};
-        stroke(canvas, mask, piece, thickness, (Color){0});
+        stroke(canvas, piece, thickness);
     }
 }
 
-void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count, double thickness, double dash,
-                  Color color) {
-    unsigned char *mask = calloc((size_t)canvas->width, (size_t)canvas->height);
-    if (!mask) {
-        canvas->failed = true;
-        return;
-    }
+void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color) {
     double travelled = 0, low = INFINITY, high = -INFINITY;
     for (size_t i = 1; i < count; i++) {
-        Segment s = {x[i - 1], y[i - 1], x[i], y[i]};
+        Segment s = {points[i - 1].x, points[i - 1].y, points[i].x, points[i].y};
         if (dash >= 1)
-            stroke_dashes(canvas, mask, s, thickness, dash, travelled);
+            stroke_dashes(canvas, s, thickness, dash, travelled);
         else
-            stroke(canvas, mask, s, thickness, color);
+            stroke(canvas, s, thickness);
         travelled += hypot(s.x1 - s.x0, s.y1 - s.y0);
         low = fmin(low, fmin(s.y0, s.y1));
         high = fmax(high, fmax(s.y0, s.y1));
@@ -161,27 +142,58 @@ void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count
     pixel_span(low - thickness / 2 - 1, high + thickness / 2 + 1, canvas->height, &top, &bottom);
     for (int row = top; row < bottom; row++)
         for (int column = 0; column < canvas->width; column++) {
-            int cover = mask[pixel_index(canvas, column, row)];
-            if (cover) blend(canvas, column, row, cover, color);
+            unsigned char *covered = &canvas->cover[pixel_index(canvas, column, row)];
+            blend(canvas, column, row, *covered, color);
+            *covered = 0;
         }
-    free(mask);
+}
+
+void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color) {
+    canvas_curve(canvas, (CurvePoint[]){{.x = x0, .y = y0}, {.x = x1, .y = y1}}, 2, thickness, 0, color);
+}
+
+/* Signed distance to the edge of a marker around the origin, negative inside: of a polygon, the largest over its sides.
+   n/2 sin(2 pi/n) is a polygon's area for a circumscribed circle of radius 1, and cos(pi/n) how far its sides are. */
+static double marker_distance(Marker marker, double radius, double x, double y) {
+    const double part = 2 * M_PI / marker.sides;
+    if (marker.sides == 0) return hypot(x, y) - radius;
+    double farthest = -INFINITY, apart = radius * sqrt(2 * M_PI / (marker.sides * sin(part))) * cos(part / 2);
+    for (int side = 0; side < marker.sides; side++) {
+        const double angle = 2 * M_PI * marker.turn + side * part;
+        farthest = fmax(farthest, x * cos(angle) + y * sin(angle) - apart);
+    }
+    return farthest;
+}
+
+void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color) {
+    const Color white = {255, 255, 255};
+    int left, right, top, bottom;
+    if (!(fabs(x) < FAR && fabs(y) < FAR)) return;
+    pixel_span(x - 3 * radius, x + 3 * radius, canvas->width, &left, &right);
+    pixel_span(y - 3 * radius, y + 3 * radius, canvas->height, &top, &bottom);
+    for (int row = top; row < bottom; row++)
+        for (int column = left; column < right; column++) {
+            const double d = marker_distance(marker, radius, column + .5 - x, row + .5 - y);
+            blend(canvas, column, row, coverage(1.5 - d), white);
+            blend(canvas, column, row, coverage(.5 - d), color);
+            if (marker.open) blend(canvas, column, row, coverage(-1.5 - d), white);
+        }
 }
 
 /* Column by column; a pixel is covered by the share of its height that lies inside. */
-void canvas_band(Canvas *canvas, const double *x, const double *top, const double *bottom, size_t count, double cover,
-                 Color color) {
+void canvas_band(Canvas *canvas, const CurvePoint *points, size_t count, double cover, Color color) {
     for (size_t i = 1; i < count; i++) {
+        const CurvePoint a = points[i - 1], b = points[i];
         int left, right, above, below;
-        if (!(x[i] > x[i - 1] && fabs(x[i]) < FAR && fabs(x[i - 1]) < FAR)) continue;
-        pixel_span(ceil(x[i - 1] - .5), ceil(x[i] - .5), canvas->width, &left, &right);
+        if (!(b.x > a.x && fabs(b.x) < FAR && fabs(a.x) < FAR)) continue;
+        pixel_span(ceil(a.x - .5), ceil(b.x - .5), canvas->width, &left, &right);
         for (int column = left; column < right; column++) {
-            double share = (column + .5 - x[i - 1]) / (x[i] - x[i - 1]);
-            double from = top[i - 1] + share * (top[i] - top[i - 1]),
-                   to = bottom[i - 1] + share * (bottom[i] - bottom[i - 1]);
+            const double share = (column + .5 - a.x) / (b.x - a.x), from = a.high + share * (b.high - a.high),
+                         to = a.low + share * (b.low - a.low);
             pixel_span(from, to, canvas->height, &above, &below);
             for (int row = above; row < below; row++) {
-                double inside = fmin(to, row + 1) - fmax(from, row);
-                if (inside > 0) blend(canvas, column, row, (int)(inside * cover * 255 + .5), color);
+                const double inside = fmin(to, row + 1) - fmax(from, row);
+                blend(canvas, column, row, coverage(inside * cover), color);
             }
         }
     }
@@ -206,7 +218,7 @@ typedef struct {
 
 static TextRun text_run(double size, const char *text) {
     TextRun run = {.rest = text, .glyph = -1};
-    stbtt_InitFont(&run.font, sqrtdk_font, 0); /* a look at the font's table of contents; canvas_make has checked it */
+    stbtt_InitFont(&run.font, sqrtdk_font, 0); /* reads the font's table of contents, which canvas_make has checked */
     run.scale = stbtt_ScaleForPixelHeight(&run.font, (float)size);
     return run;
 }
@@ -241,20 +253,17 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
     float shift = (float)(along - start);
     stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
     int width = x1 - x0, height = y1 - y0;
-    if (width <= 0 || height <= 0) return; /* a blank */
-    unsigned char *cover = calloc((size_t)width, (size_t)height);
-    if (!cover) {
-        canvas->failed = true;
-        return;
-    }
-    stbtt_MakeGlyphBitmapSubpixel(&run->font, cover, width, height, width, run->scale, run->scale, shift, 0,
+    if (width <= 0 || height <= 0) return;                                                       /* a blank */
+    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height) return; /* larger than all */
+    stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
         for (int i = 0; i < width; i++) {
-            int u = start + x0 + i, v = across + y0 + j, share = cover[(size_t)j * (size_t)width + (size_t)i];
-            blend(canvas, upwards ? v : u, upwards ? -u - 1 : v, share, color);
+            unsigned char *covered = &canvas->cover[(size_t)j * (size_t)width + (size_t)i];
+            const int u = start + x0 + i, v = across + y0 + j;
+            blend(canvas, upwards ? v : u, upwards ? -u - 1 : v, *covered, color);
+            *covered = 0;
         }
-    free(cover);
 }
 
 static void draw_text(Canvas *canvas, double along, double across, double size, Align align, bool upwards, Color color,
@@ -282,7 +291,6 @@ static void write_bytes(void *context, void *bytes, int size) {
 
 bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     FileWriter writer;
-    if (canvas->failed) return error_set(err, STATUS_FAILED, "no memory to draw %s", path);
     if (!file_writer_open(&writer, path, err)) return false;
     if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
         file_writer_abandon(&writer);

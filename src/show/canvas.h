@@ -13,9 +13,17 @@ typedef struct {
 
 typedef struct {
     int width, height;
-    unsigned char *rgb; /* (height, width, 3) */
-    bool failed;        /* a drawing call had no memory: canvas_save then says so instead of saving */
+    unsigned char *rgb;   /* (height, width, 3) */
+    unsigned char *cover; /* (height, width), for drawing calls, which leave it 0 */
 } Canvas;
+
+/* A circle (no sides) or a regular polygon of the same area. With turn 0 a side faces right; `turn` is in whole
+   turns, clockwise. Open: its inside is white. */
+typedef struct {
+    int sides;
+    double turn;
+    bool open;
+} Marker;
 
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
@@ -28,15 +36,19 @@ void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
 /* Anti-aliased with round ends, `thickness` in pixels, clipped. A line without length is a dot. */
 void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color);
+/* A point of a curve, and the ends of a band there; low is below high, so it is the larger. */
+typedef struct {
+    double x, y, low, high;
+} CurvePoint;
 /* Lines through all points, blended as one shape, so that joints are no darker than the rest. `dash` is the length of
    the dashes and of the gaps, 0 for none. */
-void canvas_curve(Canvas *canvas, const double *x, const double *y, size_t count, double thickness, double dash,
-                  Color color);
+void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color);
+/* The area between high and low over rising x, with straight lines between the points; `cover` from 0 (none) to 1
+   (opaque), so that bands show through each other. */
+void canvas_band(Canvas *canvas, const CurvePoint *points, size_t count, double cover, Color color);
 
-/* The area between top[i] and bottom[i] over rising x, with straight lines between the points; `cover` from 0 (none) to
-   1 (opaque), so that bands show through each other. */
-void canvas_band(Canvas *canvas, const double *x, const double *top, const double *bottom, size_t count, double cover,
-                 Color color);
+/* Around (x, y), with a thin white edge that sets it apart from what it covers; `radius` is that of the circle. */
+void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);
 
 /* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks shows as the
    font's own missing-character box, a byte that is not UTF-8 as U+FFFD. */

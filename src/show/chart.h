@@ -1,18 +1,24 @@
-/* Line charts: curves over steps, with bands around them, axes, ticks, labels, a legend and a title. */
+/* Line charts: curves over steps, with bands around them, axes, ticks and a title. Every curve is labelled at its end.
+ */
 #pragma once
 
 #include <stddef.h>
 
-#include "show/canvas.h"
+#include "show/palette.h"
+
+/* Where no more points than these were measured, a line between them would show what nobody measured. */
+enum { CHART_FEW_POINTS = 20 };
 
 typedef struct {
-    const char *label;   /* UTF-8, for the legend; NULL keeps the series out of it */
+    const char *label;   /* UTF-8, right of the plot at the height of the last point; NULL: none */
     const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
     size_t count;
-    Color color;
-    double thickness; /* pixels */
-    bool dashed, markers;
-    const double *low, *high; /* (count): a band around the curve, in its colour; NULL: none */
+    Style style;
+    double thickness;         /* of the line, in pixels; 0: no line */
+    double dash;              /* length of the dashes and of the gaps, in pixels; 0: none */
+    double shift;             /* of the points to the right, in pixels, so that those of one step are side by side */
+    bool markers;             /* on every point, or on some where points are dense */
+    const double *low, *high; /* (count): a band around the curve, or bars where there is no line; NULL: none */
 } Series;
 
 typedef struct {
@@ -20,14 +26,15 @@ typedef struct {
     const char *x_label, *y_label;
     const Series *series;
     size_t count;
-    /* Above 1: x, or y, are logarithms to this base; ticks are whole powers, labelled by what they stand for, and over
-       a few decades also twice and five times the powers of ten. */
+    /* Above 1: x, or y, is shown by its logarithm, and values that have none are left out. Ticks are whole powers of
+       this base, and over a few decades also twice and five times the powers of ten. */
     double x_base, y_base;
 } Chart;
 
-/* A palette that people with colour-blindness can tell apart (Okabe and Ito 2008), repeating. */
-Color chart_color(size_t index);
+/* The same hue, for what stands behind the curves. */
+Color chart_pale(Color color);
 
-/* 1000 x 620 pixels. Works with no finite point at all (axes 0..1 and a line that says so) and with one. */
-bool chart_draw(const Chart *chart, Canvas *canvas, Error *err); /* makes the canvas; the caller frees it */
+/* Into a white canvas of that size. Works with no finite point at all (axes 0..1 and a line that says so), with one. */
+enum { CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
+bool chart_draw(const Chart *chart, Canvas *canvas, Error *err);
 bool chart_save(const Chart *chart, const char *path, Error *err);

@@ -9,9 +9,10 @@ enum { TICK_TEXT = 40, TICKS_MAX = 100 };
 
 typedef struct {
     double low, high;
-    double step;  /* ticks at its multiples */
-    double base;  /* above 1: values stand for base^value */
-    bool between; /* base 10: ticks at 2 and 5 times its powers as well */
+    double step; /* between ticks, but for those at 2 and 5 times the powers of 10 */
+    double base; /* above 1: values stand for base^value */
+    double ticks[TICKS_MAX];
+    int count;
 } Axis;
 
 /* The range of the values low to high with `margin` of its width around it, about `ticks` ticks; `least` is the
@@ -22,11 +23,7 @@ Axis axis_make(double low, double high, double margin, double least, int ticks);
    from one power to another. */
 Axis axis_make_logarithmic(double low, double high, double margin, double base, int ticks);
 
-/* No more than about `ticks` of them. */
-void axis_thin_out(Axis *axis, int ticks);
-
-int axis_tick_count(const Axis *axis);
-double axis_tick(const Axis *axis, int index);
+/* What a tick stands for. */
 void axis_tick_text(const Axis *axis, int index, char out[TICK_TEXT]);
 
 /* 0 at the low end, 1 at the high one. */

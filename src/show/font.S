@@ -13,12 +13,9 @@
 #endif
 
     .globl SYMBOL(sqrtdk_font)
-    .globl SYMBOL(sqrtdk_font_end)
     .balign 16
 SYMBOL(sqrtdk_font):
     .incbin FONT_PATH
-SYMBOL(sqrtdk_font_end):
-    .byte 0
 
 #ifdef __ELF__
     .section .note.GNU-stack, "", %progbits /* without it the linker makes the stack executable */

@@ -4,19 +4,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "show/canvas.h"
+#include "show/palette.h"
+
+/* What the panels of a column show, above them, with its marker. */
+typedef struct {
+    const char *text; /* NULL: none */
+    Style style;
+} Heading;
 
 typedef struct {
-    const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
-    const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
-    size_t length;                /* T, 1 to 48 */
-    size_t rows, columns;         /* of panels, 1 to 64 each */
-    const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
-                                     Keys after the query are masked, whatever the array holds there */
-    const char *const *row_labels, *const *column_labels; /* (rows), (columns); either, or an entry, may be NULL. Those
-                                                             of columns may have several lines */
-    const char *const *panel_labels;                      /* (rows, columns), above each panel; the same */
-    const size_t *strides; /* (columns) from a query's weights to the next one's in a column's panels; NULL: T */
+    const char *title, *subtitle;  /* UTF-8; subtitle may be NULL */
+    const uint32_t *text;          /* (T) code points, along both axes; blanks and line ends are made visible */
+    size_t length;                 /* T, at least 1 */
+    size_t rows, columns;          /* of panels, at least 1 each */
+    const float *const *panels;    /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
+                                      Keys after the query are masked, whatever the array holds there */
+    const char *const *row_labels; /* (rows); it or an entry may be NULL */
+    size_t block;                  /* rows from one line of headings to the next; rows is a multiple of it */
+    const Heading *headings;       /* (rows / block, columns); may be NULL */
+    const char *const *panel_labels; /* (rows, columns), above each panel; it or an entry may be NULL */
+    const size_t *strides;           /* (rows, columns) from a query's weights to the next one's in a panel; NULL: T */
 } AttentionFigure;
 
 /* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the
@@ -31,7 +38,7 @@ double heatmap_weight(double position);
 extern const Color heatmap_masked;       /* light grey, which is not in viridis: apart from zero, its darkest shade */
 extern const Color heatmap_not_a_number; /* red */
 
-/* An error when a size is out of its range or the picture would be more than 8192 pixels wide or high. */
+/* An error when the picture would be more than 8192 pixels wide or high. */
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
 
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */

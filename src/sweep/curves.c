@@ -1,120 +1,89 @@
-/* A sweep's curves over training: a line for each setting, the mean over its seeds, and a band where there are several.
+/* A sweep's curves over training: one for each setting, the mean over its seeds, with a band where there are several.
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "show/chart.h"
 #include "sweep/parts.h"
 
-enum { PALE_MAX = 6 }; /* as many lines have their batches behind them, which would hide more */
-
 typedef struct {
     CurveKind kind;
-    const char *file, *title, *y_label;
-    bool logarithmic; /* where values span a decade */
+    const char *file, *name, *y_label, *value; /* value: a printf format */
+    bool logarithmic;                          /* where values span a decade */
 } Picture;
 
 /* A setting's line: the runs it is made of, and the mean and the ends of the band at each step that all of them have.
  */
 typedef struct {
+    size_t setting;
     const RunResults *runs[SWEEP_VALUES_MAX];
     size_t run_count, count;
-    double *x, *mean, *low, *high; /* (count), in one allocation */
-    char label[SETTING_LABEL + 64];
+    double *mean, *low, *high;       /* (count), in one allocation */
+    char label[SETTING_LABEL + 128]; /* the setting, how many of its runs finished, the last mean */
 } Line;
 
+static double last_mean(const Line *line) { return line->count ? line->mean[line->count - 1] : NAN; }
+static const double *steps_of(const Line *line, CurveKind kind) {
+    return line->run_count ? line->runs[0]->curves[kind].step : NULL;
+}
+
 /* The runs that finished; where none did, those that got anywhere. */
-static void choose_runs(const Sweep *s, const SweepSetting *setting, CurveKind kind, Line *line) {
-    size_t diverged = 0, left = 0;
-    for (int any = 0; any < 2 && line->run_count == 0; any++)
-        for (size_t i = 0; i < setting->count; i++) {
-            const SweepRun *run = &s->runs[setting->run[i]];
-            if ((any || run->state == RUN_FINISHED) && run->results.curves[kind].count)
-                line->runs[line->run_count++] = &run->results;
-        }
+static void choose_runs(const Sweep *s, const Picture *picture, Line *line) {
+    const SweepSetting *setting = &s->settings[line->setting];
+    line->count = SIZE_MAX;
     for (size_t i = 0; i < setting->count; i++) {
-        SweepRunState state = s->runs[setting->run[i]].state;
-        diverged += state == RUN_DIVERGED;
-        left += state != RUN_DIVERGED && state != RUN_FINISHED;
+        const SweepRun *run = &s->runs[setting->run[i]];
+        const size_t count = run->results.curves[picture->kind].count;
+        if (count == 0 || (setting->finished && run->state != RUN_FINISHED)) continue;
+        line->runs[line->run_count++] = &run->results;
+        if (count < line->count) line->count = count;
     }
-    snprintf(line->label, sizeof line->label, "%s", setting->label);
-    if (diverged + left == 0) return;
-    if (setting->count == 1)
-        text_append(line->label, sizeof line->label, diverged ? ": diverged" : ": not finished");
-    else
-        text_append(line->label, sizeof line->label, ": %zu of %zu %s", diverged + left, setting->count,
-                    left == 0       ? "diverged"
-                    : diverged == 0 ? "not finished"
-                                    : "diverged or not finished");
+    if (line->run_count == 0) line->count = 0;
+    text_append(line->label, sizeof line->label, "%s", setting->label);
+    if (setting->finished < setting->count)
+        text_append(line->label, sizeof line->label, ", %zu of %zu finished", setting->finished, setting->count);
 }
 
-/* Steps in common, from the first on. */
-static size_t common_steps(const Line *line, CurveKind kind) {
-    const Curve *first = &line->runs[0]->curves[kind];
-    size_t count = first->count;
-    for (size_t i = 1; i < line->run_count; i++) {
-        const Curve *curve = &line->runs[i]->curves[kind];
-        size_t same = 0;
-        while (same < count && same < curve->count && curve->step[same] == first->step[same]) same++;
-        count = same;
-    }
-    return count;
-}
-
-static bool make_line(const Sweep *s, const SweepSetting *setting, CurveKind kind, Line *line, Error *err) {
-    *line = (Line){0};
-    choose_runs(s, setting, kind, line);
-    line->count = line->run_count ? common_steps(line, kind) : 0;
-    line->x = calloc(4 * (line->count + 1), sizeof(double));
-    if (!line->x) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
-    line->mean = line->x + line->count;
+static bool make_line(const Sweep *s, const Picture *picture, bool range, size_t setting, Line *line, Error *err) {
+    line->setting = setting;
+    choose_runs(s, picture, line);
+    line->mean = calloc(3 * (line->count + 1), sizeof(double));
+    if (!line->mean) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
     line->low = line->mean + line->count;
     line->high = line->low + line->count;
-    return true;
-}
-
-/* `range`: the band goes from the lowest run to the highest; else it is the interval of the mean. */
-static void fill_line(Line *line, CurveKind kind, bool range) {
     for (size_t i = 0; i < line->count; i++) {
         double values[SWEEP_VALUES_MAX];
-        for (size_t run = 0; run < line->run_count; run++) values[run] = line->runs[run]->curves[kind].value[i];
+        for (size_t run = 0; run < line->run_count; run++)
+            values[run] = line->runs[run]->curves[picture->kind].value[i];
         const Band band = sweep_band(values, line->run_count, range);
-        line->x[i] = line->runs[0]->curves[kind].step[i];
         line->mean[i] = band.mean;
         line->low[i] = band.low;
         line->high[i] = band.high;
     }
-}
-
-static Color pale(Color color) {
-    return (Color){(unsigned char)(170 + color.r / 3), (unsigned char)(170 + color.g / 3),
-                   (unsigned char)(170 + color.b / 3)};
-}
-
-/* For a logarithmic axis; a band whose low end is not above zero is left out there. */
-static void take_logarithms(Line *line) {
-    for (size_t i = 0; i < line->count; i++) {
-        line->mean[i] = log10(line->mean[i]);
-        line->low[i] = line->low[i] > 0 ? log10(line->low[i]) : NAN;
-        line->high[i] = log10(line->high[i]);
+    if (isfinite(last_mean(line))) {
+        text_append(line->label, sizeof line->label, "  ");
+        text_append(line->label, sizeof line->label, picture->value, last_mean(line));
     }
+    return true;
 }
 
-/* What the lines and bands are, and what is not there. */
-static void describe(const Line *lines, size_t count, size_t settings, bool range, bool batches, char *out,
-                     size_t capacity) {
-    size_t fewest = SIZE_MAX, most = 0;
+/* What was swept, and what came out. */
+static void write_title(const Sweep *s, const Picture *picture, const Line *lines, size_t count, char *out,
+                        size_t capacity) {
+    Outcome last[SWEEP_LINES_MAX];
+    double most = 0, fewest = INFINITY; /* steps of a line */
     for (size_t i = 0; i < count; i++) {
-        if (lines[i].run_count == 0) continue;
-        if (lines[i].run_count < fewest) fewest = lines[i].run_count;
-        if (lines[i].run_count > most) most = lines[i].run_count;
+        last[i] = (Outcome){lines[i].setting, last_mean(&lines[i])};
+        if (lines[i].count == 0) continue;
+        most = fmax(most, steps_of(&lines[i], picture->kind)[lines[i].count - 1]);
+        fewest = fmin(fewest, steps_of(&lines[i], picture->kind)[lines[i].count - 1]);
     }
-    sweep_describe_band("line", fewest, most, range, out, capacity);
-    if (batches) text_append(out, capacity, "; pale: the training batches");
-    if (count < settings) text_append(out, capacity, "; the first %zu of %zu settings", count, settings);
+    snprintf(out, capacity, "%s", picture->name);
+    sweep_append_keys(s, out, capacity);
+    if (most == fewest) text_append(out, capacity, " after %.0f steps", most);
+    sweep_append_ends(s, last, count, picture->value, out, capacity);
 }
 
 /* Values that span more than a decade, all of them above zero. */
@@ -128,75 +97,82 @@ static bool wants_log(const Line *lines, size_t count) {
     return low > 0 && high > 10 * low && isfinite(high);
 }
 
-static bool draw_lines(const Sweep *s, const Picture *picture, Line *lines, size_t count, Error *err) {
-    Series series[2 * SWEEP_LINES_MAX] = {0};
-    char path[4096], title[512], subtitle[256], y_label[128];
-    size_t used = 0, fewest = SIZE_MAX;
-    bool one_each = true;
-    for (size_t i = 0; i < count; i++) {
-        if (lines[i].run_count > 1 && lines[i].run_count < fewest) fewest = lines[i].run_count;
-        one_each = one_each && lines[i].run_count < 2;
-    }
-    bool range = fewest <= SWEEP_FEW_SEEDS, batches = picture->kind == CURVE_VAL_LOSS && one_each && count <= PALE_MAX;
-    for (size_t i = 0; i < count; i++) fill_line(&lines[i], picture->kind, range);
-    bool log_scale = picture->logarithmic && wants_log(lines, count);
-    for (size_t i = 0; i < count && log_scale; i++) take_logarithms(&lines[i]);
-    for (size_t i = 0; batches && i < count; i++) {
-        if (lines[i].run_count == 0) continue;
-        const Curve *train = &lines[i].runs[0]->curves[CURVE_TRAIN_LOSS];
-        series[used++] = (Series){
-            .x = train->step, .y = train->value, .count = train->count, .color = pale(chart_color(i)), .thickness = 1};
-    }
+/* Validation losses that are few are points, in front of the training loss of the first seed, which is noisy but has no
+   gaps; other curves of few points have a thin line to guide the eye. Returns whether there are such points. */
+static bool make_series(const Sweep *s, CurveKind kind, const Line *lines, size_t count, Series *series) {
+    bool any = false;
     for (size_t i = 0; i < count; i++) {
         const Line *line = &lines[i];
-        bool band = line->run_count > 1;
-        series[used++] = (Series){.label = line->label,
-                                  .x = line->x,
-                                  .y = line->mean,
-                                  .count = line->count,
-                                  .color = chart_color(i),
-                                  .thickness = 2.5,
-                                  .dashed = i >= SWEEP_COLORS,
-                                  .markers = i < SWEEP_COLORS && line->count <= 60,
-                                  .low = band ? line->low : NULL,
-                                  .high = band ? line->high : NULL};
+        const bool few = line->count <= CHART_FEW_POINTS, points = few && kind == CURVE_VAL_LOSS;
+        Series *own = &series[count + i];
+        *own = (Series){.label = line->label,
+                        .x = steps_of(line, kind),
+                        .y = line->mean,
+                        .count = line->count,
+                        .thickness = points ? 0
+                                     : few  ? 1.5
+                                            : 2.5,
+                        .markers = true,
+                        .low = line->run_count > 1 ? line->low : NULL,
+                        .high = line->run_count > 1 ? line->high : NULL};
+        own->style = sweep_style(s, line->setting, SIZE_MAX, i, &own->dash);
+        if (!points || line->run_count == 0) continue;
+        const Curve *train = &line->runs[0]->curves[CURVE_TRAIN_LOSS];
+        own->shift = ((double)i - (double)(count - 1) / 2) * fmin(8, 32.0 / (double)count);
+        series[i] = (Series){.x = train->step, .y = train->value, .count = train->count, .dash = own->dash};
+        series[i].style.color = chart_pale(own->style.color);
+        series[i].thickness = 1;
+        any = true;
     }
-    snprintf(title, sizeof title, "%s: %s", s->config.name, picture->title);
+    return any;
+}
+
+static bool draw_lines(const Sweep *s, const Picture *picture, const Line *lines, size_t count, size_t left_out,
+                       Error *err) {
+    Series series[2 * SWEEP_LINES_MAX] = {0}; /* (2, count): the training losses, or nothing; the curves */
+    char path[4096], title[1024], subtitle[256], y_label[128];
+    const bool log_scale = picture->logarithmic && wants_log(lines, count),
+               points = make_series(s, picture->kind, lines, count, series);
+    write_title(s, picture, lines, count, title, sizeof title);
     snprintf(y_label, sizeof y_label, "%s%s", picture->y_label, log_scale ? ", logarithmic" : "");
-    describe(lines, count, s->setting_count, range, batches, subtitle, sizeof subtitle);
+    sweep_describe_band(points ? "point" : "line", sweep_seeds(s), subtitle, sizeof subtitle);
+    if (points)
+        text_append(subtitle, sizeof subtitle, "; pale: training loss, one batch; points side by side are of one step");
+    if (left_out) text_append(subtitle, sizeof subtitle, "; %zu more settings are left out", left_out);
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
                          .y_label = y_label,
                          .series = series,
-                         .count = used,
+                         .count = 2 * count,
                          .y_base = log_scale ? 10 : 0};
     return path_join(path, sizeof path, s->directory, picture->file, err) && chart_save(&chart, path, err);
 }
 
 static bool draw(const Sweep *s, const Picture *picture, Error *err) {
     Line *lines = calloc(SWEEP_LINES_MAX, sizeof *lines);
-    size_t count = 0;
+    size_t order[RUNS_MAX], count = 0;
+    sweep_sort(s, order);
     bool ok = lines || error_set(err, STATUS_FAILED, "no memory for the curves of %s", picture->file);
-    for (size_t g = 0; ok && g < s->setting_count && count < SWEEP_LINES_MAX; g++) {
-        ok = make_line(s, &s->settings[g], picture->kind, &lines[count], err);
+    while (ok && count < s->setting_count && count < SWEEP_LINES_MAX) {
+        ok = make_line(s, picture, sweep_seeds(s).range, order[count], &lines[count], err);
         count += ok;
     }
-    ok = ok && draw_lines(s, picture, lines, count, err);
-    for (size_t i = 0; i < count; i++) free(lines[i].x);
+    ok = ok && draw_lines(s, picture, lines, count, s->setting_count - count, err);
+    for (size_t i = 0; i < count; i++) free(lines[i].mean);
     free(lines);
     return ok;
 }
 
 bool sweep_draw_curves(const Sweep *s, Error *err) {
     static const Picture pictures[] = {
-        {CURVE_VAL_LOSS, "loss.png", "validation loss", "loss (nats per character)", false},
-        {CURVE_ENTROPY, "entropy.png", "entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
-         false},
-        {CURVE_SCORE_STD, "score_std.png", "standard deviation of the attention scores",
-         "standard deviation of the scores, mean over all heads", true},
-        {CURVE_QK_NORM, "qk_norm.png", "size of the weights of queries and keys",
-         "‖W_Q‖ ‖W_K‖ (Frobenius), mean over all heads", true},
+        {CURVE_VAL_LOSS, "loss.png", "Validation loss", "loss (nats per character)", "%.3f", false},
+        {CURVE_ENTROPY, "entropy.png", "Entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
+         "%.2f", false},
+        {CURVE_SCORE_STD, "score_std.png", "Standard deviation of the scores",
+         "standard deviation of the scores, mean over all heads", "%.3g", true},
+        {CURVE_QK_NORM, "qk_norm.png", "Size of the query and key weights",
+         "‖W_Q‖ ‖W_K‖ (Frobenius), mean over all heads", "%.3g", true},
     };
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
         if (!draw(s, &pictures[i], err)) return false;

@@ -12,24 +12,13 @@
 /* Values that make a curve; of the divisor more, which is mostly swept as a choice of four. */
 enum { NUMBERS = 3, DIVISORS = 5 };
 
-/* Where a setting stands on an axis; NaN where that is no number. The divisor counts in √d_k. */
-static double place(const Sweep *s, size_t axis, size_t setting) {
-    const Config *c = &s->runs[s->settings[setting].run[0]].config;
-    char text[CONFIG_VALUE_MAX], *end;
-    if (axis == s->divisor_axis)
-        return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
-    config_value_text(c, s->config.sweep[axis].key, text, sizeof text);
-    double number = strtod(text, &end);
-    return end == text || *end ? NAN : number;
-}
-
 /* The swept number with the most values, the divisor only where there is no other; sweep_count: none. */
 static size_t choose_axis(const Sweep *s) {
     const Config *c = &s->config;
     size_t best = c->sweep_count, divisor = c->sweep_count;
     for (size_t a = 0; a < c->sweep_count; a++) {
         bool numbers = !sweep_axis_is(c, a, "train.seed");
-        for (size_t g = 0; numbers && g < s->setting_count; g++) numbers = isfinite(place(s, a, g));
+        for (size_t g = 0; numbers && g < s->setting_count; g++) numbers = isfinite(sweep_number(s, a, g));
         if (!numbers) continue;
         if (a == s->divisor_axis)
             divisor = c->sweep[a].count >= DIVISORS ? a : divisor;
@@ -46,17 +35,6 @@ static FinalLine *line_of(const Sweep *s, FinalLosses *f, size_t setting) {
     if (f->count == SWEEP_LINES_MAX) return NULL;
     f->lines[f->count].setting = setting;
     return &f->lines[f->count++];
-}
-
-static void count_seeds(const Sweep *s, FinalLosses *f) {
-    f->fewest = SIZE_MAX;
-    for (size_t g = 0; g < s->setting_count; g++) {
-        size_t finished = s->settings[g].finished;
-        if (finished == 0) continue;
-        if (finished < f->fewest) f->fewest = finished;
-        if (finished > f->most) f->most = finished;
-        f->range = f->range || (finished > 1 && finished <= SWEEP_FEW_SEEDS);
-    }
 }
 
 /* In its place by x. */
@@ -78,9 +56,9 @@ static void add_point(const Sweep *s, size_t setting, double x, bool range, Fina
     line->diverged += s->settings[setting].diverged;
 }
 
-/* Logarithms, unless some x is not above zero or they differ little: to base 2 where all x are powers of √2 (8 and
-   5.66), else 10. */
-static void take_logarithms(FinalLosses *f) {
+/* Logarithmic, unless some x is not above zero or they span less than a factor of four: to base 2 where all x are
+   powers of √2 (8 and 5.66), else 10. */
+static double choose_base(const FinalLosses *f) {
     double low = INFINITY, high = 0;
     bool twos = true;
     for (size_t i = 0; i < f->count; i++)
@@ -90,30 +68,31 @@ static void take_logarithms(FinalLosses *f) {
             high = fmax(high, x);
             twos = twos && fabs(power - round(power)) < .02;
         }
-    if (!(low > 0) || high < 4 * low) return;
-    f->base = twos ? 2 : 10;
-    for (size_t i = 0; i < f->count; i++)
-        for (size_t k = 0; k < f->lines[i].count; k++) f->lines[i].x[k] = log(f->lines[i].x[k]) / log(f->base);
+    return !(low > 0) || high < 4 * low ? 0 : twos ? 2 : 10;
 }
 
 bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
     *f = (FinalLosses){.axis = choose_axis(s)};
     if (f->axis == s->config.sweep_count) return false;
-    count_seeds(s, f);
-    for (size_t g = 0; g < s->setting_count; g++) {
-        FinalLine *line = line_of(s, f, g);
+    size_t order[RUNS_MAX];
+    f->seeds = sweep_seeds(s);
+    sweep_sort(s, order);
+    for (size_t i = 0; i < s->setting_count; i++) {
+        FinalLine *line = line_of(s, f, order[i]);
         if (line)
-            add_point(s, g, place(s, f->axis, g), f->range, line);
+            add_point(s, order[i], sweep_number(s, f->axis, order[i]), f->seeds.range, line);
         else
             f->more++;
     }
-    take_logarithms(f);
+    f->base = choose_base(f);
     return true;
 }
 
 static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     Series series[SWEEP_LINES_MAX] = {0};
-    char path[4096], title[512], subtitle[256], x_label[64], labels[SWEEP_LINES_MAX][SETTING_LABEL + 64];
+    Outcome outcomes[RUNS_MAX];
+    char path[4096], title[1024] = "Final validation loss", subtitle[256], x_label[128],
+                     labels[SWEEP_LINES_MAX][SETTING_LABEL + 64];
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
         sweep_label(s, line->setting, f->axis, labels[i]);
@@ -123,22 +102,27 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
                              .x = line->x,
                              .y = line->mean,
                              .count = line->count,
-                             .color = chart_color(i),
-                             .thickness = 2.5,
-                             .dashed = i >= SWEEP_COLORS,
+                             .thickness = 2,
                              .markers = true,
                              .low = line->band ? line->low : NULL,
                              .high = line->band ? line->high : NULL};
+        series[i].style = sweep_style(s, line->setting, f->axis, i, &series[i].dash);
     }
-    sweep_describe_band("point", f->fewest, f->most, f->range, subtitle, sizeof subtitle);
+    sweep_describe_band("point", f->seeds, subtitle, sizeof subtitle);
     if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
-    snprintf(title, sizeof title, "%s: final validation loss", s->config.name);
-    snprintf(x_label, sizeof x_label, "%s",
-             f->axis == s->divisor_axis ? "divisor / √d_k" : sweep_key(&s->config, f->axis));
+    for (size_t g = 0; g < s->setting_count; g++) {
+        const Interval loss = s->settings[g].mean[MEASURE_VAL_LOSS];
+        outcomes[g] = (Outcome){g, loss.count ? loss.mean : NAN};
+    }
+    sweep_append_keys(s, title, sizeof title);
+    sweep_append_ends(s, outcomes, s->setting_count, "%.3f", title, sizeof title);
+    snprintf(x_label, sizeof x_label, "%s%s",
+             f->axis == s->divisor_axis ? "divisor / √d_k" : sweep_key(&s->config, f->axis),
+             f->base > 0 ? " (logarithmic)" : "");
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = x_label,
-                         .y_label = "loss (nats per character)",
+                         .y_label = "final validation loss (nats per character)",
                          .series = series,
                          .count = f->count,
                          .x_base = f->base};

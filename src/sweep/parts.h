@@ -10,6 +10,7 @@
 #include "base/results.h"
 #include "base/statistics.h"
 #include "config/config.h"
+#include "show/palette.h"
 #include "sweep/sweep.h"
 
 enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
@@ -152,10 +153,16 @@ typedef struct {
 Band sweep_band(const double *values, size_t count, bool range);
 /* The final validation losses of a setting's runs that finished; returns how many. */
 size_t sweep_setting_losses(const Sweep *sweep, size_t setting, double losses[SWEEP_VALUES_MAX]);
-/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". Over so few seeds that an interval is
-   wider than anything, bands are `range`s, from the lowest to the highest. */
+/* How many seeds finished, of a setting that has any: the fewest and the most. Over SWEEP_FEW_SEEDS an interval is
+   wider than anything; where some setting has no more, all bands are `range`s, from the lowest to the highest. */
 enum { SWEEP_FEW_SEEDS = 2 };
-void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity);
+typedef struct {
+    size_t fewest, most;
+    bool range;
+} Seeds;
+Seeds sweep_seeds(const Sweep *sweep);
+/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". */
+void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity);
 
 /* tables.c: summary.csv, a row for each run; summary.md and the terminal's table, a row for each setting. The matrices
    are the part of summary.md with the losses by divisor and by everything else; nothing where the divisor is not swept,
@@ -173,8 +180,26 @@ bool sweep_has_final(const Sweep *sweep);
 bool sweep_draw_final(const Sweep *sweep, Error *err);
 bool sweep_draw_attention(const Sweep *sweep, Error *err);
 
-/* Lines that can be told apart: the palette has eight colours, and dashes make sixteen. */
-enum { SWEEP_COLORS = 8, SWEEP_LINES_MAX = 2 * SWEEP_COLORS };
+enum { SWEEP_LINES_MAX = 24 };
+
+/* order.c. All settings in the order in which pictures show them: by divisor, then by the other swept keys. */
+void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
+/* The colour and marker of a setting: by its divisor, with `dash` by what else it differs in from others; or the
+   index-th of the palette where settings differ in other keys alone. The key `without` does not count: it is the x axis
+   (SIZE_MAX: none is). */
+Style sweep_style(const Sweep *sweep, size_t setting, size_t without, size_t index, double *dash);
+/* A setting's value of a swept key, the divisor's in units of √d_k; NaN where it is no number. */
+double sweep_number(const Sweep *sweep, size_t axis, size_t setting);
+/* For titles: appends " by divisor and lr", nothing where only the seed is swept. */
+void sweep_append_keys(const Sweep *sweep, char *out, size_t capacity);
+/* And what came out: ": 1.684 for ÷ 2√d_k = 16 to 2.291 for ÷ 1 (none)", the lowest and the highest value (NaN: none).
+ */
+typedef struct {
+    size_t setting;
+    double value;
+} Outcome;
+void sweep_append_ends(const Sweep *sweep, const Outcome *outcomes, size_t count, const char *format, char *out,
+                       size_t capacity);
 
 /* What final.png shows. A line is of the settings that differ in the one key, its points in the order of x. */
 typedef struct {
@@ -185,11 +210,10 @@ typedef struct {
     double mean[SWEEP_VALUES_MAX], low[SWEEP_VALUES_MAX], high[SWEEP_VALUES_MAX]; /* NaN: no run, or no two */
 } FinalLine;
 typedef struct {
-    size_t axis;         /* the swept key */
-    size_t count, more;  /* lines, and points that were left out for want of one */
-    size_t fewest, most; /* runs of a point that has any */
-    bool range;          /* low and high are of the runs, not of an interval */
-    double base;         /* x are logarithms to it; 0: they are not */
+    size_t axis;        /* the swept key */
+    size_t count, more; /* lines, and points that were left out for want of one */
+    Seeds seeds;
+    double base; /* of the logarithmic x axis; 0: it is linear */
     FinalLine lines[SWEEP_LINES_MAX];
 } FinalLosses;
 /* False where no swept number has values enough. */

@@ -204,12 +204,12 @@ size_t sweep_setting_losses(const Sweep *s, size_t setting, double losses[SWEEP_
     return count;
 }
 
-void sweep_describe_band(const char *what, size_t fewest, size_t most, bool range, char *out, size_t capacity) {
-    char seeds[64];
-    snprintf(seeds, sizeof seeds, fewest == most ? "%zu" : "%zu to %zu", fewest, most);
-    if (most < 2)
+void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity) {
+    char count[64];
+    snprintf(count, sizeof count, seeds.fewest == seeds.most ? "%zu" : "%zu to %zu", seeds.fewest, seeds.most);
+    if (seeds.most < 2)
         snprintf(out, capacity, "one run each, so no band");
     else
-        snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, seeds,
-                 range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
+        snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, count,
+                 seeds.range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");
 }

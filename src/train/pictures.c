@@ -1,9 +1,11 @@
 #include "train/pictures.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "show/chart.h"
 #include "show/heatmap.h"
 #include "train/logs.h"
@@ -29,29 +31,38 @@ bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     return true;
 }
 
+/* Few validation losses are points: a line from one to the next would run beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
-    char path[4096], divisor[64], title[512], subtitle[256];
+    const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
+    char path[4096], title[512], subtitle[256], label[64] = "validation", divisor[64], name[64];
+    size_t count = 0, last = 0;
+    for (size_t i = 0; i < metrics->rows; i++)
+        if (isfinite(losses[i])) count++, last = i;
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
-    snprintf(title, sizeof title, "%s: scores divided by %s", c->name, divisor);
+    scale_text(c->attention.scale_divisor, name, sizeof name);
+    snprintf(title, sizeof title, "Scores divided by %s", divisor);
+    if (count) {
+        text_append(title, sizeof title, ": validation loss %.3f after %.0f steps", losses[last], steps[last]);
+        text_append(label, sizeof label, " %.3f", losses[last]);
+    }
     snprintf(subtitle, sizeof subtitle, "%lld layers, %lld heads, d_k %lld, context %lld, seed %lld",
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
-    const Series series[] = {
-        {.label = "training (one batch)",
-         .x = metrics->column[METRICS_STEP],
-         .y = metrics->column[METRICS_TRAIN_LOSS],
-         .count = metrics->rows,
-         .color = {150, 170, 190},
-         .thickness = 1.5},
-        {.label = "validation",
-         .x = metrics->column[METRICS_STEP],
-         .y = metrics->column[METRICS_VAL_LOSS],
-         .count = metrics->rows,
-         .color = chart_color(1),
-         .thickness = 2.5,
-         .markers = true},
-    };
+    const Style style = style_of_divisor(name, 0);
+    const Series series[] = {{.label = "training (one batch)",
+                              .x = steps,
+                              .y = metrics->column[METRICS_TRAIN_LOSS],
+                              .count = metrics->rows,
+                              .style = {.color = {140, 140, 140}},
+                              .thickness = 1.5},
+                             {.label = label,
+                              .x = steps,
+                              .y = losses,
+                              .count = metrics->rows,
+                              .style = style,
+                              .thickness = count <= CHART_FEW_POINTS ? 0 : 2.5,
+                              .markers = true}};
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
@@ -68,38 +79,43 @@ bool picture_loss(const Run *run, Error *err) {
     return ok;
 }
 
-/* The row of attention.csv about a head at a step; SIZE_MAX when there is none. */
-static size_t row_of(const LogTable *attention, size_t step, size_t layer, size_t head) {
+/* The row of attention.csv about a head at a step, from row `first` on; SIZE_MAX when there is none. */
+static size_t row_of(const LogTable *attention, size_t first, size_t step, size_t layer, size_t head) {
     double *const *column = attention->column;
-    for (size_t row = 0; row < attention->rows; row++)
+    for (size_t row = first; row < attention->rows; row++)
         if (column[ATTENTION_STEP][row] == (double)step && column[ATTENTION_LAYER][row] == (double)layer &&
             column[ATTENTION_HEAD][row] == (double)head)
             return row;
     return SIZE_MAX;
 }
 
-static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot *s, size_t layer, Error *err) {
+static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
+                       Error *err) {
     const Config *c = &run->config;
     char path[4096], name[64], title[512], divisor[64], labels[HEADS_SHOWN][LABEL];
     const float *panels[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const char *texts[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN,
                  columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
+    double entropy = 0;
     for (size_t head = 0; head < shown; head++) {
-        const size_t row = row_of(attention, s->step, layer, head);
+        const size_t row = row_of(attention, first, s->step, layer, head);
         if (row == SIZE_MAX)
             return error_set(err, STATUS_USAGE, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
                              LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
         snprintf(labels[head], LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  attention->column[ATTENTION_ENTROPY][row], attention->column[ATTENTION_SCORE_STD][row]);
+        entropy += attention->column[ATTENTION_ENTROPY][row] / (double)shown;
         panels[head] = snapshot_weights(s, layer, head);
         texts[head] = labels[head];
     }
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
-    snprintf(title, sizeof title, "%s, step %zu, layer %zu: scores divided by %s", c->name, s->step, layer, divisor);
+    snprintf(title, sizeof title, "Scores divided by %s: entropy of attention %.2f in layer %zu at step %zu", divisor,
+             entropy, layer, s->step);
     const AttentionFigure figure = {
         .title = title,
-        .subtitle = "entropy: 1 is uniform, 0 one-hot; measured, like score std, over a validation batch",
+        .subtitle =
+            "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch",
         .text = s->text,
         .length = s->T,
         .rows = (shown + columns - 1) / columns,
@@ -110,37 +126,29 @@ static bool draw_layer(const Run *run, const LogTable *attention, const Snapshot
     return run_path(run, path, name, err) && attention_figure_save(&figure, path, err);
 }
 
-static bool draw_step(const Run *run, const LogTable *attention, size_t step, Error *err) {
+/* `first`: the step has no row before this one. */
+static bool draw_step(const Run *run, const LogTable *attention, size_t first, size_t step, Error *err) {
     Snapshot s;
     bool ok = snapshot_load(&s, run->directory, &run->config, step, err);
-    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, &s, layer, err);
+    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, first, &s, layer, err);
     snapshot_free(&s);
     return ok;
 }
 
 bool picture_attention(const Run *run, size_t step, Error *err) {
     LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_step(run, &attention, step, err);
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_step(run, &attention, 0, step, err);
     log_table_free(&attention);
     return ok;
 }
 
-/* The table without its first rows; its columns are in the whole one. */
-static LogTable table_behind(LogTable table, size_t rows) {
-    for (int c = 0; c < ATTENTION_COLUMNS; c++) table.column[c] += rows;
-    table.rows -= rows;
-    return table;
-}
-
+/* Rows come step by step. */
 bool picture_all(const Run *run, Error *err) {
     LogTable attention = {0};
     bool ok = picture_loss(run, err) && logs_read(run->directory, LOG_ATTENTION, &attention, err);
     const double *step = attention.column[ATTENTION_STEP];
-    for (size_t row = 0; ok && row < attention.rows; row++) {
-        if (row > 0 && step[row] == step[row - 1]) continue;
-        const LogTable rest = table_behind(attention, row); /* the step's rows are its first */
-        ok = draw_step(run, &rest, (size_t)step[row], err);
-    }
+    for (size_t row = 0; ok && row < attention.rows; row++)
+        if (row == 0 || step[row] != step[row - 1]) ok = draw_step(run, &attention, row, (size_t)step[row], err);
     log_table_free(&attention);
     return ok;
 }

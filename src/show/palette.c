@@ -1,0 +1,36 @@
+#include "show/palette.h"
+
+#include <string.h>
+
+/* Those of the named divisors, then those of the numbers. */
+static const struct {
+    const char *divisor;
+    Color color;
+    Marker marker;
+} table[STYLE_COUNT] = {
+    {"none", {220, 106, 20}, {.sides = 3, .turn = .25}},      /* triangle */
+    {"sqrt_dk", {0, 114, 178}, {.sides = 0}},                 /* circle */
+    {"dk", {80, 0, 136}, {.sides = 4, .turn = .125}},         /* diamond */
+    {"2sqrt_dk", {40, 84, 0}, {.sides = 4}},                  /* square */
+    {"sqrt_dmodel", {30, 30, 30}, {.sides = 3, .turn = .75}}, /* triangle upside down */
+    {NULL, {180, 60, 72}, {.sides = 0, .open = true}},        /* open from here on */
+    {NULL, {84, 144, 252}, {.sides = 4, .open = true}},
+    {NULL, {48, 144, 120}, {.sides = 3, .turn = .25, .open = true}},
+    {NULL, {108, 60, 84}, {.sides = 4, .turn = .125, .open = true}},
+    {NULL, {252, 60, 120}, {.sides = 3, .turn = .75, .open = true}},
+    {NULL, {96, 156, 168}, {.sides = 3}}, /* triangle to the left */
+    {NULL, {36, 36, 0}, {.sides = 3, .open = true}},
+};
+
+/* The index-th of `count` rows from `first` on; in each further round the markers move on by one. */
+static Style row(size_t first, size_t count, size_t index) {
+    return (Style){table[first + index % count].color, table[first + (index + index / count) % count].marker};
+}
+
+Style style_at(size_t index) { return row(0, STYLE_COUNT, index); }
+
+Style style_of_divisor(const char *divisor, size_t order) {
+    for (size_t i = 0; i < STYLE_NAMED; i++)
+        if (strcmp(divisor, table[i].divisor) == 0) return style_at(i);
+    return row(STYLE_NAMED, STYLE_COUNT - STYLE_NAMED, order);
+}

@@ -1,0 +1,119 @@
+/* The order in which pictures show the settings of a sweep, and how each is drawn. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "sweep/parts.h"
+
+static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
+
+double sweep_number(const Sweep *s, size_t axis, size_t setting) {
+    const Config *c = config_of(s, setting);
+    char text[CONFIG_VALUE_MAX], *end;
+    if (axis == s->divisor_axis)
+        return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
+    config_value_text(c, s->config.sweep[axis].key, text, sizeof text);
+    double number = strtod(text, &end);
+    return end == text || *end ? NAN : number;
+}
+
+/* By divisor first, all for the d_k of the first setting; then by the other keys: by number, and where a value is no
+   number, in the order of the config. */
+static bool comes_before(const Sweep *s, size_t a, size_t b) {
+    const size_t axis = s->divisor_axis, d_k = (size_t)config_of(s, 0)->model.d_k;
+    double x = divisor_value(config_of(s, a)->attention.scale_divisor, d_k),
+           y = divisor_value(config_of(s, b)->attention.scale_divisor, d_k);
+    for (size_t i = 0; x == y && i < s->config.sweep_count; i++) {
+        if (i == axis) continue;
+        x = sweep_number(s, i, a);
+        y = sweep_number(s, i, b);
+        if (!(x < y || x > y)) {
+            x = (double)s->settings[a].digit[i];
+            y = (double)s->settings[b].digit[i];
+        }
+    }
+    return x < y;
+}
+
+void sweep_sort(const Sweep *s, size_t order[RUNS_MAX]) {
+    for (size_t g = 0; g < s->setting_count; g++) {
+        size_t at = g;
+        for (; at > 0 && comes_before(s, g, order[at - 1]); at--) order[at] = order[at - 1];
+        order[at] = g;
+    }
+}
+
+/* A number that equals a named divisor for this d_k is drawn as that: 8 as √d_k where d_k is 64. */
+static ScaleDivisor named_divisor(const Config *config) {
+    static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
+    const size_t d_k = (size_t)config->model.d_k;
+    const ScaleDivisor own = config->attention.scale_divisor;
+    for (size_t i = 0; own.mode == SCALE_NUMBER && i < sizeof named / sizeof *named; i++)
+        if (divisor_value((ScaleDivisor){named[i], 0}, d_k) == own.number) return (ScaleDivisor){named[i], 0};
+    return own;
+}
+
+Style sweep_style(const Sweep *s, size_t setting, size_t without, size_t index, double *dash) {
+    static const double dashes[] = {0, 9, 4, 16, 2, 24};
+    const size_t axis = s->divisor_axis;
+    size_t others = 0, keys = 0, smaller = 0;
+    char name[64];
+    for (size_t i = 0; i < s->config.sweep_count; i++) {
+        if (i == axis || i == without || sweep_axis_is(&s->config, i, "train.seed")) continue;
+        others += s->settings[setting].digit[i];
+        keys++;
+    }
+    *dash = 0;
+    if (axis == without && keys == 0) return (Style){.color = {80, 80, 80}}; /* one curve of all divisors */
+    if (axis == without || (axis == s->config.sweep_count && keys > 0)) return style_at(index);
+    *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
+    /* Along an x axis a number may coincide with a name at one point; the curve is still that of the number. */
+    const ScaleDivisor divisor =
+        without == SIZE_MAX ? named_divisor(config_of(s, setting)) : config_of(s, setting)->attention.scale_divisor;
+    for (size_t g = 0; g < s->setting_count; g++) {
+        const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
+        smaller += sweep_agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
+    }
+    scale_text(divisor, name, sizeof name);
+    return style_of_divisor(name, smaller);
+}
+
+void sweep_append_keys(const Sweep *s, char *out, size_t capacity) {
+    const char *between = " by ";
+    for (size_t i = 0; i < s->config.sweep_count; i++) {
+        if (sweep_axis_is(&s->config, i, "train.seed")) continue;
+        text_append(out, capacity, "%s%s", between, i == s->divisor_axis ? "divisor" : sweep_key(&s->config, i));
+        between = " and ";
+    }
+}
+
+void sweep_append_ends(const Sweep *s, const Outcome *settings, size_t count, const char *format, char *out,
+                       size_t capacity) {
+    const Outcome *least = NULL, *most = NULL;
+    for (const Outcome *now = settings; now < settings + count; now++) {
+        if (!isfinite(now->value)) continue;
+        if (!least || now->value < least->value) least = now;
+        if (!most || now->value > most->value) most = now;
+    }
+    if (!least) return;
+    text_append(out, capacity, ": ");
+    text_append(out, capacity, format, least->value);
+    text_append(out, capacity, " for %s", s->settings[least->setting].label);
+    if (least == most) return;
+    text_append(out, capacity, " to ");
+    text_append(out, capacity, format, most->value);
+    text_append(out, capacity, " for %s", s->settings[most->setting].label);
+}
+
+Seeds sweep_seeds(const Sweep *s) {
+    Seeds seeds = {.fewest = SIZE_MAX};
+    for (size_t g = 0; g < s->setting_count; g++) {
+        const size_t finished = s->settings[g].finished;
+        if (finished == 0) continue;
+        if (finished < seeds.fewest) seeds.fewest = finished;
+        if (finished > seeds.most) seeds.most = finished;
+        seeds.range = seeds.range || (finished > 1 && finished <= SWEEP_FEW_SEEDS);
+    }
+    return seeds;
+}
