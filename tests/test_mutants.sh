@@ -135,21 +135,19 @@ mutant 'model: weight of accumulation forgotten' $file 's|(real)(batch_weight / 
 mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    unembedding_weights(w, final);/    if (!m->shape.tied) unembedding_weights(w, final);/'
-mutant 'model: dropout of the embeddings not in the backward pass' $file \
-    '/^static void embedding_weights/,/^}/s/^    dropout_rows(own/    if (false) dropout_rows(own/'
+mutant 'model: pre-norm, residual forgotten' $file 's/x_2, &b->ln_2, LN_2_W, layer, &b->res_2)/x_2, \&b->ln_2, LN_2_W, layer, NULL)/'
+mutant 'model: weights of the second half from the first' $file 's/linear_weights(w, f_2, /linear_weights(w, f_1, /'
 file=src/model/operations.c
+mutant 'model: dropout of the embeddings not in the backward pass' $file \
+    '/^void embedding_weights/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
 mutant 'model: dropout of a branch not in the backward pass' $file \
     '/^void residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
 mutant 'model: bias of another layer' $file '/^void linear(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
-file=src/model/block.c
-mutant 'model: pre-norm, residual forgotten' $file 's/layernorm_backward(w, x, ln, role, layer, res)/layernorm_backward(w, x, ln, role, layer, NULL)/'
-mutant 'model: weights of the second half from the first' $file \
-    '/^void block_backward/,/^}/s/linear_weights(w, in_2, /linear_weights(w, in_1, /'
 file=src/model/memory.c
-mutant 'model: a block writes where it reads' $file 's/output = (s->L - 1 - layer) % 2 ? x_1 : x_0/output = x_0/' \
+mutant 'model: a block writes where it reads' $file 's/output = x\[(layer + 1) % 2\]/output = x[layer % 2]/' \
     --set model.dropout=0
 wait
 

@@ -10,8 +10,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "model/activation.h"
-#include "model/profile.h"
+#include "model/hook.h"
 #include "model/tensors.h"
 
 /* Sequences of a batch of B that are computed at a time: as many as have SLICE_ROWS positions, but one at least. */
@@ -56,15 +55,11 @@ typedef struct {
     Profile *profiles; /* NULL, or the caller's, one for each thread */
 } Model;
 
-/* Bytes of the arenas a model of these sizes takes. */
-typedef struct {
-    size_t parameters;  /* weights, and gradients if `training` */
-    size_t activations; /* and the gradients of activations if `training` */
-} ModelMemory;
-bool model_measure(const ModelShape *shape, size_t max_batch, size_t threads, bool training, ModelMemory *memory,
-                   Error *err);
+/* Lays out a model without memory: the arenas' `used` say how many bytes its arrays take. With `training` there are
+   gradients. Fails when a size does not fit. Free with model_free, also after a failure. */
+bool model_measure(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 
-/* Allocates; parameters are zero until initialised or loaded. Free with model_free, also after a failure. */
+/* The same, and allocates; parameters are zero until initialised or loaded. */
 bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 void model_free(Model *model);
 

@@ -9,14 +9,14 @@
 #include "ops/matmul.h"
 
 bool training_memory(const Config *config, const ModelShape *shape, size_t threads, size_t *bytes, Error *err) {
-    ModelMemory memory;
-    TensorTable table;
-    if (!model_measure(shape, (size_t)config->train.batch, threads, true, &memory, err) ||
-        !tensors_make(&table, shape, err))
-        return false;
-    *bytes = size_add(size_add(memory.parameters, memory.activations),
-                      size_add(optimizer_measure(config, table.flat), size_mul(threads, matmul_buffer_bytes())));
-    tensors_free(&table);
+    Model model;
+    const bool measured = model_measure(&model, shape, (size_t)config->train.batch, threads, true, err);
+    if (measured)
+        *bytes =
+            size_add(size_add(model.parameter_arena.used, model.activation_arena.used),
+                     size_add(optimizer_measure(config, model.tensors.flat), size_mul(threads, matmul_buffer_bytes())));
+    model_free(&model);
+    if (!measured) return false;
     if (*bytes < memory_of_machine()) return true;
     return error_set(
         err, STATUS_FAILED,
