@@ -27,7 +27,6 @@ typedef struct {
 } Worker;
 
 /* Its columns of a weight's gradient, in whole cache lines. */
-enum { CACHE_LINE = 16 };
 static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
