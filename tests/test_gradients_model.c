@@ -31,7 +31,7 @@ static void check_case(const Case *c) {
 }
 
 /* Pre- or post-norm, GELU or ReLU, with biases or without, tied or untied: all sixteen, without and with dropout, and
-   each value of each of these with both initialisations. */
+   each value of each of these with both initializations. */
 static void every_combination(void **state) {
     (void)state;
     for (unsigned n = 0; n < 32; n++) {
@@ -78,8 +78,8 @@ static void every_edge(void **state) {
         {.name = "L = 3", .L = 3},
         {.name = "L = 3, post", .L = 3, .post = true, .dropout = .2},
         {.name = "L = 1, C = 3, F = 1, D = 1", .L = 1, .C = 3, .F = 1, .D = 1},
-        {.name = "two blocks of queries", .T = 70, .B = 2, .threads = 3, .L = 1},
-        {.name = "two blocks of queries, dropout", .T = 70, .B = 2, .threads = 3, .L = 1, .dropout = .2},
+        {.name = "two tiles of queries", .T = 70, .B = 2, .threads = 3, .L = 1},
+        {.name = "two tiles of queries, dropout", .T = 70, .B = 2, .threads = 3, .L = 1, .dropout = .2},
         {.name = "a short batch", .batch_T = 4, .max_batch = 6},
         {.name = "a short batch, post, 8 threads",
          .batch_T = 4,
@@ -120,7 +120,7 @@ static void accumulation_is_the_mean(void **state) {
     }
 }
 
-/* Slopes from a billionth to a billion; steps that start too wide, or serve as they are, or leave rounding behind. */
+/* Slopes from a billionth to a billion; first steps that are too wide, right, or so small that rounding dominates. */
 static double sine(void *context, double delta) {
     const double *steepness = context;
     return sin(*steepness * delta + .5) - sin(.5);
@@ -139,8 +139,8 @@ static void differences_find_their_step(void **state) {
     }
 }
 
-/* A batch of several slices, whose arrays begin anew with each: units of a ReLU are held where they are in all of
-   them, so the loss is smooth and its slope along a weight is the gradient. */
+/* A batch of several slices, which use the same arrays one after the other: the units of a ReLU are kept on their side
+   of the kink in all of them, so the loss is smooth and its slope along a weight is the gradient. */
 static void slices_of_a_relu_model(void **state) {
     (void)state;
     const Case c = {
@@ -162,7 +162,7 @@ static void slices_of_a_relu_model(void **state) {
     teardown(&u);
 }
 
-/* What the table of a check consists of, in its order. */
+/* The rows of a check's table, in order. */
 static void every_tensor_and_input_has_a_row(void **state) {
     (void)state;
     static const char *const pre[] = {"wte.weight",

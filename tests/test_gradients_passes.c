@@ -1,5 +1,5 @@
-/* The passes of the whole model in double precision: forward against the plain decoder of reference.h, and what
-   threads, masks, dropout and memory promise. */
+/* The passes of the whole model in double precision: forward against the plain decoder of reference.h, and the
+   guarantees about threads, masks, dropout and memory. */
 #include "model_case.h"
 #include "reference.h"
 
@@ -42,7 +42,7 @@ static void forward_is_the_plain_decoder(void **state) {
     }
 }
 
-/* Another number of threads is another order of summation at most; the same number is the same result to the bit. */
+/* Another number of threads may change the order of summation; the same number gives the same bits. */
 static void threads_agree(void **state) {
     (void)state;
     static const size_t threads[] = {1, 2, 3, 8, 8};
@@ -66,7 +66,7 @@ static void threads_agree(void **state) {
             Setup u;
             c.threads = threads[t];
             setup(&u, &c, true);
-            for (int again = 0; again < 2; again++) { /* in the same model: to the bit as well */
+            for (int again = 0; again < 2; again++) { /* in the same model: the same bits, too */
                 double loss = backward(&u, 1, true);
                 if (again) assert_true(loss == losses[t]);
                 if (again) assert_memory_equal(gradients[t], u.model.gradients, flat * sizeof(real));

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Checks the check of gradients: each mutant is the program with one line changed into a mistake people make in a
-# backward pass, and `./train gradcheck` must refuse it. A line that is no longer there is an error, so that the list
-# stays true. Prints for each mutant the gradient that gave it away, the first that is wrong in the backward pass.
+# backward pass, and `./train gradcheck` must refuse it. A pattern that matches no line is an error, so that the list
+# stays true. Prints for each mutant the first gradient that is wrong in the backward pass.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # this is no part of the make that may have started it
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # independent of a make that may have started this
 build=$(dirname "$(readlink train)")
 case $build in
 *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*)
@@ -32,21 +32,21 @@ dropout = 0.2
 batch = 1
 accumulate = 2
 CONFIG
-# More positions than one block of queries holds.
+# More positions than one tile of queries holds.
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
-# A tree with every object of the double build; mutants share it by links, and make sees that one source is newer.
+# A tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
 mkdir -p "$tmp/original/$build" && cp -a src data Makefile train.c "$tmp/original" &&
     cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
 
-# gradcheck TREE OPTION...: the program's status, and in TREE.err what it says
+# gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err
 gradcheck() {
     tree=$1
     shift
     "$tree/$build/train-double" gradcheck "$tmp/tiny.ini" "$@" >"$tree.out" 2>"$tree.err"
 }
 
-# one_mutant TREE WHAT FILE SED OPTION...: leaves a line in TREE.line; it begins with "caught" where all is well
+# one_mutant TREE WHAT FILE SED OPTION...: writes a line to TREE.line, which begins with "caught" on success
 one_mutant() {
     tree=$1 what=$2 file=$3 sed=$4
     shift 4

@@ -59,7 +59,7 @@ typedef struct {
    gradients. Fails when a size does not fit. Free with model_free, also after a failure. */
 bool model_measure(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 
-/* The same, and allocates; parameters are zero until initialised or loaded. */
+/* The same, and allocates; parameters are zero until initialized or loaded. */
 bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 void model_free(Model *model);
 
