@@ -121,23 +121,15 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
     Tensor *t = &table->items[table->count];
     if (!tensor_describe(t, shape, role, layer)) return;
     t->offset = table->flat;
-    table->index[layer * ROLE_COUNT + role] = table->count++;
+    table->count++;
     table->parameters = size_add(table->parameters, t->count);
     size_t end = size_add(size_add(table->flat, t->count), CACHE_LINE - 1);
     table->flat = end == SIZE_MAX ? end : end - end % CACHE_LINE;
 }
 
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
-    const size_t most = size_mul(shape->L, ROLE_COUNT);
-    *table = (TensorTable){0};
-    if (size_mul(most, sizeof(Tensor)) != SIZE_MAX)
-        *table =
-            (TensorTable){.items = calloc(most, sizeof *table->items), .index = calloc(most, sizeof *table->index)};
-    if (!table->items || !table->index) {
-        tensors_free(table);
-        return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
-    }
-    for (size_t i = 0; i < most; i++) table->index[i] = SIZE_MAX;
+    *table = (TensorTable){.items = calloc(size_mul(shape->L, ROLE_COUNT), sizeof *table->items)};
+    if (!table->items) return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
     for (Role role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
     for (size_t layer = 0; layer < shape->L; layer++)
         for (Role role = LAYER_FIRST; role <= LAYER_LAST; role++) add(table, shape, role, layer);
@@ -149,8 +141,18 @@ bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
 
 void tensors_free(TensorTable *table) {
     free(table->items);
-    free(table->index);
     *table = (TensorTable){0};
+}
+
+const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
+    for (size_t i = 0; i < table->count; i++)
+        if (table->items[i].role == role && table->items[i].layer == layer) return &table->items[i];
+    return NULL;
+}
+
+real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
+    const Tensor *tensor = tensor_find(table, role, layer);
+    return tensor ? flat + tensor->offset : NULL;
 }
 
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat) {

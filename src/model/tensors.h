@@ -93,10 +93,9 @@ typedef struct {
     size_t count;
     size_t parameters; /* numbers in all tensors */
     size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */
-    size_t *index;     /* (L, ROLE_COUNT): item, or SIZE_MAX when the model has no such tensor */
 } TensorTable;
 
-/* The table's memory is the caller's to free with tensors_free. Fails when a size does not fit. */
+/* Fails when a size does not fit. The caller frees with tensors_free. */
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
 void tensors_free(TensorTable *table);
 
@@ -104,14 +103,8 @@ void tensors_free(TensorTable *table);
 bool tensor_describe(Tensor *tensor, const ModelShape *shape, Role role, size_t layer);
 
 /* NULL when the model has no such tensor (bias = no, tied embeddings). Layer 0 for what belongs to no layer. */
-static inline const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
-    size_t item = table->index[layer * ROLE_COUNT + role];
-    return item == SIZE_MAX ? NULL : &table->items[item];
-}
+const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer);
 /* Where it starts in `flat`, or NULL. */
-static inline real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
-    const Tensor *tensor = tensor_find(table, role, layer);
-    return tensor ? flat + tensor->offset : NULL;
-}
+real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer);
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);
