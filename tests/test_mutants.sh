@@ -127,7 +127,7 @@ mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[
 
 file=src/ops/cross_entropy.c
 mutant 'loss: target off by one' $file \
-    '/^void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
+    '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
