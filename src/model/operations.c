@@ -145,7 +145,6 @@ void self_attention_backward(const Worker *w, const Activation *qkv, const Activ
     done(w, OP_COUNT, qkv, BACKWARD);
 }
 
-/* If a backward pass follows, then fc's values become the derivative that it needs. */
 void nonlinearity(const Worker *w, const Activation *act, const Activation *fc) {
     real *derivative = w->pass->with_backward ? values(w, fc) : NULL;
     (w->m->shape.relu ? relu_forward : gelu_forward)(values(w, act), derivative, values(w, fc), rows_of(w) * fc->width);

@@ -40,19 +40,27 @@ void barrier(const Worker *w);
 /* The sites of dropout: the embeddings, then three per layer. */
 typedef enum { SITE_EMBEDDING, SITE_WEIGHTS, SITE_PROJ_1, SITE_PROJ_2 } DropoutSite;
 
-/* The forward pass, on this thread's rows. `role` is the weight's; its bias is role + 1. */
-void embedding(const Worker *w, const Activation *x); /* x = dropout(wte[token] + wpe[position]) */
-void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer); /* ln.y = LN(x) */
-void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer);    /* y = x W + b */
-void self_attention(const Worker *w, const Activation *att, size_t layer); /* att of the layer's q, k, v */
+/* The forward pass, on this thread's rows; each overwrites its output. `role` is the weight's; its bias is role + 1.
+       embedding         x = dropout(wte[token] + wpe[position])
+       layernorm         ln.y = LN(x)
+       linear            y = x W + b
+       self_attention    att from the layer's queries, keys and values
+       nonlinearity      act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the derivative
+       residual          res = x + dropout(proj)
+       unembedding       logits = x W^T, W the token embedding when tied
+       loss              of every position; the logits become exp(z - max), see cross_entropy_forward */
+void embedding(const Worker *w, const Activation *x);
+void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer);
+void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer);
+void self_attention(const Worker *w, const Activation *att, size_t layer);
 void nonlinearity(const Worker *w, const Activation *act, const Activation *fc);
 void residual(const Worker *w, const Activation *res, const Activation *x, const Activation *proj, size_t layer,
-              DropoutSite site);                        /* res = x + dropout(proj) */
-void unembedding(const Worker *w, const Activation *x); /* logits = x W^T, W the embedding when tied */
-void loss(const Worker *w); /* of every position; the logits become exp(z - max), see cross_entropy_forward */
+              DropoutSite site);
+void unembedding(const Worker *w, const Activation *x);
+void loss(const Worker *w);
 
-/* The gradients of activations, on this thread's rows: each overwrites the gradient of the operation's input, plus
-   `skip`'s gradient where that is not NULL, which came past this operation by the residual connection. */
+/* The gradients of activations, on this thread's rows: each overwrites the gradient of its operation's input. Where
+   `skip` is not NULL, its gradient is added: the part that comes through the residual connection. */
 void loss_backward(const Worker *w);
 void unembedding_backward(const Worker *w, const Activation *x);
 void layernorm_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
