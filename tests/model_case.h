@@ -70,14 +70,14 @@ static inline void teardown(Setup *u) {
     support_release(NULL);
 }
 
-static inline double backward(Setup *u, double weight, bool fresh) {
-    return model_forward_backward(&u->model, &u->batch, SEED, u->micro_step, weight, fresh);
+static inline double backward(Setup *u, double weight, bool zero_gradients) {
+    return model_forward_backward(&u->model, &u->batch, SEED, u->micro_step, weight, zero_gradients);
 }
 
-/* Starts itself again with threads that sleep while they wait. Thousands of tiny passes are run here, and threads that
-   spin at each barrier take minutes for that as soon as another program wants a core. */
+/* Executes the program again with threads that sleep while they wait. The tests run thousands of tiny passes; with
+   threads that spin at each barrier these take minutes as soon as another program needs a core. */
 static inline void with_sleeping_threads(char **argv) {
     if (getenv("OMP_WAIT_POLICY") != NULL) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(argv[0], argv);
-    perror(argv[0]); /* go on, slowly */
+    perror(argv[0]); /* continue, slowly */
 }

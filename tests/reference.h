@@ -1,5 +1,5 @@
-/* The decoder once more, written from the papers as plainly as possible and without a look at src/: what the fast
-   version must give. Sizes are tiny, so nothing here is quick. */
+/* A second implementation of the decoder, written from the papers as plainly as possible and independently of src/: the
+   fast version must compute the same. Sizes are tiny, so nothing here is fast. */
 #pragma once
 
 #include "model/transformer.h"
@@ -32,7 +32,7 @@ static inline double reference_gelu(double x) {
     return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/* One head of one sequence: its sizes, the distances between its rows, its masks. */
+/* One head of one sequence: its sizes, the distances between its rows, its dropout. */
 typedef struct {
     size_t T, D, stride, out_stride;
     double multiplier;

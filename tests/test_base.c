@@ -11,7 +11,7 @@
 #include "base/statistics.h"
 #include "base/text.h"
 #include "ops/activation.h"
-#include "ops/elementary.h"
+#include "ops/lanes.h"
 
 /* Known answers from the Random123 distribution (kat_vectors, philox4x32 10). */
 static void philox_known_answers(void **state) {

@@ -1,5 +1,5 @@
-/* data/: text to code points to ids and back, the two parts of a corpus, and what is drawn from each. Where places
-   matter, the corpus is a row of characters that are all different, in ascending order: then an id is its own place. */
+/* data/: text to code points to ids and back, the two parts of a corpus, and the batches from each. Where positions
+   matter, all characters of the corpus are different and in ascending order: then an id is its own position. */
 #include "temporary.h"
 
 #include <iconv.h>
@@ -273,7 +273,7 @@ static void corpus_of_a_file(void **state) {
     vocabulary_free(&given);
 }
 
-/* `count` characters that are all different, ascending: ids are places. */
+/* `count` characters that are all different, ascending: ids are positions. */
 static Corpus numbered_corpus(size_t count, double val_fraction, size_t window) {
     char *text = kept(malloc(count * 4 + 5)), *end = text;
     Corpus corpus;

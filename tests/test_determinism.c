@@ -41,7 +41,7 @@ static size_t forget_seconds(char *metrics) {
     return (size_t)(end - metrics);
 }
 
-/* run.json and the checkpoint's state.json tell of the hour. */
+/* run.json and the checkpoint's state.json contain times. */
 static bool is_result(const char *name) {
     static const char *const ends[] = {".safetensors", ".csv", ".txt", ".png", ".ini", "vocab.json"};
     for (size_t i = 0; i < COUNT_OF(ends); i++)
@@ -78,7 +78,7 @@ static void runs_repeat_to_the_bit(void **state) {
     static const char *const cases[][14] = {
         {SHORT, "model.layers=2", "model.dropout=0.1", "train.batch=3", "train.accumulate=2",
          "log.attention_text=keys"},
-        /* fewer sequences than threads, two blocks of queries */
+        /* fewer sequences than threads, two tiles of queries */
         {SHORT, "model.norm=post", "model.dropout=0.1", "train.optimizer=sgd", "train.batch=1", "model.context=70"},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++)
@@ -151,11 +151,10 @@ static double step_by(const Case *c, size_t threads, real **gradients, TensorTab
     return loss / (double)(c->B * c->T);
 }
 
-/* A number at the end of the chain has passed through some forty sums, of at most n terms each: ten a layer, two
-   layers, forward and backward. Taking a sum's terms in another order moves it by about sqrt(n) units of rounding,
-   2^-24 of what is summed; forty such moves are independent and add up to sqrt(40 n), and the largest of 10^5 entries
-   lies five times as far out. A row that is missed or counted twice moves a gradient by a hundredth, a thousand times
-   as much. */
+/* A number at the end of the chain has passed through some forty sums of at most n terms each: ten per layer, two
+   layers, forward and backward. Another order of a sum's terms changes it by about sqrt(n) units of rounding, 2^-24 of
+   what is summed; forty such changes are independent and add up to sqrt(40 n), and the largest of 10^5 entries is five
+   times as large. A row that is missed or counted twice changes a gradient by a hundredth, a thousand times as much. */
 static double rounding(const Case *c) { return 5 * sqrt(40 * fmax((double)(c->B * c->T), (double)c->F)) * 0x1p-24; }
 
 static void threads_agree_within_rounding(void **state) {
@@ -169,19 +168,19 @@ static void threads_agree_within_rounding(void **state) {
         {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
-        const double bar = matmul_is_own() ? 0 : rounding(&cases[n]); /* own products: to the bit */
+        const double tolerance = matmul_is_own() ? 0 : rounding(&cases[n]); /* own products: the same bits */
         double losses[COUNT_OF(THREADS)];
         real *gradients[COUNT_OF(THREADS)];
         for (size_t t = 0; t < COUNT_OF(THREADS); t++) {
             TensorTable table;
             losses[t] = step_by(&cases[n], THREADS[t], &gradients[t], &table);
-            assert_close(losses[t], losses[0], bar * losses[0], "case %zu: loss by %zu threads", n, THREADS[t]);
+            assert_close(losses[t], losses[0], tolerance * losses[0], "case %zu: loss by %zu threads", n, THREADS[t]);
             for (size_t i = 0; i < table.count; i++) {
                 const Tensor *tensor = &table.items[i];
                 const double max = max_abs(gradients[0] + tensor->offset, tensor->count);
                 for (size_t j = tensor->offset; j < tensor->offset + tensor->count; j++)
-                    assert_close(gradients[t][j], gradients[0][j], bar * max, "case %zu: %s[%zu] by %zu threads", n,
-                                 tensor->name, j - tensor->offset, THREADS[t]);
+                    assert_close(gradients[t][j], gradients[0][j], tolerance * max, "case %zu: %s[%zu] by %zu threads",
+                                 n, tensor->name, j - tensor->offset, THREADS[t]);
             }
             tensors_free(&table);
         }

@@ -30,7 +30,7 @@ static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     x.b = normal_reals((p->op_b == TRANSPOSED ? n : k) * p->ldb, 1);
     x.c_size = m * p->ldc;
     x.c = normal_reals(x.c_size, 1);
-    if (!p->accumulate) /* what is overwritten may be anything */
+    if (!p->accumulate) /* entries that are overwritten may hold anything */
         for (size_t i = 0; i < x.c_size; i++)
             if (i % p->ldc < n) x.c[i] = NAN;
     return x;
@@ -63,7 +63,7 @@ static void check(CpuLevel level, size_t m, size_t n, size_t k, unsigned flags, 
                 assert_close(c[i * p->ldc + j], value, 1.2e-7 * (double)(k + 2) * size, "(%zu,%zu,%zu) %u [%zu,%zu]", m,
                              n, k, flags, i, j);
             else
-                assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* between the rows nothing is touched */
+                assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* nothing between the rows changes */
         }
     support_release(NULL);
 }
@@ -121,7 +121,7 @@ static void bits_are_the_same(void **state) {
     }
 }
 
-/* Half a product is the whole one where it matters, to the bit. */
+/* A triangle of a product has the bits of the whole product. */
 static void triangles(void **state) {
     (void)state;
     static const size_t shapes[][4] = {{64, 64, 32, 0},    {64, 128, 48, 64},  {100, 32, 100, 0},
@@ -150,7 +150,7 @@ static void triangles(void **state) {
                 }
 }
 
-/* A NaN or an infinity stays where it belongs, also next to the zeros that fill a panel. */
+/* A NaN or an infinity reaches the entries it must and no others, also next to the zeros that pad a panel. */
 static void not_finite(void **state) {
     (void)state;
     for (size_t l = 0; l < level_count; l++) {
@@ -171,7 +171,7 @@ int main(void) {
     CpuLevel level = gemm_level();
     if (level == CPU_OTHER) return 0; /* products are OpenBLAS's here */
     levels[level_count++] = level;
-    if (level != CPU_AVX2) levels[level_count++] = CPU_AVX2; /* whoever has the wider has this, too */
+    if (level != CPU_AVX2) levels[level_count++] = CPU_AVX2; /* a processor with the wider vectors has these, too */
     const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
                                        TEST(triangles), TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Attention and dropout in double precision: against the naive O(T^2) form and against differences, in a fused buffer
-   as the model has it, for lengths below, at and above one block of queries. */
+   as the model has it, for lengths below, at and above one tile of queries. */
 #include "support.h"
 
 #include "model/attention.h"
@@ -11,7 +11,7 @@
 #error "differences need the double build"
 #endif
 
-enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* of two heads, the second is looked at */
+enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* the second of two heads */
 
 typedef struct {
     ReferenceHead shape; /* of that head */
@@ -64,7 +64,7 @@ static double attention_loss(void *context, uint64_t *branch) {
 static const size_t LENGTHS[] = {1, 5, 64, 65, 130};
 static const double MULTIPLIERS[] = {1, 1. / 8, .3};
 
-/* What belongs to the other head still has the value it had. */
+/* The other head's entries are unchanged. */
 static void assert_others_untouched(const real *x, size_t T, size_t stride, double value, const char *name) {
     for (size_t i = 0; i < T * stride; i++)
         if (i % stride % HD / D != HEAD) assert_close(x[i], value, 0, "%s[%zu] of the other head", name, i);
@@ -160,7 +160,7 @@ static void check_causal(Case *a) {
 }
 static void attention_is_causal(void **state) { (void)state, each_length(check_causal); }
 
-/* Scores in the ten thousands: the largest key takes all, and nothing overflows on either way. */
+/* Scores in the ten thousands: one key has all the weight, and neither pass overflows. */
 static void attention_with_huge_scores(void **state) {
     (void)state;
     const size_t T = 70;

@@ -1,5 +1,5 @@
 /* Every layer of ops/, alone and in double precision: backward against differences of forward, all entries, and both
-   against what their headers promise. L = <r, y> with a fixed random r, so that dL/dy = r. Attention has a file of its
+   against their contracts. L = <r, y> with a fixed random r, so that dL/dy = r. Attention has a file of its
    own, test_gradients_attention.c. */
 #include "support.h"
 
@@ -34,7 +34,7 @@ static double layer_loss(void *context, uint64_t *branch) {
     return dot(layer->y, layer->dy, layer->outputs);
 }
 
-/* Outputs start as NaN: who overwrites does not read them, and writes all of them. */
+/* Outputs start as NaN: a function that overwrites must not read them, and must write all of them. */
 static void layer_start(Layer *layer, size_t outputs) {
     layer->outputs = outputs;
     layer->y = filled_reals(outputs, NAN);
@@ -46,7 +46,7 @@ static void check_layer(Layer *layer, const char *name, real *x, const real *ana
     check_gradient(name, layer_loss, layer, x, analytic, count, 0, STEP);
 }
 
-/* What is added to starts at 1; taken off again here. */
+/* Gradients that are added to start at 1, which is subtracted here. */
 static void minus_one(real *x, size_t count) {
     for (size_t i = 0; i < count; i++) x[i] -= 1;
 }
@@ -190,7 +190,7 @@ static void activations(void **state) {
         Layer l = {.forward = relu ? forward_relu : forward_gelu, .in = count, .x = normal_reals(count, 2)};
         for (size_t i = 0; relu && i < count; i++)
             if (fabs(l.x[i]) < .01) l.x[i] = i % 2 ? .01 : -.01; /* off the kink */
-        l.x[0] = 1.5;                                            /* some gradient of one entry */
+        l.x[0] = 1.5; /* a gradient that is not tiny where there is one entry */
         layer_start(&l, count);
         for (size_t i = 0; i < count; i++)
             assert_close(l.y[i], relu ? fmax(l.x[i], 0) : reference_gelu(l.x[i]), 1e-15 * (1 + fabs(l.x[i])), "y[%zu]",

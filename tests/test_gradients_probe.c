@@ -1,5 +1,5 @@
-/* The lengths of gradients that attention.csv has: against sums written out from what the backward pass shows, over
-   every row, whatever the number of threads; without dropout; of the sum of the losses. */
+/* The gradient norms of attention.csv: against sums over the gradients that the backward pass shows to a hook, over
+   every row, for any number of threads; without dropout; of the sum of the losses. */
 #include "model_case.h"
 
 #include "model/probe.h"
@@ -24,26 +24,26 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void check_spread(const NormStatistics *got, double *lengths, size_t n, const char *name, size_t head) {
+static void check_norms(const NormStatistics *got, double *norms, size_t n, const char *name, size_t head) {
     double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) sum += lengths[i], squares += lengths[i] * lengths[i];
-    qsort(lengths, n, sizeof *lengths, by_size);
-    assert_int_equal(n, 18); /* so the median lies between two, the others where NumPy puts them */
-    const double expected[] = {sum / 18, sqrt(squares / 18), (lengths[8] + lengths[9]) / 2,
-                               .3 * lengths[1] + .7 * lengths[2], .17 * lengths[16] + .83 * lengths[17]};
+    for (size_t i = 0; i < n; i++) sum += norms[i], squares += norms[i] * norms[i];
+    qsort(norms, n, sizeof *norms, by_size);
+    assert_int_equal(n, 18); /* so the median and both quantiles are between two norms */
+    const double expected[] = {sum / 18, sqrt(squares / 18), (norms[8] + norms[9]) / 2, .3 * norms[1] + .7 * norms[2],
+                               .17 * norms[16] + .83 * norms[17]};
     const double values[] = {got->mean, got->rms, got->median, got->p10, got->p99};
     for (size_t i = 0; i < 5; i++) {
         assert_true(values[i] > 0);
-        assert_close(values[i], expected[i], 1e-12 * lengths[17], "%s of head %zu, figure %zu", name, head, i);
+        assert_close(values[i], expected[i], 1e-12 * norms[17], "%s of head %zu, statistic %zu", name, head, i);
     }
 }
 
-static void lengths(void **state) {
+static void norms_of_every_row(void **state) {
     (void)state;
-    for (size_t threads = 1; threads <= 5; threads += 2) { /* five: sequences are cut */
+    for (size_t threads = 1; threads <= 5; threads += 2) { /* five: sequences are split */
         Setup u;
         const Case c = {
-            .name = "lengths", .threads = threads, .dropout = .4, .divisor = {.mode = SCALE_NUMBER, .number = 3}};
+            .name = "norms", .threads = threads, .dropout = .4, .divisor = {.mode = SCALE_NUMBER, .number = 3}};
         setup(&u, &c, true);
         const ModelShape *s = &u.model.shape;
         const size_t T = s->T, D = s->attention.D, HD = s->attention.H * D;
@@ -80,8 +80,8 @@ static void lengths(void **state) {
                 query[n] = sqrt(dot(dq, dq, D));
                 scores[n++] = sqrt(squares);
             }
-            check_spread(&got[i].query, query, n, "dq", i);
-            check_spread(&got[i].scores, scores, n, "ds", i);
+            check_norms(&got[i].query, query, n, "dq", i);
+            check_norms(&got[i].scores, scores, n, "ds", i);
         }
         teardown(&u);
     }
@@ -118,7 +118,7 @@ static void one_position(void **state) {
     teardown(&u);
 }
 
-/* A model that has diverged: no figure, rather than one that came of sorting NaN. */
+/* A model that has diverged: NaN, rather than a number that comes from sorting NaN. */
 static void not_finite(void **state) {
     (void)state;
     Setup u;
@@ -136,6 +136,7 @@ int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
     matmul_setup();
-    const struct CMUnitTest tests[] = {TEST(lengths), TEST(of_the_sum), TEST(one_position), TEST(not_finite)};
+    const struct CMUnitTest tests[] = {TEST(norms_of_every_row), TEST(of_the_sum), TEST(one_position),
+                                       TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Checks the check of gradients: each mutant is the program with one line changed into a mistake people make in a
-# backward pass, and `./train gradcheck` must refuse it. A line that is no longer there is an error, so that the list
-# stays true. Prints for each mutant the gradient that gave it away, the first that is wrong in the backward pass.
+# backward pass, and `./train gradcheck` must refuse it. A pattern that matches no line is an error, so that the list
+# stays true. Prints for each mutant the first gradient that is wrong in the backward pass.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # this is no part of the make that may have started it
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # independent of a make that may have started this
 build=$(dirname "$(readlink train)")
 case $build in
 *-address* | *-undefined* | *-thread* | *-leak* | *-coverage*)
@@ -32,21 +32,21 @@ dropout = 0.2
 batch = 1
 accumulate = 2
 CONFIG
-# More positions than one block of queries holds.
+# More positions than one tile of queries holds.
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
-# A tree with every object of the double build; mutants share it by links, and make sees that one source is newer.
+# A tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
 mkdir -p "$tmp/original/$build" && cp -a src data Makefile train.c "$tmp/original" &&
     cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
 
-# gradcheck TREE OPTION...: the program's status, and in TREE.err what it says
+# gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err
 gradcheck() {
     tree=$1
     shift
     "$tree/$build/train-double" gradcheck "$tmp/tiny.ini" "$@" >"$tree.out" 2>"$tree.err"
 }
 
-# one_mutant TREE WHAT FILE SED OPTION...: leaves a line in TREE.line; it begins with "caught" where all is well
+# one_mutant TREE WHAT FILE SED OPTION...: writes a line to TREE.line, which begins with "caught" on success
 one_mutant() {
     tree=$1 what=$2 file=$3 sed=$4
     shift 4
@@ -127,7 +127,7 @@ mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[
 
 file=src/ops/cross_entropy.c
 mutant 'loss: target off by one' $file \
-    '/^void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
+    '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
@@ -135,21 +135,19 @@ mutant 'model: weight of accumulation forgotten' $file 's|(real)(batch_weight / 
 mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    unembedding_weights(w, final);/    if (!m->shape.tied) unembedding_weights(w, final);/'
-mutant 'model: dropout of the embeddings not in the backward pass' $file \
-    '/^static void embedding_weights/,/^}/s/^    dropout_rows(own/    if (false) dropout_rows(own/'
+mutant 'model: pre-norm, residual forgotten' $file 's/x_2, &b->ln_2, LN_2_W, layer, &b->res_2)/x_2, \&b->ln_2, LN_2_W, layer, NULL)/'
+mutant 'model: weights of the second half from the first' $file 's/linear_weights(w, f_2, /linear_weights(w, f_1, /'
 file=src/model/operations.c
+mutant 'model: dropout of the embeddings not in the backward pass' $file \
+    '/^void embedding_weights/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
 mutant 'model: dropout of a branch not in the backward pass' $file \
     '/^void residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
 mutant 'model: bias of another layer' $file '/^void linear(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
-file=src/model/block.c
-mutant 'model: pre-norm, residual forgotten' $file 's/layernorm_backward(w, x, ln, role, layer, res)/layernorm_backward(w, x, ln, role, layer, NULL)/'
-mutant 'model: weights of the second half from the first' $file \
-    '/^void block_backward/,/^}/s/linear_weights(w, in_2, /linear_weights(w, in_1, /'
 file=src/model/memory.c
-mutant 'model: a block writes where it reads' $file 's/output = (s->L - 1 - layer) % 2 ? x_1 : x_0/output = x_0/' \
+mutant 'model: a block writes where it reads' $file 's/output = x\[(layer + 1) % 2\]/output = x[layer % 2]/' \
     --set model.dropout=0
 wait
 

@@ -1,5 +1,5 @@
 /* model/probe: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
-   elsewhere, and theory's prediction of the scores at initialisation. Scores whose distribution is known are in
+   elsewhere, and theory's prediction of the scores at initialization. Scores whose distribution is known are in
    test_statistics.c. */
 #include "support.h"
 
@@ -34,7 +34,7 @@ static void forward(size_t B, size_t T) {
     model_forward(&model, &(Batch){.tokens = tokens, .B = B, .T = T});
 }
 
-/* Score of key j for query i of sequence b, in double from what the forward pass left behind. */
+/* Score of key j for query i of sequence b, in double from the queries and keys of the forward pass. */
 static double score(size_t layer, size_t head, size_t b, size_t T, size_t i, size_t j) {
     const ModelShape *s = &model.shape;
     const size_t D = s->attention.D, HD = s->attention.H * D;
@@ -142,7 +142,7 @@ static void uniform(void **state) {
     }
 }
 
-/* A great multiplier: all weight on one key. */
+/* A large multiplier: all weight on one key. */
 static void one_hot(void **state) {
     (void)state;
     ModelShape shape = shape_of(32, 16, 2, 8);
@@ -229,7 +229,7 @@ static void prediction(void **state) {
         if (cases[n].init == INIT_UNIT)
             assert_close(predicted, sqrt((double)cases[n].D) / cases[n].divisor, 0.02 * predicted, "theory, case %zu",
                          n);
-        assert_close(sum, predicted, 0.1 * predicted, "measured spread, case %zu", n);
+        assert_close(sum, predicted, 0.1 * predicted, "measured standard deviation, case %zu", n);
     }
 }
 

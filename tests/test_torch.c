@@ -1,6 +1,6 @@
 /* The same numbers as PyTorch: the whole model forward and backward, ten updates of AdamW and of SGD, attention by
    itself, and the statistics of attention as NumPy has them. tests/fixtures/make_fixtures.py computed all of it in
-   float64; this runs twice, with real = double and as we train, with float. */
+   float64; this runs twice, with real = double and with float, in which models train. */
 #include "fixture.h"
 
 #include <glob.h>
@@ -9,8 +9,8 @@
 #include "ops/matmul.h"
 #include "train/optimizer.h"
 
-/* Of the largest entry of the tensor. */
-static const double BAR = sizeof(real) == 4 ? 2e-5 : 1e-10;
+/* Relative to the largest entry of the tensor. */
+static const double TOLERANCE = sizeof(real) == 4 ? 2e-5 : 1e-10;
 
 typedef enum {
     LOGITS,
@@ -33,7 +33,7 @@ static void compare(Quantity quantity, const char *what, const real *actual, con
     for (size_t i = 0; i < count; i++) max = fmax(max, fabs(expected[i]));
     assert_that(max > 0, "%s: all zero", what);
     for (size_t i = 0; i < count; i++) {
-        assert_close(actual[i], expected[i], BAR * max, "%s, %s[%zu]", QUANTITIES[quantity], what, i);
+        assert_close(actual[i], expected[i], TOLERANCE * max, "%s, %s[%zu]", QUANTITIES[quantity], what, i);
         worst[quantity] = fmax(worst[quantity], fabs((double)actual[i] - expected[i]) / max);
     }
 }
@@ -63,7 +63,7 @@ static void load_config(const Fixture *f) {
     Error err = {0};
     for (size_t i = 0; i < js_object_size(metadata); i++) {
         const char *key = js_object_key(metadata, i);
-        if (!strchr(key, '.')) continue; /* the vocabulary's size is the text's to say */
+        if (!strchr(key, '.')) continue; /* the vocabulary's size is not a key of the config */
         assert_true(count < KEYS_MAX);
         snprintf(text[count], sizeof text[count], "%s=%s", key, fixture_text(f, key));
         overrides[count] = text[count], count++;
@@ -87,9 +87,9 @@ static void start(Fixture *f, size_t threads) {
     }
 }
 
-/* Nothing depends on b_K: softmax takes no notice of what a row's scores have in common. Its gradient is rounding
-   noise, here and there, which passes below as it is small beside those of b_Q and b_V. In float that noise is as large
-   as AdamW's eps and moves b_K by whole steps: its values are compared after none. */
+/* Nothing depends on b_K: softmax ignores a number that all scores of a row have in common. Its gradient is rounding
+   noise in both programs, which passes below since it is small beside those of b_Q and b_V. In float that noise is as
+   large as AdamW's eps and moves b_K by whole steps, so its values are never compared. */
 static void compare_gradients(Fixture *f) {
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
@@ -118,7 +118,7 @@ static void compare_logits(Fixture *f, const Batch *batch) {
     compare(LOGITS, f->name, model.logits.values, fixture_reals(f, count, "logits"), count);
 }
 
-/* A measurement at each step and behind the last, an update between them, as the trainer does it. */
+/* The loss, norm and rate at each step and after the last, with an update between them as in the trainer. */
 static void compare_training(Fixture *f) {
     const size_t steps = (size_t)config.train.steps, B = (size_t)config.train.batch, T = model.shape.T;
     const int32_t *tokens = fixture_integers(f, (steps + 1) * B * T, "tokens");
@@ -161,7 +161,7 @@ static size_t fixture_size(Fixture *f, size_t n, const char *size) {
     return fixture_number(f, key);
 }
 
-/* One of them longer than a block of queries. */
+/* One of them is longer than a tile of queries. */
 static void attention(void **state) {
     Fixture *f = fixture_open(*state);
     for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
@@ -242,7 +242,7 @@ static const struct CMUnitTest FIXTURES[] = {
     FIXTURE(attention, "attention"), FIXTURE(statistics, "statistics"),
 };
 
-/* No file lies there that nothing reads. */
+/* Every file of the folder is read. */
 static int count_files(void **state) {
     (void)state;
     glob_t found;
@@ -257,7 +257,7 @@ static int print_worst(void **state) {
     (void)state;
     print_message("largest errors, of each tensor's largest entry:");
     for (size_t i = 0; i < COUNT_OF(QUANTITIES); i++) print_message(" %s %.1e;", QUANTITIES[i], worst[i]);
-    print_message(" allowed %.0e\n", BAR);
+    print_message(" allowed %.0e\n", TOLERANCE);
     return 0;
 }
 

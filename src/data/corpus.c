@@ -12,15 +12,9 @@ extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
 
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 
-/* Line of a byte, counted from 1. */
-static size_t line_of(const char *text, size_t at) {
-    size_t line = 1;
-    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
-    return line;
-}
-
 /* Code points of a text, *count of them. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
+    size_t line = 1;
     *count = 0;
     for (size_t at = 0; at < size;) {
         size_t length = utf8_decode(text + at, size - at, &characters[*count]);
@@ -28,8 +22,9 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
             return error_set(
                 err, STATUS_USAGE,
                 "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
-                path, at + 1, line_of(text, at), (unsigned char)text[at]);
-        if (at > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is no text */
+                path, at + 1, line, (unsigned char)text[at]);
+        line += text[at] == '\n';
+        if (at > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is not part of the text */
         at += length;
     }
     return true;
@@ -47,7 +42,7 @@ static bool encode(Corpus *corpus, const char *path, const uint32_t *characters,
         if (id < 0)
             return error_set(
                 err, STATUS_USAGE,
-                "the corpus %s has the character U+%04X, which the run's vocab.json lacks: it has changed since the run",
+                "the corpus %s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
                 path, (unsigned)characters[i]);
         corpus->ids[i] = id;
     }

@@ -28,16 +28,13 @@ void vocabulary_free(Vocabulary *vocabulary) {
     *vocabulary = (Vocabulary){0};
 }
 
-int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character) {
-    size_t low = 0, high = vocabulary->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (vocabulary->characters[middle] < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < vocabulary->count && vocabulary->characters[low] == character ? (int32_t)low : -1;
+static int compare(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+int32_t vocabulary_id(const Vocabulary *v, uint32_t character) {
+    const uint32_t *found = bsearch(&character, v->characters, v->count, sizeof character, compare);
+    return found ? (int32_t)(found - v->characters) : -1;
 }
 
 bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,

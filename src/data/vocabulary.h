@@ -1,5 +1,5 @@
-/* Text and token ids. A character is a Unicode code point; the vocabulary is the code points of the corpus in
-   ascending order, and a token id is a place in it. */
+/* Text and token ids. A character is a Unicode code point; the vocabulary is the code points of the corpus in ascending
+   order, and a token id is an index into it. */
 #pragma once
 
 #include <stddef.h>

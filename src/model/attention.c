@@ -12,7 +12,7 @@ Attention attention_make(const Config *config) {
                        .multiplier = (real)scale_multiplier(config->attention.scale_divisor, D)};
 }
 
-/* Rows of a panel are as long as whole vectors of any machine: a row's last one is filled up with what does no harm. */
+/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
 static size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 /* Two panels and one row of a mask. */
@@ -27,13 +27,14 @@ AttentionSaved attention_lay_out(const Attention *a, size_t rows, Arena *arena) 
     return (AttentionSaved){.row_max = row_max, .row_sum = arena_take(arena, heads, sizeof(real))};
 }
 
-/* One head of one sequence: where its part of the arrays begins that all heads share, and the distance between rows. */
+/* One head of one sequence: the offsets of its part of the arrays that all heads share, and the distance between rows.
+ */
 typedef struct {
     size_t D;
     real multiplier;
-    size_t q, k, v, stride; /* of what attention reads, and of its gradient */
-    size_t out, out_stride; /* of what it gives */
-    size_t row;             /* of (B,H,T) */
+    size_t q, k, v, stride; /* in qkv (B,T,3HD) and its gradient */
+    size_t out, out_stride; /* in out (B,T,HD) and its gradient */
+    size_t row;             /* in (B,H,T) */
 } Head;
 
 static Head head_of(const AttentionLayer *l, size_t pair) {
@@ -50,18 +51,23 @@ static Head head_of(const AttentionLayer *l, size_t pair) {
                   .row = pair * l->T};
 }
 
-/* The queries first .. first + count - 1 and the keys that the last of them sees. */
+/* The queries first .. first + count - 1 and the keys that the last of them sees. Its panels are (count, keys). */
 typedef struct {
     size_t first, count, keys;
-    size_t stride; /* of their panels */
+    size_t stride; /* of the panels */
 } QueryTile;
 
 static QueryTile tile_at(size_t T, size_t first) {
     size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE;
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
+/* The same for queries that the caller chooses, without padding. */
+static QueryTile unpadded_tile(size_t first, size_t count) {
+    return (QueryTile){first, count, first + count, first + count};
+}
 
-/* panel (count, keys) = alpha x y^T of rows of the tile's queries and of keys, where key <= query */
+/* panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the queries, y (keys, D) to the keys
+ */
 static void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
                             const real *y, size_t y_stride) {
     const Product product = {.op_b = TRANSPOSED,
@@ -77,7 +83,7 @@ static void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alph
     matmul_product(&product, x, y, panel);
 }
 
-/* y (count, D) = alpha panel x, of a panel that is zero where key > query */
+/* y (count, D) = alpha panel x, x (keys, D); the panel is zero where key > query */
 static void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
                           const real *x, size_t x_stride) {
     const Product product = {.m = t->count,
@@ -92,7 +98,7 @@ static void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D
     matmul_product(&product, panel, x, y);
 }
 
-/* y (keys, D) = alpha panel^T x, or y plus that */
+/* y (keys, D) = alpha panel^T x, or y plus that (`adds`), x (count, D); the panel is zero where key > query */
 static void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
                              const real *x, size_t x_stride, bool adds) {
     const Product product = {.op_a = TRANSPOSED,
@@ -109,14 +115,13 @@ static void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_
     matmul_product(&product, panel, x, y);
 }
 
-/* --- Stage 1, the raw score: r_ij = q_i . k_j, times a factor that costs nothing in the product. */
+/* --- Stage 1, the raw score: r_ij = factor q_i . k_j. The product applies the factor at no cost. */
 
 static void raw_scores(real *panel, const real *qkv, const Head *h, const QueryTile *t, real factor) {
     queries_by_keys(panel, t, h->D, factor, qkv + h->q + t->first * h->stride, h->stride, qkv + h->k, h->stride);
 }
 
-/* From ds, the gradient of the scores that were multiplied by `factor`, to dq, overwritten, and dk, overwritten or
-   added to. */
+/* dq_i = factor sum_j ds_ij k_j, overwritten; dk_j = factor sum_i ds_ij q_i, overwritten or added to (`adds`). */
 static void raw_scores_backward(real *dqkv, const real *ds, const real *qkv, const Head *h, const QueryTile *t,
                                 real factor, bool adds) {
     const size_t at = t->first * h->stride;
@@ -124,8 +129,8 @@ static void raw_scores_backward(real *dqkv, const real *ds, const real *qkv, con
     panel_by_queries(dqkv + h->k, h->stride, t, h->D, factor, ds, qkv + h->q + at, h->stride, adds);
 }
 
-/* --- Stage 2, the map: s_ij = multiplier r_ij. It is linear and the same for a whole head, so stage 1's products take
-   it along, in both passes; a map of another kind works on the panel's rows here. */
+/* --- Stage 2, the map: s_ij = multiplier r_ij. It is linear and the same for a whole head, so it is stage 1's factor
+   in both passes; a map of another kind works on the panel's rows here. */
 
 static void scores_forward(real *panel, const real *qkv, const Head *h, const QueryTile *t) {
     raw_scores(panel, qkv, h, t, h->multiplier);
@@ -141,7 +146,7 @@ static inline __attribute__((always_inline)) void fill(real *x, size_t from, siz
     for (size_t j = from; j < to; j++) x[j] = value;
 }
 
-/* Scores become weights, and zero where key > query. */
+/* A panel's scores become weights, zero where key > query. */
 MULTIVERSIONED static void softmax_forward(real *panel, real *row_max, real *row_sum, const QueryTile *t) {
     for (size_t r = 0; r < t->count; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
@@ -154,7 +159,7 @@ MULTIVERSIONED static void softmax_forward(real *panel, real *row_max, real *row
     }
 }
 
-/* One row: scores s become the weights p (after dropout), dp becomes ds. */
+/* One row: the scores s become the weights p times the mask, and dp becomes ds = p (dp mask - delta). */
 static inline __attribute__((always_inline)) void backward_row(real *restrict s, real *restrict dp,
                                                                const real *restrict mask, real maximum,
                                                                real one_over_sum, real delta, size_t whole) {
@@ -173,8 +178,8 @@ static inline __attribute__((always_inline)) void backward_row(real *restrict s,
     }
 }
 
-/* Rows `from` to `to` of a tile: p from scores to weights, ds from dp to ds, both zero where key > query. The mask is
-   of one row. */
+/* Rows `from` to `to` of a tile: p from scores to weights, ds from dp to ds, both zero where key > query. `mask` is
+   NULL, or that of the one row. */
 MULTIVERSIONED static void softmax_backward(real *p, real *ds, const real *mask, const AttentionLayer *l,
                                             const real *dout, const Head *h, const QueryTile *t, size_t from,
                                             size_t to) {
@@ -204,13 +209,11 @@ AttentionRow attention_row(const AttentionLayer *l, size_t pair, const real *sco
     return (AttentionRow){.maximum = maximum, .entropy = log(sum) - mean_log / sum, .max_weight = 1 / sum};
 }
 
-MULTIVERSIONED static void softmax_row(real *p, const real *s, size_t n) {
-    const real sum = lanes_exponentials(p, s, n, lanes_maximum(s, n));
-    for (size_t j = 0; j < n; j++) p[j] /= sum;
-}
-void attention_weights(const AttentionLayer *l, size_t pair, const real *scores, size_t visible, real *weights) {
+MULTIVERSIONED void attention_weights(const AttentionLayer *l, size_t pair, const real *scores, size_t visible,
+                                      real *weights) {
     (void)l, (void)pair;
-    softmax_row(weights, scores, visible);
+    const real sum = lanes_exponentials(weights, scores, visible, lanes_maximum(scores, visible));
+    for (size_t j = 0; j < visible; j++) weights[j] /= sum;
 }
 
 /* |ds| of one row, in double whatever `real` is. */
@@ -230,7 +233,7 @@ MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask,
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
 
-/* Of the weights of query i, n entries. */
+/* The mask (n) of the weights of query i. */
 static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *mask, size_t n) {
     dropout_mask(&l->dropout, l->batch_row * l->attention->H + (uint64_t)(h->row + i), mask, n);
 }
@@ -278,7 +281,7 @@ void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const 
 void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores) {
     const Head h = head_of(l, pair);
-    const QueryTile t = {.first = first, .count = count, .keys = first + count, .stride = first + count};
+    const QueryTile t = unpadded_tile(first, count);
     if (stage == SCORES_RAW)
         raw_scores(scores, l->qkv, &h, &t, 1);
     else
@@ -294,13 +297,13 @@ static double norm(const real *x, size_t n) {
 void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair);
-    const size_t keys = first + count, row = h.row + first;
-    real *s = scratch, *dp = scratch + count * keys;
-    attention_scores(l, pair, first, count, SCORES_MAPPED, s);
-    matmul(PLAIN, TRANSPOSED, count, keys, h.D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.v,
-           h.stride, false, dp, keys);
+    const QueryTile t = unpadded_tile(first, count);
+    const size_t row = h.row + first;
+    real *s = scratch, *dp = scratch + count * t.keys;
+    scores_forward(s, l->qkv, &h, &t);
+    queries_by_keys(dp, &t, h.D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.v, h.stride);
     for (size_t r = 0; r < count; r++) {
-        scores[r] = softmax_gradient_norm(s + r * keys, dp + r * keys, (double)l->saved.row_max[row + r],
+        scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, (double)l->saved.row_max[row + r],
                                           (double)l->saved.row_sum[row + r], first + r + 1);
         query[r] = norm(dqkv + h.q + (first + r) * h.stride, h.D);
     }

@@ -6,10 +6,10 @@
        normalization   p_i  = softmax(s_i)                   on a row of scores
        output          o_i  = sum_j p_ij (mask) v_j
 
-   Queries are taken in tiles; a tile meets only the keys it can see, so the masked half is skipped, and its scores live
-   in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. What the forward pass keeps for the backward pass
-   is a row's maximum and its sum of exponentials, from which the same weights are computed again (Dao et al. 2022,
-   section 3.1). No stage has parameters. */
+   Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
+   skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
+   each row's maximum and sum of exponentials; from these the backward pass computes the same weights again (Dao et al.
+   2022, section 3.1). No stage has parameters. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,14 +31,14 @@ typedef struct {
 } Attention;
 Attention attention_make(const Config *config);
 
-/* Numbers in a row of what attention reads (queries, keys and values, each head by head) and of what it gives (each
-   head's output). SIZE_MAX when they do not fit. */
+/* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
+   when they do not fit. */
 typedef enum { QUERY, KEY, VALUE, ATTENTION_PARTS } AttentionPart;
 static inline size_t attention_width_out(const Attention *a) { return size_mul(a->H, a->D); }
 static inline size_t attention_width_in(const Attention *a) {
     return size_mul(ATTENTION_PARTS, attention_width_out(a));
 }
-/* The columns of a row of what attention reads that are a head's queries, keys or values. */
+/* The columns of the input that are a head's queries, keys or values. */
 static inline Range attention_columns(const Attention *a, AttentionPart part, size_t head) {
     const size_t begin = (part * a->H + head) * a->D;
     return (Range){begin, begin + a->D};
@@ -75,10 +75,10 @@ void attention_forward(const AttentionLayer *layer, size_t pair, real *scratch);
    Overwrites the pair's part of dqkv (B,T,3HD). dout (B,T,HD). */
 void attention_backward(const AttentionLayer *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
 
-/* --- What probes, pictures and predictions ask for, without dropout, after a forward pass. */
+/* --- For probes, pictures and predictions: after a forward pass, without dropout. */
 
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
-   sees: raw, or behind the map. Entries with key > query are not meaningful. */
+   sees: raw, or after the map. Entries with key > query are not meaningful. */
 typedef enum { SCORES_RAW, SCORES_MAPPED } ScoreStage;
 void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores);
@@ -86,25 +86,24 @@ void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, si
 /* The weights (visible) of one query, from its mapped scores, which they may overwrite. */
 void attention_weights(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible, real *weights);
 
-/* What a row of mapped scores comes to, in double. */
+/* Statistics of a row of mapped scores, in double. */
 typedef struct {
     double maximum, entropy, max_weight; /* the largest score; the entropy of the weights in nats; the largest weight */
 } AttentionRow;
 AttentionRow attention_row(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible);
 
-/* How much gradient reaches the queries first .. first + count - 1 of a pair: |dL/dq_i| and |dL/ds_i|, Euclidean, into
-   `query` and `scores` (count), after a backward pass. dqkv and dout as attention_backward left and had them; count <=
-   ATTENTION_TILE. */
+/* The gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|, into
+   `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE. */
 void attention_gradient_norms(const AttentionLayer *layer, size_t pair, const real *dqkv, const real *dout,
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 
-/* Whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of the bias that is added to
-   them, vanishes whatever the loss: softmax makes 1 of a single score, and a key's bias adds the same number to all
-   scores of a row. */
+/* Whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias, vanishes
+   whatever the loss: the softmax of a single score is 1, and a key's bias adds the same number to all scores of a row,
+   which softmax ignores. */
 bool attention_gradient_vanishes(const Attention *attention, AttentionPart part, bool is_bias, size_t T);
 
-/* The standard deviation of mapped scores whose queries and keys have independent entries of these variances, of which
-   *_bias is the same at all positions: a score is a sum of d_k products, and the product of what does not vary adds
-   the same number to all of them. */
+/* The standard deviation of mapped scores whose queries and keys have independent entries of these variances. The part
+   *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k products, and the products of
+   the two biases add the same number to all scores. */
 double attention_predicted_std(const Attention *attention, double query, double query_bias, double key,
                                double key_bias);

@@ -33,7 +33,7 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
     return matrix_rule(s, b, init);
 }
 
-/* Entries 4 quad .. 4 quad + n - 1 of a tensor, as random numbers come: four at a time. */
+/* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */
 static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng *rng, size_t quad, real *out,
                  size_t n) {
     double four[4];

@@ -10,11 +10,11 @@ static real *own_scratch(const Model *m) {
     return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(&m->shape.attention, m->shape.T);
 }
 
-/* Sums over the visible entries and rows of one head. Squares are of differences to the mean of what came before (Chan,
-   Golub, LeVeque 1979): a sum of squares less the square of the sum would lose the digits that count. */
+/* Over the visible entries and rows of one head. `squares` is the sum of squared differences from the mean, updated row
+   by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
 typedef struct {
     double entries, mean, squares, maximum;
-    double rows, entropy, max_weight, saturated;
+    double rows, entropy, max_weight, saturated; /* rows with at least two visible keys, and sums over them */
 } Tally;
 
 static void tally_scores(Tally *tally, const real *scores, size_t visible) {
@@ -22,9 +22,9 @@ static void tally_scores(Tally *tally, const real *scores, size_t visible) {
     for (size_t j = 0; j < visible; j++) sum += (double)scores[j];
     const double n = (double)visible, all = tally->entries + n, mean = sum / n;
     for (size_t j = 0; j < visible; j++) squares += ((double)scores[j] - mean) * ((double)scores[j] - mean);
-    const double apart = mean - tally->mean;
-    tally->squares += squares + apart * apart * tally->entries * n / all;
-    tally->mean += apart * n / all;
+    const double shift = mean - tally->mean;
+    tally->squares += squares + shift * shift * tally->entries * n / all;
+    tally->mean += shift * n / all;
     tally->entries = all;
 }
 
@@ -37,7 +37,7 @@ static void tally_row(Tally *tally, const AttentionRow *row, size_t visible) {
     tally->saturated += row->max_weight > SATURATED;
 }
 
-/* Of a head's queries' or keys' columns of c_attn's weight. */
+/* The Frobenius norm of a head's W_Q or W_K: its columns of c_attn's weight. */
 static double weight_norm(const Model *m, size_t layer, size_t head, AttentionPart part) {
     const Tensor *t = tensor_find(&m->tensors, ATTN_W, layer);
     const Range columns = attention_columns(&m->shape.attention, part, head);
@@ -63,12 +63,12 @@ static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head,
                 tally_row(&tally, &row, first + r + 1);
             }
         }
-    /* 0 / 0 would have a sign. */
+    const double rows = tally.rows > 0 ? tally.rows : NAN; /* 0 / 0 is -NaN on x86 */
     return (HeadStatistics){.score_std = sqrt(tally.squares / tally.entries),
                             .score_max = tally.maximum,
-                            .entropy = tally.rows > 0 ? tally.entropy / tally.rows : NAN,
-                            .max_weight = tally.rows > 0 ? tally.max_weight / tally.rows : NAN,
-                            .saturated = tally.rows > 0 ? tally.saturated / tally.rows : NAN,
+                            .entropy = tally.entropy / rows,
+                            .max_weight = tally.max_weight / rows,
+                            .saturated = tally.saturated / rows,
                             .w_q_norm = weight_norm(m, layer, head, QUERY),
                             .w_k_norm = weight_norm(m, layer, head, KEY)};
 }
@@ -100,7 +100,7 @@ typedef struct {
     double *query, *scores; /* (L, H, B T): norms */
 } GradientProbe;
 
-/* A thread's rows, as soon as their gradients are there: the next block overwrites them. */
+/* A hook: measures one thread's rows as soon as their gradients are complete, since the next block overwrites them. */
 static void measure_gradients(void *context, const HookView *view) {
     const GradientProbe *p = context;
     const Activation *qkv = view->activation;
@@ -120,7 +120,7 @@ static void measure_gradients(void *context, const HookView *view) {
     }
 }
 
-/* Of norms (B, T), which are sorted; the first row of a sequence sees one key and does not count. */
+/* Of norms (B, T), which are overwritten. The first row of a sequence sees one key and does not count. */
 static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
     size_t n = 0;
     double sum = 0, squares = 0;

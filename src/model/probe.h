@@ -1,6 +1,6 @@
-/* What the attention of a model does, in numbers and as matrices, computed again from what a pass left behind: training
-   never stores scores or weights. Scores are the scaled logits, before softmax, except where they are said to be raw;
-   "visible" are the entries with key <= query. */
+/* Statistics of a model's attention, and its matrices. Training never stores scores or weights: they are computed again
+   from the queries and keys of the last pass. Scores are the scaled logits, before softmax, except where they are said
+   to be raw; "visible" are the entries with key <= query. */
 #pragma once
 
 #include "model/initialization.h"
@@ -8,8 +8,7 @@
 
 #define SATURATED 0.99
 
-/* One head over a batch. Rows counted for entropy, max_weight and saturated are those with at least two visible keys.
- */
+/* One head over a batch. entropy, max_weight and saturated are over the rows with at least two visible keys. */
 typedef struct {
     double score_std;  /* standard deviation of the visible scores */
     double score_max;  /* the largest of them */
@@ -26,14 +25,13 @@ void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statisti
    sequence of T. */
 void probe_snapshot(Model *model, size_t T, float *raw_scores, float *weights);
 
-/* Of a set of norms; quantiles are interpolated between the two nearest (as NumPy does). */
+/* Of a set of norms. Quantiles are interpolated between the two nearest, as in NumPy. */
 typedef struct {
     double mean, rms, median, p10, p99;
 } NormStatistics;
 
-/* How much gradient reaches the queries and the rows of scores of one head over a batch, its rows with at least two
-   visible keys; NaN when T is 1, or where a norm is not finite. Norms are Euclidean, of derivatives of the sum of
-   the batch's losses, without dropout. */
+/* Gradient norms of one head over a batch's rows with at least two visible keys; NaN when T is 1, or where a norm is
+   not finite. Norms are Euclidean, of derivatives of the sum of the batch's losses, without dropout. */
 typedef struct {
     NormStatistics query;  /* |dL/dq_i| */
     NormStatistics scores; /* |dL/ds_i|, s_i a row's scores */
@@ -48,7 +46,8 @@ static inline size_t probe_gradients_scratch(const ModelShape *shape, size_t B) 
    are overwritten. Leaves activations as model_forward does, but for `fc`. */
 void probe_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
-/* The standard deviation of the first block's scores that theory predicts at initialization: a query's and a key's
-   entries have variance m C var(w) + var(b), m the mean square of the attention's input: the variance v of two summed
-   embeddings in a post-norm model, v / (v + epsilon) behind the LayerNorm of a pre-norm one. See docs/model.md. */
+/* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's
+   entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v of two
+   summed embeddings in a post-norm model, v / (v + epsilon) after the LayerNorm of a pre-norm one. See docs/model.md.
+ */
 double probe_predicted_std(const ModelShape *shape, Init init);

@@ -1,5 +1,6 @@
-/* The one table of parameters: each tensor is one row (tensors.c), with name and orientation as in GPT-2 (y = x W + b,
-   W (in, out)). Allocation, initialization, optimizer, checkpoint, gradient check and parameter count all walk it. */
+/* The sizes of a model and the one table of its parameters: each tensor is one row (tensors.c), with name and
+   orientation as in GPT-2 (y = x W + b, W (in, out)). Allocation, initialization, optimizer, checkpoint, gradient check
+   and parameter count all walk it. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +9,27 @@
 
 #include "base/error.h"
 #include "base/real.h"
-#include "model/shape.h"
+#include "model/attention.h"
 
-/* What a tensor is for. The bias of a linear layer or LayerNorm stands right behind its weight, as role + 1. */
+/* Letters as everywhere: T context, C d_model, F d_ff, V vocabulary, L layers; of the attention H heads, D d_k. */
+typedef struct {
+    size_t T, C, F, V, L;
+    Attention attention; /* H, D, and how scores are made */
+    bool pre_norm, bias, tied, relu;
+    double dropout;
+} ModelShape;
+
+ModelShape model_shape(const Config *config, size_t vocabulary);
+
+/* Weights of the blocks' linear layers. */
+double model_linear_weights(const ModelShape *shape);
+
+/* Floating-point operations of one training step over `tokens` tokens: per token 6 for each weight of the linear
+   layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix
+   B); the causal half that is skipped is counted, as is usual. */
+double model_flops(const ModelShape *shape, double tokens);
+
+/* What a tensor is for. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */
 typedef enum {
     WTE,
     WPE,
@@ -30,15 +49,17 @@ typedef enum {
     LN_F_B,
     LM_HEAD,
     ROLE_COUNT,
+    LAYER_FIRST = LN_1_W, /* every layer has its own, from this one */
+    LAYER_LAST = MLP_PROJ_B,
 } Role;
 
-/* How entries are drawn at the start; what each comes to is in initialization.c. */
+/* How entries are initialized; initialization.c has the distributions. */
 typedef enum {
     START_ZEROS,
     START_ONES,
     START_EMBEDDING, /* N(0, .02^2) whatever model.init is */
     START_MATRIX,    /* as model.init says, by fan_in and fan_out */
-    START_RESIDUAL,  /* the same; gpt2 makes it smaller, as it writes into the residual stream */
+    START_RESIDUAL,  /* the same, but smaller under gpt2: it writes into the residual stream */
     START_BIAS,      /* as model.init says, by fan_in */
 } Start;
 
@@ -53,12 +74,13 @@ typedef struct {
 } ColumnBlock;
 
 enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };
+enum { CACHE_LINE = 16 }; /* numbers: tensors begin at multiples of it, and threads split columns there */
 
 typedef struct {
     char name[32];
     Role role;
     size_t layer;
-    uint32_t stream;            /* of the random numbers that its entries are drawn by */
+    uint32_t stream;            /* of the random numbers that its entries are drawn from */
     size_t dimensions, size[2]; /* 1 or 2; size[1] is 1 for vectors */
     size_t count, offset;       /* numbers, and where they start in a flat array */
     size_t width;               /* columns: size[1], or size[0] of a vector */
@@ -70,11 +92,10 @@ typedef struct {
     Tensor *items;
     size_t count;
     size_t parameters; /* numbers in all tensors */
-    size_t flat;       /* length of a flat array that holds them all, gaps for alignment included */
-    size_t *index;     /* (L, ROLE_COUNT): item, or SIZE_MAX when the model has no such tensor */
+    size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */
 } TensorTable;
 
-/* The table's memory is the caller's to free with tensors_free. Fails when a size does not fit. */
+/* Fails when a size does not fit. The caller frees with tensors_free. */
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
 void tensors_free(TensorTable *table);
 
@@ -82,14 +103,8 @@ void tensors_free(TensorTable *table);
 bool tensor_describe(Tensor *tensor, const ModelShape *shape, Role role, size_t layer);
 
 /* NULL when the model has no such tensor (bias = no, tied embeddings). Layer 0 for what belongs to no layer. */
-static inline const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
-    size_t item = table->index[layer * ROLE_COUNT + role];
-    return item == SIZE_MAX ? NULL : &table->items[item];
-}
+const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer);
 /* Where it starts in `flat`, or NULL. */
-static inline real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
-    const Tensor *tensor = tensor_find(table, role, layer);
-    return tensor ? flat + tensor->offset : NULL;
-}
+real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer);
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);

@@ -4,9 +4,98 @@
 #include <string.h>
 
 #include "model/worker.h"
-#include "ops/cross_entropy.h"
-#include "ops/embedding.h"
 
+/* The input of a block: the embeddings, or the output of the block before it. Block L is none: its input is the last
+   output. */
+static const Activation *block_input(const Model *m, size_t layer) {
+    if (layer == 0) return &m->x;
+    return m->shape.pre_norm ? &m->blocks[layer - 1].res_2 : &m->blocks[layer - 1].ln_2.y;
+}
+
+/* A block is two sublayers f, attention and the feed-forward network, each with a LayerNorm and a residual connection.
+   Pre-norm: res = x + f(LN(x)), and res is the output. Post-norm: res = x + f(x), and the output is LN(res). */
+static void block_forward(const Worker *w, size_t layer) {
+    const bool pre = w->m->shape.pre_norm;
+    const Block *b = &w->m->blocks[layer];
+    const Activation *x_1 = block_input(w->m, layer), *x_2 = pre ? &b->res_1 : &b->ln_1.y; /* the sublayers' inputs */
+
+    if (pre) layernorm(w, &b->ln_1, x_1, LN_1_W, layer);
+    linear(w, &b->qkv, pre ? &b->ln_1.y : x_1, ATTN_W, layer);
+    self_attention(w, &b->att, layer);
+    linear(w, &b->proj_1, &b->att, ATTN_PROJ_W, layer);
+    residual(w, &b->res_1, x_1, &b->proj_1, layer, SITE_PROJ_1);
+    if (!pre) layernorm(w, &b->ln_1, &b->res_1, LN_1_W, layer);
+
+    if (pre) layernorm(w, &b->ln_2, x_2, LN_2_W, layer);
+    linear(w, &b->fc, pre ? &b->ln_2.y : x_2, FC_W, layer);
+    nonlinearity(w, &b->act, &b->fc);
+    linear(w, &b->proj_2, &b->act, MLP_PROJ_W, layer);
+    residual(w, &b->res_2, x_2, &b->proj_2, layer, SITE_PROJ_2);
+    if (!pre) layernorm(w, &b->ln_2, &b->res_2, LN_2_W, layer);
+}
+
+/* From the gradient of the block's output to that of its input. A residual connection hands res's gradient to f and to
+   x: the two parts of x's gradient are added where f's first operation ends, the LayerNorm of a pre-norm model or the
+   linear layer of a post-norm one. */
+static void block_backward(const Worker *w, size_t layer) {
+    const bool pre = w->m->shape.pre_norm;
+    const Block *b = &w->m->blocks[layer];
+    const Activation *x_1 = block_input(w->m, layer), *x_2 = pre ? &b->res_1 : &b->ln_1.y;
+    const Activation *f_1 = pre ? &b->ln_1.y : x_1, *f_2 = pre ? &b->ln_2.y : x_2; /* the inputs of the two f */
+
+    if (!pre) layernorm_backward(w, &b->res_2, &b->ln_2, LN_2_W, layer, NULL);
+    residual_backward(w, &b->res_2, &b->proj_2, layer, SITE_PROJ_2);
+    linear_backward(w, &b->act, &b->proj_2, MLP_PROJ_W, layer, NULL);
+    nonlinearity_backward(w, &b->fc, &b->act);
+    linear_backward(w, f_2, &b->fc, FC_W, layer, pre ? NULL : &b->res_2);
+    if (pre) layernorm_backward(w, x_2, &b->ln_2, LN_2_W, layer, &b->res_2);
+
+    if (!pre) layernorm_backward(w, &b->res_1, &b->ln_1, LN_1_W, layer, NULL);
+    residual_backward(w, &b->res_1, &b->proj_1, layer, SITE_PROJ_1);
+    linear_backward(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer, NULL);
+    self_attention_backward(w, &b->qkv, &b->att, layer);
+    linear_backward(w, f_1, &b->qkv, ATTN_W, layer, pre ? NULL : &b->res_1);
+    if (pre) layernorm_backward(w, x_1, &b->ln_1, LN_1_W, layer, &b->res_1);
+
+    barrier(w); /* the gradients of all rows are complete: now those of the weights, the most recently used first */
+    linear_weights(w, f_1, &b->qkv, ATTN_W, layer);
+    linear_weights(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer);
+    linear_weights(w, f_2, &b->fc, FC_W, layer);
+    linear_weights(w, &b->act, &b->proj_2, MLP_PROJ_W, layer);
+    layernorm_weights(w, pre ? x_1 : &b->res_1, &b->ln_1, LN_1_W, layer);
+    layernorm_weights(w, pre ? x_2 : &b->res_2, &b->ln_2, LN_2_W, layer);
+    barrier(w); /* the next block overwrites the gradients that were read here */
+}
+
+/* What the logits are computed from. */
+static const Activation *final_output(const Model *m) {
+    return m->shape.pre_norm ? &m->ln_f.y : block_input(m, m->shape.L);
+}
+
+static void forward(const Worker *w) {
+    const Model *m = w->m;
+    embedding(w, &m->x);
+    for (size_t layer = 0; layer < m->shape.L; layer++) block_forward(w, layer);
+    if (m->shape.pre_norm) layernorm(w, &m->ln_f, block_input(m, m->shape.L), LN_F_W, 0);
+    unembedding(w, final_output(m));
+    loss(w);
+}
+
+static void backward(const Worker *w) {
+    const Model *m = w->m;
+    const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
+    loss_backward(w);
+    unembedding_backward(w, final);
+    if (m->shape.pre_norm) layernorm_backward(w, last, &m->ln_f, LN_F_W, 0, NULL);
+    barrier(w);
+    unembedding_weights(w, final);
+    if (m->shape.pre_norm) layernorm_weights(w, last, &m->ln_f, LN_F_W, 0);
+    barrier(w);
+    for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer);
+    embedding_weights(w, &m->x);
+}
+
+/* Each thread takes whole sequences, or where there are fewer of them than threads, rows. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads(), H = m->shape.attention.H;
     Worker w = {.m = m,
@@ -25,96 +114,6 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
         w.pairs = (Range){sequences.begin * H, sequences.end * H};
     }
     return w;
-}
-
-/* x = dropout(wte[token] + wpe[position]) */
-static void embedding(const Worker *w) {
-    const Activation *x = &w->m->x;
-    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
-    real *own = x->values + w->rows.begin * x->width;
-    embedding_forward(x->values, w->batch->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->batch->T, x->width,
-                      w->rows);
-    dropout_rows(own, own, NULL, &dropout, w->batch_row + w->rows.begin, range_size(w->rows), x->width);
-    done(w, OP_EMBEDDING, x, FORWARD);
-}
-static void embedding_weights(const Worker *w) {
-    const Activation *x = &w->m->x;
-    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
-    real *own = x->gradient + w->rows.begin * x->width;
-    dropout_rows(own, own, NULL, &dropout, w->batch_row + w->rows.begin, range_size(w->rows), x->width);
-    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
-    barrier(w);
-    embedding_backward(gradient(w, WTE, 0), gradient(w, WPE, 0), x->gradient, w->batch->tokens,
-                       w->batch->B * w->batch->T, w->batch->T, x->width, columns_of(w, x->width));
-    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
-}
-
-/* Logits from the last output. */
-static Role output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
-static void unembedding(const Worker *w, const Activation *x) {
-    const Activation *logits = &w->m->logits;
-    unembedding_forward(logits->values + w->rows.begin * logits->width, x->values + w->rows.begin * x->width,
-                        weight(w, output_role(w), 0), range_size(w->rows), x->width, logits->width);
-    done(w, OP_LOGITS, logits, FORWARD);
-}
-static void unembedding_backward(const Worker *w, const Activation *x) {
-    const Activation *logits = &w->m->logits;
-    unembedding_backward_input(x->gradient + w->rows.begin * x->width, logits->gradient + w->rows.begin * logits->width,
-                               weight(w, output_role(w), 0), range_size(w->rows), x->width, logits->width);
-    done(w, OP_LOGITS_BACK, x, BACKWARD);
-}
-static void unembedding_weights(const Worker *w, const Activation *x) {
-    const Activation *logits = &w->m->logits;
-    unembedding_backward_weight(gradient(w, output_role(w), 0), logits->gradient, x->values, w->batch->B * w->batch->T,
-                                x->width, logits->width, columns_of(w, x->width));
-    done(w, OP_LOGITS_BACK, NULL, BACKWARD);
-}
-
-/* The loss of every position. The logits become exp(z - max), and that their gradient, in place. */
-static void loss(const Worker *w) {
-    const Model *m = w->m;
-    const size_t at = w->rows.begin, V = m->logits.width;
-    if (w->batch->targets)
-        cross_entropy_forward(m->losses + w->batch_row + at, m->sums + at, m->logits.values + at * V,
-                              w->batch->targets + at, range_size(w->rows), V);
-    done(w, OP_LOSS, NULL, FORWARD);
-}
-static void loss_backward(const Worker *w) {
-    const Model *m = w->m;
-    const size_t at = w->rows.begin, V = m->logits.width;
-    cross_entropy_backward(m->logits.gradient + at * V, m->sums + at, w->batch->targets + at, w->pass->loss_weight,
-                           range_size(w->rows), V);
-    done(w, OP_LOSS_BACK, &m->logits, BACKWARD);
-}
-
-static void forward(const Worker *w) {
-    const Model *m = w->m;
-    const Activation *x = &m->x;
-    embedding(w);
-    for (size_t layer = 0; layer < m->shape.L; layer++) x = block_forward(w, layer, x);
-    if (m->shape.pre_norm) layernorm(w, &m->ln_f, x, LN_F_W, 0);
-    unembedding(w, m->shape.pre_norm ? &m->ln_f.y : x);
-    loss(w);
-}
-
-/* The input of a block: the output of the one before it, or the embeddings. */
-static const Activation *block_input(const Model *m, size_t layer) {
-    if (layer == 0) return &m->x;
-    return m->shape.pre_norm ? &m->blocks[layer - 1].res_2 : &m->blocks[layer - 1].ln_2.y;
-}
-
-static void backward(const Worker *w) {
-    const Model *m = w->m;
-    const Activation *last = block_input(m, m->shape.L), *final = m->shape.pre_norm ? &m->ln_f.y : last;
-    loss_backward(w);
-    unembedding_backward(w, final);
-    if (m->shape.pre_norm) layernorm_backward(w, last, &m->ln_f, LN_F_W, 0, NULL);
-    barrier(w);
-    unembedding_weights(w, final);
-    if (m->shape.pre_norm) layernorm_weights(w, last, &m->ln_f, LN_F_W, 0);
-    barrier(w);
-    for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer, block_input(m, layer));
-    embedding_weights(w);
 }
 
 static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass) {

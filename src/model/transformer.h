@@ -1,20 +1,19 @@
 /* The decoder: token and position embeddings, L blocks of attention and feed-forward with residual connections, output
    embedding, cross-entropy. Forward and backward by hand; derivations in docs/backward.md.
 
-   Threads: one parallel region a slice. Each thread carries its own sequences through every layer with single-threaded
-   products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on who came first.
-   With fewer sequences than threads, rows are split instead. ops/ knows nothing of threads.
+   Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
+   single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
+   who came first. With fewer sequences than threads, rows are split instead. ops/ knows nothing of threads.
 
    Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
 #pragma once
 
 #include "base/memory.h"
-#include "model/activation.h"
-#include "model/profile.h"
+#include "model/hook.h"
 #include "model/tensors.h"
 
-/* Sequences of a batch of B that are computed at a time: as many as have SLICE_ROWS positions, but one at least. */
+/* Sequences of a slice of a batch of B: as many as SLICE_ROWS positions hold, at least one. */
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
@@ -28,14 +27,14 @@ typedef struct {
 } LayerNorm;
 
 /* What a block keeps for the backward pass, by sublayer. proj and res are one array: the residual connection adds in
-   place. The gradient of proj is that of res behind the dropout. */
+   place. The gradient of proj is that of res times the dropout mask. */
 typedef struct {
     LayerNorm ln_1;
     Activation qkv, att, proj_1, res_1;
     AttentionSaved saved;
     LayerNorm ln_2;
     Activation fc, act, proj_2, res_2; /* fc and act have one gradient array; if a backward pass follows, then fc's
-                                          values become the activation function's derivative there */
+                                          values become the activation function's derivative */
 } Block;
 
 typedef struct {
@@ -48,23 +47,17 @@ typedef struct {
     Activation x;      /* (B,T,C): embeddings, input of block 0 */
     Block *blocks;     /* (L) */
     LayerNorm ln_f;    /* pre-norm only */
-    Activation logits; /* (B,T,V); the gradient takes the values' place */
+    Activation logits; /* (B,T,V); the gradient overwrites the values */
     real *losses;      /* (max_batch,T) */
     real *sums;        /* (B,T) */
     real *scratch;     /* (threads, attention_scratch) */
-    const Hook *hook;  /* NULL, or the caller's: shown every activation of every pass */
-    Profile *profiles; /* NULL, or the caller's, one for each thread */
+    const Hook *hook;  /* NULL, or the caller's: called for every activation of every pass */
+    Profile *profiles; /* NULL, or the caller's, one per thread */
 } Model;
 
-/* Bytes of the arenas a model of these sizes takes. */
-typedef struct {
-    size_t parameters;  /* weights, and gradients if `training` */
-    size_t activations; /* and the gradients of activations if `training` */
-} ModelMemory;
-bool model_measure(const ModelShape *shape, size_t max_batch, size_t threads, bool training, ModelMemory *memory,
-                   Error *err);
-
-/* Allocates; parameters are zero until initialised or loaded. Free with model_free, also after a failure. */
+/* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
+   until initialized or loaded. Fails when a size does not fit, or the machine has too little memory; nothing is written
+   to the arenas, so they take no pages yet. Free with model_free, also after a failure. */
 bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 void model_free(Model *model);
 
@@ -76,14 +69,14 @@ typedef struct {
 } Batch;
 
 /* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
-   With targets, the logits are overwritten on the way (see cross_entropy_forward). Logits and activations are those of
+   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of
    the last slice: of the whole batch when model_slice says so. */
 double model_forward(Model *model, const Batch *batch);
 
 /* Forward without dropout, and backward: model->gradients become those of the sum of the losses, which is returned. */
 double model_gradients(Model *model, const Batch *batch);
 
-/* The forward pass of model_forward_backward alone, dropout and all; returns the sum of the losses. */
+/* The forward pass of model_forward_backward alone, with its dropout; returns the sum of the losses. */
 double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
@@ -92,5 +85,5 @@ double model_training_forward(Model *model, const Batch *batch, uint64_t seed, u
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
 
-/* A layer's attention over sequences of T as the last pass left it, without dropout: for probes. */
+/* A layer's attention over sequences of T, with the arrays of the last pass and without dropout: for probes. */
 AttentionLayer model_attention(const Model *model, size_t layer, size_t T);

@@ -1,6 +1,6 @@
-/* What a thread knows during a pass, and the operations it makes on its part of the rows: each calls one of ops/, then
-   adds its time to the profile and shows the result to the hook. block.c and transformer.c list them. Nothing outside
-   src/model includes this. */
+/* One thread's part of a pass, and the operations it performs (operations.c). Each calls one function of ops/ or of
+   attention.h, adds its time to the profile and shows its result to the hook. transformer.c lists them in the order of
+   the network. Nothing outside src/model includes this. */
 #pragma once
 
 #include "base/range.h"
@@ -20,56 +20,61 @@ typedef struct {
     const Pass *pass;
     const Batch *batch;    /* the slice */
     size_t id, count;      /* this thread and how many there are */
-    size_t batch_row;      /* row of the whole batch that is row 0 here */
+    size_t batch_row;      /* row of the whole batch that is row 0 of the slice */
     Range rows;            /* its rows of (B,T) */
     Range pairs;           /* its (sequence, head) pairs */
     bool splits_sequences; /* attention reads rows of other threads */
 } Worker;
 
-enum { LINE = 16 }; /* columns to a cache line: threads split gradients at multiples of it */
-static inline Range columns_of(const Worker *w, size_t columns) { return range_split(columns, LINE, w->id, w->count); }
-
-static inline real *weight(const Worker *w, Role role, size_t layer) {
-    return tensor_at(&w->m->tensors, w->m->parameters, role, layer);
-}
-static inline real *gradient(const Worker *w, Role role, size_t layer) {
-    return tensor_at(&w->m->tensors, w->m->gradients, role, layer);
-}
-static inline real *scratch_of(const Worker *w) {
-    return w->m->scratch + w->id * attention_scratch(&w->m->shape.attention, w->m->shape.T);
+/* Its columns of a weight's gradient, in whole cache lines. */
+static inline Range columns_of(const Worker *w, size_t columns) {
+    return range_split(columns, CACHE_LINE, w->id, w->count);
 }
 
-/* Ends an operation: what this thread did since the last one counts as `op` (OP_COUNT: as nothing), and its rows of `a`
-   (NULL: none), or of the gradient, are complete. */
+/* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
+   `a` (NULL: none), or of its gradient, are complete. */
 void done(const Worker *w, PassOperation op, const Activation *a, Direction direction);
-/* All threads of the region meet. */
+/* Waits until all threads have come here. */
 void barrier(const Worker *w);
 
-/* Dropout at a place in the network: 0 the embeddings, then three a layer. */
+/* The sites of dropout: the embeddings, then three per layer. */
 typedef enum { SITE_EMBEDDING, SITE_WEIGHTS, SITE_PROJ_1, SITE_PROJ_2 } DropoutSite;
-Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site);
 
-/* y = x W + b, of this thread's rows. `role` is W's. */
+/* The forward pass, on this thread's rows; each overwrites its output. `role` is the weight's; its bias is role + 1.
+       embedding         x = dropout(wte[token] + wpe[position])
+       layernorm         ln.y = LN(x)
+       linear            y = x W + b
+       self_attention    att from the layer's queries, keys and values
+       nonlinearity      act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the derivative
+       residual          res = x + dropout(proj)
+       unembedding       logits = x W^T, W the token embedding when tied
+       loss              of every position; the logits become exp(z - max), see cross_entropy_forward */
+void embedding(const Worker *w, const Activation *x);
+void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer);
 void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer);
-/* res = x + dropout(proj) */
+void self_attention(const Worker *w, const Activation *att, size_t layer);
+void nonlinearity(const Worker *w, const Activation *act, const Activation *fc);
 void residual(const Worker *w, const Activation *res, const Activation *x, const Activation *proj, size_t layer,
               DropoutSite site);
-/* ln = LN(x). `role` is the gain's. */
-void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer);
+void unembedding(const Worker *w, const Activation *x);
+void loss(const Worker *w);
 
-/* Overwrites x's gradient with dL/dy W^T, plus `skip`'s where it is not NULL: what comes past this layer. */
-void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
-                     const Activation *skip);
-/* Overwrites proj's gradient; that of x is left to whoever computes the other part of it. */
-void residual_backward(const Worker *w, const Activation *res, const Activation *proj, size_t layer, DropoutSite site);
-/* Overwrites x's gradient with that through the LayerNorm, plus `skip`'s where it is not NULL. */
+/* The gradients of activations, on this thread's rows: each overwrites the gradient of its operation's input. Where
+   `skip` is not NULL, its gradient is added: the part that comes through the residual connection. */
+void loss_backward(const Worker *w);
+void unembedding_backward(const Worker *w, const Activation *x);
 void layernorm_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
                         const Activation *skip);
+void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
+                     const Activation *skip);
+void self_attention_backward(const Worker *w, const Activation *qkv, const Activation *att, size_t layer);
+void nonlinearity_backward(const Worker *w, const Activation *fc, const Activation *act);
+/* Of proj alone; that of x is left to the operation whose `skip` is res. */
+void residual_backward(const Worker *w, const Activation *res, const Activation *proj, size_t layer, DropoutSite site);
 
-/* The gradients of weights, over all rows, this thread's part of the weights: behind a barrier. */
-void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer);
+/* The gradients of weights, summed over all rows of the slice, of this thread's part of the weights: call them after a
+   barrier. Each adds to the weights' gradients. */
+void unembedding_weights(const Worker *w, const Activation *x);
 void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer);
-
-/* block.c: from the block's input x to its output, which is returned; backward from the output's gradient to x's. */
-const Activation *block_forward(const Worker *w, size_t layer, const Activation *x);
-void block_backward(const Worker *w, size_t layer, const Activation *x);
+void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer);
+void embedding_weights(const Worker *w, const Activation *x); /* with a barrier of its own */

@@ -1,6 +1,6 @@
 #include "ops/activation.h"
 
-#include "ops/elementary.h"
+#include "ops/lanes.h"
 
 /* 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
 #define TWO_SQRT_2_OVER_PI ((real)1.5957691216057307117597842397375)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Masks are drawn in pieces of MASK_PIECE columns, BLOCKS Philox blocks side by side so that they vectorise. */
+/* Masks are drawn in pieces of MASK_PIECE columns, BLOCKS Philox blocks side by side so that they vectorize. */
 enum { BLOCKS = 16, MASK_PIECE = 4 * BLOCKS };
 
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site) {
@@ -14,7 +14,7 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
     return dropout;
 }
 
-/* Column 16 k + b of a piece is word k of block b: the words then lie as the vector unit leaves them. */
+/* Column 16 k + b of a piece is word k of block b: this is the order in which vectorized code has the words. */
 MULTIVERSIONED static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
     const Dropout d = *dropout;
     for (uint32_t b = 0; b < BLOCKS; b++) {

@@ -1,5 +1,5 @@
-/* Dropout (Srivastava et al. 2014), inverted: what is kept is divided by 1 - p. The mask is drawn by counter from
-   (seed, step, site, row, column), so the backward pass draws the same one again and nothing is stored. */
+/* Inverted dropout (Srivastava et al. 2014): entries that are kept are divided by 1 - p. The mask is drawn by counter
+   from (seed, step, site, row, column), so the backward pass draws the same mask again and nothing is stored. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +15,19 @@ typedef struct {
     real scale;         /* 1 / (1 - p) */
 } Dropout;
 
-/* probability in [0, 1); `site` (below 4096) tells apart the places in the network, `micro_step` (below 2^44) the
-   passes through it. */
+/* probability in [0, 1). Each `site` (below 4096) of the network and each `micro_step` (below 2^44) has masks of its
+ * own.
+ */
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
-/* mask (n) of row `row`: 0 or scale. n at most 2^22. */
+/* mask (n) of row `row`: 0 or scale. Overwrites. n at most 2^22. */
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
 
-/* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; rows numbered from `row`. y may be x, or
-   residual. With dropout off the mask is 1. */
+/* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; the first row's number is `row`. Overwrites y,
+   which may be x or residual. With dropout off the mask is 1. The backward pass is the same function: dx = dy mask. */
 void dropout_rows(real *y, const real *x, const real *residual, const Dropout *dropout, uint64_t row, size_t rows,
                   size_t n);
 
-/* y (n) += x: where the two gradients of a residual connection meet. */
+/* y (n) += x: the sum of the two gradients at a residual connection. */
 void residual_add(real *y, const real *x, size_t n);

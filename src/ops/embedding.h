@@ -1,4 +1,4 @@
-/* Token and position embeddings on the way in, the output embedding (logits) on the way out. */
+/* Token and position embeddings at the input of the model; logits from the output embedding at its end. */
 #pragma once
 
 #include <stdint.h>

@@ -8,21 +8,22 @@
 #define WIDE /* vectors, and kernels for them */
 
 enum {
-    DEPTH = 384,   /* steps of k to a piece: a panel of it is 48 KB for the widest */
-    COLUMNS = 512, /* of B that are packed at a time: three quarters of a megabyte */
-    BLOCK = 40,    /* tiles of rows that meet all of those panels before the next ones */
-    COPIED = 128,  /* steps from which on a transposed A is packed, too */
-    AHEAD = 6,     /* rows that are asked for before they are packed: another core may have written them */
+    DEPTH = 384,    /* steps of k in a piece: a panel of it is 48 KB for the widest vectors */
+    COLUMNS = 512,  /* of B that are packed at a time: three quarters of a megabyte */
+    BLOCK = 40,     /* tiles of rows that are multiplied by all of those panels before the next tiles */
+    PACK_A = 128,   /* steps from which on a transposed A is packed, too */
+    AHEAD = 6,      /* rows by which packing prefetches: another core may have written them */
+    TILE_ROWS = 12, /* of the largest tile */
 };
-static _Thread_local float packed[DEPTH * COLUMNS] __attribute__((aligned(64)));
-static _Thread_local float copied[DEPTH * BLOCK * 12] __attribute__((aligned(64))); /* 12: the highest tile */
+static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
+static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
 
-/* What one piece of a product is: `depth` steps from step `first` on, and how they lie. */
+/* One piece of a product: `depth` steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
-    const float *a;   /* of row 0, or of the block's first tile when packed */
-    size_t row, step; /* distance between its rows and its steps */
-    bool packed;      /* tile by tile */
-    const float *panels;
+    const float *a;      /* row 0, or when packed the first tile of the block */
+    size_t row, step;    /* distance between its rows and its steps */
+    bool packed;         /* A, tile by tile */
+    const float *panels; /* B, packed */
     size_t first, depth;
     bool accumulate;
 } Piece;
@@ -41,24 +42,24 @@ static size_t tile_row(const Tiles *tiles, size_t t) {
 }
 static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
 
-/* Asks for n numbers that will be read soon. */
-static inline __attribute__((always_inline)) void ask_for(const float *x, size_t n) {
+static inline __attribute__((always_inline)) void prefetch(const float *x, size_t n) {
     for (size_t i = 0; i < n; i += 16) __builtin_prefetch(x + i);
 }
 
-static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+/* a - b, or 0. */
+static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-/* The steps of a piece that matter to the tile of `rows` rows from `row` and of columns from `column` on, counted from
-   the piece's first; begins behind its end when nobody needs the tile. */
+/* The steps of a piece that the tile of `rows` rows from `row` and of columns from `column` on needs, counted from the
+   piece's first; begin > end when the tile itself is not needed. */
 static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column, const Piece *piece) {
     Range all = {0, piece->depth};
     if (o->triangle == LOWER_C && column >= row + rows + o->diagonal) return (Range){1, 0};
     if (o->triangle == LOWER_A) {
-        size_t end = minus(row + rows + o->diagonal, piece->first);
+        size_t end = difference(row + rows + o->diagonal, piece->first);
         if (end < all.end) all.end = end;
     }
     if (o->triangle == UPPER_A) {
-        size_t begin = minus(row, o->diagonal + piece->first);
+        size_t begin = difference(row, o->diagonal + piece->first);
         all.begin = begin < all.end ? begin : all.end;
     }
     return all;
@@ -97,15 +98,14 @@ CpuLevel gemm_level(void) {
 
 size_t gemm_buffer_bytes(void) {
 #ifdef WIDE
-    return sizeof packed + sizeof copied;
-#else
-    return 0;
+    if (gemm_level() != CPU_OTHER) return sizeof packed_a + sizeof packed_b;
 #endif
+    return 0;
 }
 
-void gemm(CpuLevel level, const Product *product, const float *a, const float *b, float *c) {
+void gemm(CpuLevel level, const Product *product, const real *a, const real *b, real *c) {
 #ifdef WIDE
-    (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed, copied);
+    (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed_a, packed_b);
 #else
     (void)level, (void)product, (void)a, (void)b, (void)c;
 #endif

@@ -1,17 +1,17 @@
-/* The inner part of gemm.c for one width of vectors; included there once for each, with
+/* The kernels of gemm.c for one width of vectors. gemm.c includes this once per width, with these defined:
        NAME(x)        the name of a function for this width
        TARGET         its instruction set
        LANES          floats to a vector
-       ROWS, VECTORS  the tile of C that is summed up in registers: ROWS rows of VECTORS vectors
-   There is no include guard: being included again is the point. */
+       ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
+   So there is no include guard. */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
 
 /* C (rows, vectors) = alpha A B, or C + that. A (rows, k) has `row` and `step` between its entries; B is a packed panel
-   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. C is asked for
-   before it is needed: it comes from far away. */
+   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. C is prefetched:
+   it is rarely in a cache. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
                                                                     const float *b, bool accumulate, float *c,
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         }
 }
 
-/* The tile with its number of rows known to the compiler. */
+/* The tile with its number of rows, its vectors and one of its distances known to the compiler. */
 static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
@@ -95,25 +95,6 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 #endif
 }
 
-/* `columns` columns of op(B) from row p on, k rows, into a panel (k, width); columns beyond are zero. */
-static TARGET void NAME(pack)(float *panel, size_t width, const float *b, size_t ldb, bool transposed, size_t k,
-                              size_t columns) {
-    if (!transposed) {
-        for (size_t p = 0; p < k; p++) {
-            for (size_t j = 0; j < columns; j++) panel[p * width + j] = b[p * ldb + j];
-            for (size_t j = columns; j < width; j++) panel[p * width + j] = 0;
-        }
-        return;
-    }
-    for (size_t j = 0; j < width; j += LANES) {
-        size_t p = 0;
-        for (; j + LANES <= columns && p + LANES <= k; p += LANES)
-            NAME(transpose)(b + j * ldb + p, ldb, panel + p * width + j, width);
-        for (; p < k; p++)
-            for (size_t i = j; i < j + LANES; i++) panel[p * width + i] = i < columns ? b[i * ldb + p] : 0;
-    }
-}
-
 /* Tiles `from` to `to` of rows against the packed panels of `columns` columns, the first of which is `column`. */
 static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles *tiles, size_t from, size_t to,
                                size_t column, size_t columns, float *c) {
@@ -123,10 +104,10 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             const Range k = tile_steps(o, row, rows, column + j, piece);
-            if (k.begin > k.end) continue; /* nobody needs this tile */
+            if (k.begin > k.end) continue; /* the tile is not needed */
             const float *a = piece->packed ? piece->a + (t - from) * piece->depth * ROWS : piece->a + row * piece->row;
-            if (j == 0 && piece->step == 1) /* the next rows, on their way while these are used */
-                for (size_t i = rows; i < 2 * rows && row + i < o->m; i++) ask_for(a + i * piece->row, piece->depth);
+            if (j == 0 && piece->step == 1) /* the next tile's rows */
+                for (size_t i = rows; i < 2 * rows && row + i < o->m; i++) prefetch(a + i * piece->row, piece->depth);
             a += k.begin * piece->step;
             const float *b = piece->panels + j * piece->depth + k.begin * width;
             float *out = c + row * o->ldc + column + j;
@@ -135,7 +116,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                 (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, out, o->ldc);
                 continue;
             }
-            float whole[ROWS * VECTORS * LANES]; /* of which C has the first columns */
+            float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
             for (size_t i = 0; piece->accumulate && i < rows; i++)
                 for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * o->ldc + x] : 0;
             NAME(tiles)
@@ -146,17 +127,17 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* Of a transposed A, tiles `from` to `to`, each as (depth, ROWS): read where it lies, a tile would walk down its
-   columns, a page a step. */
+/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
+   at each step. */
 static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t depth, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
     const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first;
     for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth) ask_for(a + (p + AHEAD) * o->lda + first, columns);
+        if (p + AHEAD < depth) prefetch(a + (p + AHEAD) * o->lda + first, columns);
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
-            if (row + ROWS <= o->m) /* a few of the next tile's, too, so that their number is known */
+            if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
                 memcpy(to_tile, a + p * o->lda + row, ROWS * sizeof *a);
             else
                 for (size_t i = 0; i < rows; i++) to_tile[i] = a[p * o->lda + row + i];
@@ -164,23 +145,39 @@ static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t depth, 
     }
 }
 
-/* `columns` columns of op(B), `depth` rows of it from `b` on, as panels (depth, width). */
-static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t depth, size_t columns, float *panels) {
-    const size_t wide = (size_t)VECTORS * LANES, whole = o->op_b == TRANSPOSED ? 0 : columns - columns % wide;
-    for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth) ask_for(b + (p + AHEAD) * o->ldb, whole);
-        for (size_t j = 0; j < whole; j += wide)
-            memcpy(panels + j * depth + p * wide, b + p * o->ldb + j, wide * sizeof *b);
-    }
-    for (size_t j = whole; j < columns; j += wide) {
-        const size_t left = columns - j, width = left <= LANES ? LANES : wide;
-        NAME(pack)
-        (panels + j * depth, width, o->op_b == TRANSPOSED ? b + j * o->ldb : b + j, o->ldb, o->op_b == TRANSPOSED,
-         depth, left < width ? left : width);
+/* Packs `columns` columns of a transposed B, `depth` rows of it, as one panel (depth, width); the others are zero. */
+static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float *b, size_t ldb, size_t depth,
+                                         size_t columns) {
+    for (size_t j = 0; j < width; j += LANES) {
+        size_t p = 0;
+        for (; j + LANES <= columns && p + LANES <= depth; p += LANES)
+            NAME(transpose)(b + j * ldb + p, ldb, panel + p * width + j, width);
+        for (; p < depth; p++)
+            for (size_t i = j; i < j + LANES; i++) panel[p * width + i] = i < columns ? b[i * ldb + p] : 0;
     }
 }
 
-static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, float *c, float *panels, float *copy) {
+/* Packs `columns` columns of op(B), `depth` rows of it from `b` on, as panels (depth, width). The last panel may be
+   narrower, and has zeros beyond the columns. */
+static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t depth, size_t columns, float *panels) {
+    const size_t wide = (size_t)VECTORS * LANES, left = columns % wide, whole = columns - left;
+    const size_t last = left == 0 ? 0 : left <= LANES ? LANES : wide; /* the last panel's width */
+    if (o->op_b == TRANSPOSED) {
+        for (size_t j = 0; j < whole; j += wide)
+            NAME(pack_transposed)(panels + j * depth, wide, b + j * o->ldb, o->ldb, depth, wide);
+        if (left) NAME(pack_transposed)(panels + whole * depth, last, b + whole * o->ldb, o->ldb, depth, left);
+        return;
+    }
+    for (size_t p = 0; p < depth; p++) {
+        const float *row = b + p * o->ldb;
+        float *rest = panels + whole * depth + p * last;
+        if (p + AHEAD < depth) prefetch(row + AHEAD * o->ldb, columns);
+        for (size_t j = 0; j < whole; j += wide) memcpy(panels + j * depth + p * wide, row + j, wide * sizeof *b);
+        for (size_t j = 0; j < last; j++) rest[j] = j < left ? row[whole + j] : 0;
+    }
+}
+
+static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
@@ -192,7 +189,7 @@ static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, 
             Piece piece = {.a = o->op_a == TRANSPOSED ? a + first * o->lda : a + first,
                            .row = o->op_a == TRANSPOSED ? 1 : o->lda,
                            .step = o->op_a == TRANSPOSED ? o->lda : 1,
-                           .packed = o->op_a == TRANSPOSED && depth >= COPIED,
+                           .packed = o->op_a == TRANSPOSED && depth >= PACK_A,
                            .panels = panels,
                            .first = first,
                            .depth = depth,

@@ -17,8 +17,8 @@ static inline __attribute__((always_inline)) real sum_of_squares(const real *x, 
     Lanes lanes = {0};
     size_t c = 0;
     for (; c + LANES <= n; c += LANES) {
-        const Lanes centred = *(const Lanes *)(x + c) - mean;
-        lanes += centred * centred;
+        const Lanes centered = *(const Lanes *)(x + c) - mean;
+        lanes += centered * centered;
     }
     real rest = 0;
     for (; c < n; c++) rest += (x[c] - mean) * (x[c] - mean);

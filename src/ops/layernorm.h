@@ -1,4 +1,4 @@
-/* Layer normalisation (Ba, Kiros, Hinton 2016, equations 3 and 4) over the last dimension:
+/* Layer normalization (Ba, Kiros, Hinton 2016, equations 3 and 4) over the last dimension:
        xhat = (x - mean) rstd,   rstd = 1 / sqrt(variance + LAYERNORM_EPSILON),   y = xhat gamma + beta. */
 #pragma once
 

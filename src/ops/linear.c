@@ -20,7 +20,7 @@ void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows
            true, dw + row * out + column, out);
 }
 
-/* A few cache lines of columns at a time, summed in registers. */
+/* The columns are summed PIECE at a time, in registers. */
 enum { PIECE = 64 };
 static inline __attribute__((always_inline)) void add_columns(real *sums, const real *x, size_t rows, size_t stride,
                                                               size_t width) {

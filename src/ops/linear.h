@@ -10,8 +10,8 @@ void linear_forward(real *y, const real *x, const real *w, const real *b, size_t
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). */
 void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out);
 
-/* dL/dW = x^T dL/dy, for `tile` of W only: threads share this by tiles of W, so that each entry
-   is one sum over all rows in one order. Adds to dw (in, out). */
+/* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
+   one order. Adds to dw (in, out). */
 void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile);
 
 /* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). */

@@ -17,17 +17,14 @@ void matmul_openblas(const Product *o, const real *a, const real *b, real *c) {
                (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
-static CpuLevel own = CPU_OTHER; /* the width of ops/gemm.c's products; other: OpenBLAS's */
+static CpuLevel level = CPU_OTHER; /* of the kernels of ops/gemm.c; CPU_OTHER: products are OpenBLAS's */
 
 void matmul_product(const Product *o, const real *a, const real *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
-#ifndef REAL_DOUBLE
-    if (own != CPU_OTHER) {
-        gemm(own, o, a, b, c);
-        return;
-    }
-#endif
-    matmul_openblas(o, a, b, c);
+    if (level != CPU_OTHER)
+        gemm(level, o, a, b, c);
+    else
+        matmul_openblas(o, a, b, c);
 }
 
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
@@ -47,12 +44,12 @@ void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, re
 
 void matmul_setup(void) {
     openblas_set_num_threads(1);
-    own = matmul_is_own() ? gemm_level() : CPU_OTHER;
+    level = gemm_level();
 }
 
-bool matmul_is_own(void) { return sizeof(real) == sizeof(float) && gemm_level() != CPU_OTHER; }
+bool matmul_is_own(void) { return gemm_level() != CPU_OTHER; }
 
-size_t matmul_buffer_bytes(void) { return matmul_is_own() ? gemm_buffer_bytes() : 0; }
+size_t matmul_buffer_bytes(void) { return gemm_buffer_bytes(); }
 
 const char *matmul_core(void) { return openblas_get_corename(); }
 

@@ -1,6 +1,6 @@
-/* The one matrix product everything else is made of, by ops/gemm.h where that suits the processor and otherwise by
-   cblas_sgemm (cblas_dgemm when real is double), and what the program needs to know about the OpenBLAS it runs with. No
-   other file includes cblas.h. */
+/* The matrix product that everything else is made of: by ops/gemm.h where that has kernels for the processor, otherwise
+   by cblas_sgemm (cblas_dgemm when real is double); and the facts about the OpenBLAS in use. No other file includes
+   cblas.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 /* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c plus that. */
 typedef enum { PLAIN, TRANSPOSED } Orientation;
 
-/* Where half of it need not be computed, since a query sees no later key. With d = `diagonal`:
-   LOWER_C: nobody reads c[i][j] with j > i + d, which may be left as it was.
+/* Half of a product need not be computed where a query sees no later key. With d = `diagonal`:
+   LOWER_C: c[i][j] with j > i + d is not needed and may be left as it was.
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
@@ -26,26 +26,26 @@ typedef struct {
     size_t diagonal;
 } Product;
 
-/* The product of row-major arrays. Runs on the calling thread alone. All sizes must fit an int (the model checks that
-   once). c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well: what is said to be zero must be
-   zero there. */
+/* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
+   c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that are said to be
+   zero must be zero. */
 void matmul_product(const Product *product, const real *a, const real *b, real *c);
 
-/* The same for a whole one. */
+/* The same without a triangle. */
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
             const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
-/* Any product by OpenBLAS, whatever matmul_product takes. */
+/* The same product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const real *a, const real *b, real *c);
 
-/* Keeps OpenBLAS on one thread a call, whichever build it is: the threads are the model's. Call it once, first. */
+/* Chooses the kernels, and keeps OpenBLAS on one thread per call: the threads are the model's. Call it once, first. */
 void matmul_setup(void);
 
 /* Whether this build on this processor makes its products itself (ops/gemm.h). Then results do not depend on OpenBLAS,
    nor on the number of threads. */
 bool matmul_is_own(void);
 
-/* Bytes in which each thread packs its operands, once it has made a product; 0 with OpenBLAS, which does not say. */
+/* Bytes that each thread packs its operands into; 0 with OpenBLAS, which does not say. */
 size_t matmul_buffer_bytes(void);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */

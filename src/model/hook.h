@@ -1,0 +1,85 @@
+/* What a pass shows of itself while it runs: its activations and their gradients to a hook, its time to a profile. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/real.h"
+
+/* In the order of the forward pass. The output of a block is the next one's input and is shown once, as AT_X: so
+   AT_LN_2 is shown by pre-norm models alone, AT_RES_2 by post-norm models alone. */
+typedef enum {
+    AT_X, /* (B,T,C): the input of block `layer`: in layer 0 the embeddings after dropout; layer L: the last output */
+    AT_LN_1,   /* (B,T,C) */
+    AT_QKV,    /* (B,T,3HD) */
+    AT_ATT,    /* (B,T,HD) */
+    AT_PROJ_1, /* (B,T,C), as the next three: what the residual connection adds, before dropout */
+    AT_RES_1,
+    AT_LN_2,
+    AT_FC,  /* (B,T,F): before the activation function */
+    AT_ACT, /* (B,T,F): after it */
+    AT_PROJ_2,
+    AT_RES_2,
+    AT_LN_F,   /* of no layer, as is the next: layer 0 */
+    AT_LOGITS, /* (B,T,V): before they become probabilities */
+    AT_COUNT,
+} ActivationName;
+
+/* One array of the forward pass and the one of its gradient. B is the slice's. */
+typedef struct {
+    ActivationName name;
+    size_t layer, width;
+    real *values;   /* (B,T,width) */
+    real *gradient; /* the same shape, shared by all layers; NULL in a model made without gradients */
+} Activation;
+
+typedef enum { FORWARD, BACKWARD } Direction;
+
+/* What a hook is shown: one thread's rows of an activation, or of its gradient. */
+typedef struct {
+    const Activation *activation;
+    Direction direction; /* BACKWARD: values are dL/d(the activation), over all its uses */
+    real *values;        /* (rows, width), in the activation's own array */
+    size_t rows;         /* may be 0 */
+    size_t batch_row;    /* the first of them, counted in the batch's (B,T) */
+    size_t slice_row;    /* the same, counted in the slice's, as the activation's arrays are */
+} HookView;
+
+/* `function` is called by each thread for its own rows, all at the same time: forward as soon as the values are
+   computed (it may change them, and what follows is computed from the changed values), backward as soon as the gradient
+   is complete. */
+typedef struct {
+    void (*function)(void *context, const HookView *view);
+    void *context;
+} Hook;
+
+/* The operations of a pass that are timed. */
+typedef enum {
+    OP_CLEAR, /* gradients to zero */
+    OP_EMBEDDING,
+    OP_LAYERNORM,
+    OP_LINEAR, /* q, k, v; the projection; both layers of the feed-forward network */
+    OP_ATTENTION,
+    OP_RESIDUAL, /* with the dropout of the branch */
+    OP_ACTIVATION,
+    OP_LOGITS,
+    OP_LOSS,
+    OP_LOSS_BACK,
+    OP_LOGITS_BACK, /* inputs and weights */
+    OP_LAYERNORM_BACK,
+    OP_LINEAR_BACK,
+    OP_LINEAR_WEIGHTS,
+    OP_ATTENTION_BACK,
+    OP_RESIDUAL_BACK,
+    OP_ACTIVATION_BACK,
+    OP_EMBEDDING_BACK,
+    OP_WAIT, /* at barriers */
+    OP_COUNT,
+} PassOperation;
+
+/* One thread's time in each operation, for the benchmark. */
+typedef struct {
+    double last; /* when the previous operation ended */
+    double seconds[OP_COUNT];
+    char padding[64]; /* so that no two threads share a cache line */
+} Profile;
