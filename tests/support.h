@@ -22,22 +22,22 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* |actual - expected| <= bar, a NaN never; the rest says where, printf-style. */
-#define assert_close(actual, expected, bar, ...)                                                                       \
-    support_close(__FILE__, __LINE__, (double)(actual), (double)(expected), (double)(bar), __VA_ARGS__)
+/* |actual - expected| <= tolerance, a NaN never; the rest says where, printf-style. */
+#define assert_close(actual, expected, tolerance, ...)                                                                 \
+    support_close(__FILE__, __LINE__, (double)(actual), (double)(expected), (double)(tolerance), __VA_ARGS__)
 /* A condition with the place it failed at, printf-style. */
 #define assert_that(condition, ...) support_that(__FILE__, __LINE__, (condition), #condition, __VA_ARGS__)
 
 static inline __attribute__((format(printf, 6, 7))) void
-support_close(const char *file, int line, double actual, double expected, double bar, const char *format, ...) {
-    if (fabs(actual - expected) <= bar || actual == expected) return;
+support_close(const char *file, int line, double actual, double expected, double tolerance, const char *format, ...) {
+    if (fabs(actual - expected) <= tolerance || actual == expected) return;
     char where[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(where, sizeof where, format, arguments);
     va_end(arguments);
     print_error("%s: %.17g, expected %.17g; they differ by %.3g, allowed is %.3g\n", where, actual, expected,
-                actual - expected, bar);
+                actual - expected, tolerance);
     _fail(file, line);
 }
 
@@ -113,11 +113,12 @@ static inline double max_abs(const real *x, size_t count) {
         if (!(fabs((double)x[i]) <= max)) max = fabs((double)x[i]);
     return max;
 }
-/* Every entry within `bar`, or bar * max|expected| where that is more. */
-static inline void assert_all_close(const real *actual, const real *expected, size_t count, double bar,
+/* Every entry within `tolerance`, or tolerance * max|expected| where that is more. */
+static inline void assert_all_close(const real *actual, const real *expected, size_t count, double tolerance,
                                     const char *what) {
     double max = max_abs(expected, count);
-    for (size_t i = 0; i < count; i++) assert_close(actual[i], expected[i], bar * fmax(max, 1), "%s[%zu]", what, i);
+    for (size_t i = 0; i < count; i++)
+        assert_close(actual[i], expected[i], tolerance * fmax(max, 1), "%s[%zu]", what, i);
 }
 static inline void assert_all_equal(const real *x, size_t count, double value, const char *what) {
     for (size_t i = 0; i < count; i++) assert_close(x[i], value, 0, "%s[%zu]", what, i);

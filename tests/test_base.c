@@ -252,7 +252,7 @@ static void errors(void **state) {
     assert_string_equal(err.message, "");
 }
 
-/* As the layers have it: in a loop that the compiler vectorises, for each instruction set. */
+/* As the layers have it: in a loop that the compiler vectorizes, for each instruction set. */
 MULTIVERSIONED static void exp_of(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i]);
 }

@@ -218,17 +218,17 @@ check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.ne
 
 # --- --force: what it replaces is whole until the new one has something that lasts, and nothing else goes with it
 echo mine >ours/notes.txt
-refuses 2 'ours/notes.txt is nothing that this program writes' "$train" tiny.ini --out ours --force
+refuses 2 'ours/notes.txt was not written by this program' "$train" tiny.ini --out ours --force
 rm ours/notes.txt
 listing >"$said/whole"
 for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
     # The counts of `make coverage` go elsewhere, where the limit may cut them.
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
-    fails 1 'cannot write.*File too large; ours is again what it was before' \
+    fails 1 'cannot write.*File too large; ours was restored' \
         env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
         sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --quiet --out ours --force
 done
-fails 3 'diverged at step .*; ours is again what it was before' "$train" tiny.ini --quiet --out ours/ --force \
+fails 3 'diverged at step .*; ours was restored' "$train" tiny.ini --quiet --out ours/ --force \
     --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
 check "what --force was to replace, when it failed" "" "$(listing | diff "$said/whole" -)"
 "$train" tiny.ini --out ours --force --quiet --set train.steps=100000 --set log.checkpoint_every=100000 >/dev/null 2>&1 &
@@ -240,7 +240,7 @@ done
 kill -KILL "$running"
 wait "$running" 2>/dev/null
 running=
-refuses 2 'ours.old is there, set aside by a --force that was stopped: move it back to ours, or remove it' \
+refuses 2 'ours.old is there, left by an interrupted --force: move it back to ours, or remove it' \
     "$train" tiny.ini --out ours --force
 ends 0 "$train" resume ours --set train.steps=20
 check_match "stderr of: $name" 'note +ours.old is there' "$(cat "$said/err")"
@@ -408,7 +408,7 @@ for signal in INT KILL; do
         wait "$running" 2>/dev/null
         running=
         ends 0 "$train" resume "$out"
-        check_match "stdout of: $name" '(after 150 steps|has made all of its steps)' "$(cat "$said/out")"
+        check_match "stdout of: $name" '(after 150 steps|has already finished)' "$(cat "$said/out")"
     done
 done
 ends 0 "$train" tiny.ini --out never-stopped --quiet --set train.steps=150
@@ -420,7 +420,7 @@ for out in resumed-*; do
 done
 listing >"$said/before"
 ends 0 "$train" resume never-stopped
-check_match "stdout of: $name" 'has made all of its steps; .*--set train.steps=N' "$(cat "$said/out")"
+check_match "stdout of: $name" 'has already finished; .*--set train.steps=N' "$(cat "$said/out")"
 check "changed by: $name" "" "$(listing | diff "$said/before" -)"
 refuses 2 'only train.steps can be set, not train.lr=1' "$train" resume never-stopped --set train.lr=1
 refuses 2 'train.steps = 10 is less' "$train" resume never-stopped --set train.steps=10

@@ -122,7 +122,7 @@ static void what_is_refused(void **state) {
     assert_refused(&VERB, "--directory=", NULL, "--directory takes a directory");
     assert_refused(&VERB, "--directory", "", "--directory takes a directory");
     assert_refused(&VERB, "--name", "--on",
-                   "--name needs a value, and --on looks like an option: write --name=--on if it is meant");
+                   "--name needs a value, and --on looks like an option: write --name=--on if that is meant");
     static const char *const whole[] = {"1", "65", "", "x", "3x", "2.5", "99999999999999999999"};
     static const char *const number[] = {"-1", "1000001", "", "x", "3x", "nan", "inf"};
     char message[200];

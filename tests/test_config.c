@@ -182,9 +182,9 @@ static void sweeps(void **state) {
     assert_int_equal(config.sweep[0].count, 3);
     assert_string_equal(config.sweep[0].values[1], "7");
 
-    refuses("[sweep]\nlr = 1, 1.0\n", "2: \"lr = 1, 1.0\": the value 1.0 is there twice");
-    refuses("[sweep]\nbias = yes, on\n", "2: \"bias = yes, on\": the value on is there twice");
-    refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is there twice");
+    refuses("[sweep]\nlr = 1, 1.0\n", "2: \"lr = 1, 1.0\": the value 1.0 is given twice");
+    refuses("[sweep]\nbias = yes, on\n", "2: \"bias = yes, on\": the value on is given twice");
+    refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is given twice");
     refuses_set("sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001",
                 "the value 0.00000000000000000000000000000000000000... is too long; at most 63 bytes are accepted");
     refuses("[sweep]\nlr = 1,,2\n", "2: \"lr = 1,,2\": a value is missing; write values with commas between them");

@@ -39,10 +39,12 @@ static void wrong_lines(void **state) {
     }
     refuses("[model\nheads = 2\n", "1: \"[model\": a ] is missing after the section's name");
     refuses("[model] heads = 2\n", "1: \"[model] heads = 2\": only a comment may follow [section] on its line");
-    refuses("[log]\nout = \"a\n", "2: \"out = \"a\": the value opens with a double quote and none closes it; inside, a "
-                                  "double quote is written \\\"");
-    refuses("[log]\nout = \"a\\\"\n", "2: \"out = \"a\\\"\": the value opens with a double quote and none closes it; "
-                                      "inside, a double quote is written \\\"");
+    refuses("[log]\nout = \"a\n",
+            "2: \"out = \"a\": the value begins with a double quote that is never closed; inside, a "
+            "double quote is written \\\"");
+    refuses("[log]\nout = \"a\\\"\n",
+            "2: \"out = \"a\\\"\": the value begins with a double quote that is never closed; "
+            "inside, a double quote is written \\\"");
     refuses("[log]\nout = \"a\" b\n", "2: \"out = \"a\" b\": only a comment may follow the closing double quote");
     refuses("[log]\nout = \"\\q\"\n",
             "2: \"out = \"\\q\"\": in double quotes a backslash takes n, t, r, \" or another backslash after it");

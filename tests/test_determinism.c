@@ -142,7 +142,7 @@ static double step_by(const Case *c, size_t threads, real **gradients, TensorTab
     random_tokens(tokens, c->B * c->T, shape.V);
     random_tokens(targets, c->B * c->T, shape.V);
     assert_that(model_make(&model, &shape, c->B, threads, true, &err), "%s", err.message);
-    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     double loss = model_forward_backward(&model, &(Batch){tokens, targets, c->B, c->T}, 1, 0, 1, true);
     *gradients = copied_reals(model.gradients, model.tensors.flat);
     *table = model.tensors;

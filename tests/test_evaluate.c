@@ -32,7 +32,7 @@ static void make_model(size_t batch, size_t threads) {
                               .bias = true};
     Error err;
     assert_true(model_make(&model, &shape, batch, threads, false, &err));
-    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);
     real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
     for (size_t i = 0; i < COUNT * 16; i++) head[i] *= 50; /* so that losses differ between characters */
 }

@@ -30,7 +30,7 @@ static void check_case(const Case *c) {
 }
 
 /* Pre- or post-norm, GELU or ReLU, with biases or without, tied or untied: all sixteen, without and with dropout, and
-   each value of each of these with both initialisations. */
+   each value of each of these with both initializations. */
 static void every_combination(void **state) {
     (void)state;
     for (unsigned n = 0; n < 32; n++) {

@@ -186,7 +186,7 @@ static void loss_starts_at_ln_V(void **state) {
         int32_t ids[4 * 33];
         random_tokens(ids, COUNT_OF(ids), 65);
         assert_true(model_make(&model, &shape, 4, 2, false, &err));
-        tensors_initialise(&model.tensors, &shape, INIT_GPT2, n, model.threads, model.parameters);
+        tensors_initialize(&model.tensors, &shape, INIT_GPT2, n, model.threads, model.parameters);
         Batch batch = {.tokens = ids, .targets = ids + 1, .B = 4, .T = 32};
         assert_close(model_forward(&model, &batch) / 128, log(65), .05, "loss of an untrained model");
         model_free(&model);

@@ -25,7 +25,7 @@ static double first_loss(ModelShape shape, Init init) {
     Error err = {0};
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         assert_that(model_make(&model, &shape, B, 2, false, &err), "%s", err.message);
-        tensors_initialise(&model.tensors, &shape, init, seed, model.threads, model.parameters);
+        tensors_initialize(&model.tensors, &shape, init, seed, model.threads, model.parameters);
         random_tokens(tokens, ROWS, V);
         random_tokens(targets, ROWS, V);
         mean += model_forward(&model, &(Batch){tokens, targets, B, T}) / (ROWS * SEEDS);
@@ -105,7 +105,7 @@ static size_t steps_to_memorise(ModelShape shape) {
     for (size_t b = 0; b < SEQUENCES; b++) tokens[b * LENGTH] = (int32_t)b;
     assert_that(model_make(&model, &shape, SEQUENCES, 1, true, &err), "%s", err.message);
     assert_that(optimizer_make(&optimizer, &config, model.tensors.flat, 1, &err), "%s", err.message);
-    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     size_t step = 0;
     for (; step < ENOUGH; step++) {
         double loss = model_forward_backward(&model, &batch, 1, step, 1, true) / (SEQUENCES * LENGTH);

@@ -21,7 +21,7 @@ static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     Error err = {0};
     assert_that(model_make(&model, shape, batch, threads, false, &err), "%s", err.message);
-    tensors_initialise(&model.tensors, shape, init, seed, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, shape, init, seed, model.threads, model.parameters);
 }
 static int clear(void **state) {
     model_free(&model);

@@ -266,7 +266,7 @@ static void kept_or_withdrawn(void **state) {
     results_withdraw(&d, &why);
     assert_int_equal(why.status, STATUS_DIVERGED);
     assert_non_null(strstr(why.message, "diverged; "));
-    assert_non_null(strstr(why.message, "run is again what it was before"));
+    assert_non_null(strstr(why.message, "run was restored"));
     assert_string_equal(listing(), before);
     results_withdraw(&d, &why); /* nothing more */
     results_release(&d);

@@ -26,7 +26,7 @@ static int make(void **state) {
                               .bias = true};
     Error err;
     if (!model_make(&model, &shape, 1, 1, false, &err)) return 1;
-    tensors_initialise(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     return 0;
 }
 static int clear(void **state) {
@@ -105,7 +105,7 @@ static void likeliest(void **state) {
     (void)state;
     enum { N = 5 * T };
     for (uint64_t seed = 1; seed < 20; seed++) {
-        tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, seed, model.threads, model.parameters);
+        tensors_initialize(&model.tensors, &model.shape, INIT_UNIT, seed, model.threads, model.parameters);
         int32_t ids[2 * T + N] = {0}, got[N];
         size_t prompt = 1 + seed % (2 * T), count = prompt;
         random_tokens(ids, prompt, V);

@@ -210,7 +210,7 @@ static void a_run_writes_them(void **state) {
     real *last = copied_reals(model.parameters, model.tensors.flat);
     const char *line = contents(in("run/attention.csv"), NULL);
     line += strcspn(line, "\n") + 1;
-    tensors_initialise(&model.tensors, &model.shape, INIT_UNIT, 1, model.threads, model.parameters);
+    tensors_initialize(&model.tensors, &model.shape, INIT_UNIT, 1, model.threads, model.parameters);
     line = check_lines(&model, B, tokens, 0, line);
     memcpy(model.parameters, last, model.tensors.flat * sizeof *last);
     line = check_lines(&model, B, tokens, 8, line);

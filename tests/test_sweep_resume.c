@@ -101,7 +101,7 @@ static void force_keeps_what_it_cannot_replace(void **state) {
     const char *kept_table = contents(in("sweep/summary.csv"), NULL);
     assert_false(sweep_with(program_that("", "echo 'no luck' >&2; exit 1"), "sweep", 2, true));
     assert_says("no run came to a checkpoint: no luck; ");
-    assert_says("sweep is again what it was before");
+    assert_says("sweep was restored");
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), kept_table);
     assert_false(path_exists(in("sweep.old")));
     fflush(NULL);
@@ -141,7 +141,7 @@ static void what_is_not_ours_stays(void **state) {
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     put_text("sweep/scale_divisor=none+seed=2/notes.txt", "mine");
     assert_false(resume(program, "sweep"));
-    assert_says("sweep/scale_divisor=none+seed=2/notes.txt is nothing that this program writes");
+    assert_says("sweep/scale_divisor=none+seed=2/notes.txt was not written by this program");
     assert_int_equal(remove(in("sweep/scale_divisor=none+seed=2/run.json")), 0);
     assert_false(resume(program, "sweep"));
     assert_says("seed=2 is not a run of this program");

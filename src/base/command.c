@@ -107,7 +107,7 @@ static bool refuse(const Verb *verb, const Option *options, const char *word, Er
 static bool take_option(const Option *o, const char *last_word, Error *err) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
         return error_set(err, STATUS_USAGE,
-                         "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if it is meant",
+                         "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
                          o->name, optarg, o->name, optarg);
     return take_value(o, optarg, err);
 }

@@ -120,7 +120,7 @@ bool path_find(const char *path, bool *exists, Error *err) {
     struct stat info;
     *exists = lstat(path, &info) == 0;
     if (*exists || errno == ENOENT || errno == ENOTDIR) return true;
-    return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+    return error_set(err, STATUS_FAILED, "cannot determine what %s is: %s", path, strerror(errno));
 }
 
 bool path_exists(const char *path) {

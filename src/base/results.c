@@ -51,7 +51,7 @@ bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
 static bool lock_replaceable(const char *path, int *lock, Error *err) {
     struct stat info;
     if (lstat(path, &info) != 0)
-        return error_set(err, STATUS_FAILED, "cannot tell what %s is: %s", path, strerror(errno));
+        return error_set(err, STATUS_FAILED, "cannot determine what %s is: %s", path, strerror(errno));
     if (S_ISLNK(info.st_mode))
         return error_set(err, STATUS_USAGE,
                          "%s is a symbolic link, which --force does not replace: name the directory itself", path);
@@ -73,8 +73,7 @@ static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Erro
         return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", d->path);
     if (force && results_set_aside(d->path, old))
         return error_set(err, STATUS_USAGE,
-                         "%s is there, set aside by a --force that was stopped: move it back to %s, or remove it", old,
-                         d->path);
+                         "%s is there, left by an interrupted --force: move it back to %s, or remove it", old, d->path);
     if (!there) return true;
     if (!lock_replaceable(d->path, &d->replaced_lock, err)) return false;
     memcpy(d->replaced, old, sizeof old);
@@ -107,7 +106,7 @@ static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Erro
     if (made) rmdir(d->path);
     if (*d->replaced && rename(d->replaced, d->path) != 0) {
         const Error why = *err;
-        error_set(err, why.status, "%.400s; what it was to replace is %s", why.message, d->replaced);
+        error_set(err, why.status, "%.400s; the old results are in %s", why.message, d->replaced);
     }
     return false;
 }
@@ -144,9 +143,9 @@ void results_withdraw(ResultsDirectory *d, Error *err) {
     Error ignored;
     if (!*d->replaced) return;
     if ((!path_exists(d->path) || directory_remove(d->path, &ignored)) && rename(d->replaced, d->path) == 0)
-        error_set(err, why.status, "%.600s; %.300s is again what it was before", why.message, d->path);
+        error_set(err, why.status, "%.600s; %.300s was restored", why.message, d->path);
     else
-        error_set(err, why.status, "%.600s; what it was to replace is %.300s", why.message, d->replaced);
+        error_set(err, why.status, "%.600s; the old results are in %.300s", why.message, d->replaced);
     *d->replaced = 0;
 }
 

@@ -115,10 +115,9 @@ static bool check_known(const FTSENT *found, const char *name, const Json *runs,
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
         if (matches(entry, KNOWN[i])) return true;
     return is_run_config(runs, entry) ||
-           error_set(
-               err, STATUS_USAGE,
-               "%s is nothing that this program writes there, so it is not removed: move it, or name another --out",
-               found->fts_path);
+           error_set(err, STATUS_USAGE,
+                     "%s was not written by this program, so it is not removed: move it, or name another --out",
+                     found->fts_path);
 }
 
 /* A directory whose entries can be removed, and where nobody trains. */
@@ -163,7 +162,7 @@ bool results_hold_only_ours(const char *directory, Error *err) {
     if (!ours && err->status == STATUS_USAGE)
         error_set(
             err, STATUS_USAGE,
-            "%s is not a run of this program (it holds no run.json of ours), so it is not removed: move it, or name another --out",
+            "%s is not a run of this program (it has no run.json of this program), so it is not removed: move it, or name another --out",
             directory);
     bool ok = ours && check_entries(directory, js_get(run, "runs"), err);
     js_free(run);

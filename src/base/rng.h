@@ -37,7 +37,7 @@ void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 
-/* One Philox4x32-10 block, here so that loops over many blocks are vectorised: its rounds must be a straight line. */
+/* One Philox4x32-10 block, here so that loops over many blocks are vectorized: its rounds must be a straight line. */
 static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {

@@ -126,7 +126,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
     const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const bool drops = s->dropout > 0;
     const Line all[LINES] = {
-        [OP_CLEAR] = {"gradients to zero", 0, P * size, 0},
+        [OP_CLEAR] = {"zeroing gradients", 0, P * size, 0},
         [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
         [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
         [OP_LINEAR] = {"linear layers", linear, 0, 0},
@@ -149,7 +149,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
                               0},
         [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
-        [OP_WAIT] = {"waiting for each other", 0, 0, 0},
+        [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
         [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
         [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
         [OP_COUNT + UPDATE] = {"update", 0, (b->optimizer.v ? 7 : 5) * P * size, 0},
@@ -235,7 +235,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!b->tokens || !b->profiles) return error_set(err, STATUS_FAILED, "no memory for the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
-    tensors_initialise(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
+    tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
                        b->model.parameters);
     return true;
 }

@@ -32,7 +32,7 @@ static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
         return error_set(why, STATUS_USAGE, "the value \"%s\": %s", shown, reason.message);
     for (size_t i = 0; i < axis->count; i++)
         if (canonical(key, axis->values[i], other, &reason) && strcmp(value, other) == 0)
-            return error_set(why, STATUS_USAGE, "the value %s is there twice", shown);
+            return error_set(why, STATUS_USAGE, "the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
         return error_set(why, STATUS_USAGE, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);

@@ -37,7 +37,7 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
     if (!*in)
         return error_set(
             why, STATUS_USAGE,
-            "the value opens with a double quote and none closes it; inside, a double quote is written \\\"");
+            "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
     return !*in || *in == ';' || *in == '#' ||
            error_set(why, STATUS_USAGE, "only a comment may follow the closing double quote");

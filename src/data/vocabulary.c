@@ -49,7 +49,7 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
         int32_t id = vocabulary_id(vocabulary, c);
         if (id < 0)
             return error_set(err, STATUS_USAGE,
-                             "%s has the character '%.*s' (U+%04X), which the corpus does not: leave it out", what,
+                             "%s has the character '%.*s' (U+%04X), which the corpus does not have: leave it out", what,
                              (int)length, text + at, (unsigned)c);
         if (*count == capacity)
             return error_set(err, STATUS_USAGE, "%s is longer than the %zu characters that fit", what, capacity);

@@ -226,7 +226,7 @@ void gradcheck_free(GradientTable *table) {
 }
 
 void gradcheck_parameters(Model *model, Init init, uint64_t seed) {
-    tensors_initialise(&model->tensors, &model->shape, init, seed, model->threads, model->parameters);
+    tensors_initialize(&model->tensors, &model->shape, init, seed, model->threads, model->parameters);
     for (size_t i = 0; i < model->tensors.count; i++) {
         const Tensor *t = &model->tensors.items[i];
         const Rng rng = rng_make(seed, RNG_SAMPLE, (uint32_t)i);

@@ -121,9 +121,12 @@ bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
     backward(l, survey);
     for (size_t i = 0; i < of->count * l->rows; i++) l->loss += l->losses[i];
     l->loss /= (double)(of->count * l->rows);
-    if (l->on_kink) return error_set(err, STATUS_FAILED, "a unit of a ReLU is exactly on its kink: take another seed");
+    if (l->on_kink)
+        return error_set(err, STATUS_FAILED,
+                         "the input of a ReLU is exactly 0, where it has no derivative: use another seed");
     if (change(l, 0, of->count) == 0) return true;
-    return error_set(err, STATUS_FAILED, "the forward pass alone has another loss than forward and backward together");
+    return error_set(err, STATUS_FAILED,
+                     "the forward pass alone gives another loss than the forward and backward pass");
 }
 
 void perturbed_loss_free(PerturbedLoss *l) {

@@ -50,7 +50,7 @@ static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng
     }
 }
 
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
                         real *flat) {
     for (size_t i = 0; i < table->count; i++) {
         const Tensor *t = &table->items[i];

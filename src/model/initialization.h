@@ -8,7 +8,7 @@
 #define EMBEDDING_STD 0.02
 
 /* Draws every parameter. What is drawn depends on seed, tensor and index alone. */
-void tensors_initialise(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
+void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
                         real *flat);
 
 /* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */

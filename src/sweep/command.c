@@ -52,8 +52,9 @@ const Verb sweep_verb = {
 const Verb resume_verb = {
     .name = "resume",
     .target = "RUN_DIR",
-    .what = "Continues a run or a sweep that stopped, to the same bits as if it had not. Only\n"
-            "a run's train.steps can be set; threads are the run's own unless given.",
+    .what = "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
+            "never stopped. Draws the pictures of a finished one again. Of a run only\n"
+            "train.steps can be set; it keeps its number of threads unless one is given.",
     .takes_set = true,
     .run = resume,
 };

@@ -59,8 +59,8 @@ static void announce(const Sweep *s) {
                      s->resumed ? "resuming" : "sweeping", s->config.name, s->directory, s->run_count,
                      s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     if (!*s->place.replaced && results_set_aside(s->directory, old))
-        progress_message(progress, "note: %s is there, set aside by a --force that was stopped", old);
-    if (ended) progress_message(progress, "%zu of them %s ended before", ended, ended == 1 ? "has" : "have");
+        progress_message(progress, "note: %s is there, left by an interrupted --force", old);
+    if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
 }
 
 /* Removes what --force replaces if the new sweep has something that lasts; returns whether it has. */

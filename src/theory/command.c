@@ -79,8 +79,8 @@ static void print_divisor(const TheoryPoint *point) {
 }
 
 static void print_tables(const TheoryPoint *points, size_t count) {
-    printf("%lld key%s, %lld samples, seed %lld. Of each figure: the mean over the samples, its\n"
-           "standard error, and, where there is one, the exact value (docs/theory.md).\n\n"
+    printf("%lld key%s, %lld samples, seed %lld. Each figure is the mean over the samples, followed\n"
+           "by its standard error and, where there is one, the exact value (docs/theory.md).\n\n"
            "%-8s %-25s %-23s %s\n",
            keys, keys == 1 ? "" : "s", samples, seed, "divisor", "   variance of scores", "     entropy, nats",
            "   largest weight");

@@ -88,7 +88,7 @@ static void announce_machine(FILE *out, size_t threads) {
     cpu_name(cpu, sizeof cpu);
     fprintf(out, "  machine   %zu thread%s on %s;\n            ", threads, threads == 1 ? "" : "s", cpu);
     if (matmul_is_own())
-        fprintf(out, "products by its own kernels for %s", cpu_level_name(cpu_level()));
+        fprintf(out, "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else
         fprintf(out, "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
 }

@@ -32,7 +32,7 @@ static void print_results(const TrainOutcome *outcome) {
     print_file(outcome, "loss curves", "loss.png");
     if (s->step > 0) print_file(outcome, "attention first", "attention/step000000_layer0.png");
     if (!outcome->signal) print_file(outcome, "attention last", last);
-    print_file(outcome, "text it wrote", "samples.txt");
+    print_file(outcome, "samples", "samples.txt");
     print_file(outcome, "losses", "metrics.csv");
     print_file(outcome, "attention", "attention.csv");
 }
@@ -71,7 +71,7 @@ bool resume_run(const Command *command, int *signal, Error *err) {
         return false;
     *signal = outcome.signal;
     if (outcome.had_finished)
-        printf("%s has made all of its steps; its pictures were drawn again; to train it further: ./train resume %s "
+        printf("%s has already finished; its pictures were drawn again; to train it longer: ./train resume %s "
                "--set train.steps=N\n",
                command->target, command->target);
     else
@@ -121,12 +121,12 @@ static long long tokens = 500, top_k, seed = -1; /* top_k 0, seed -1: not given 
 static double temperature = 1;
 
 static const Option SAMPLE_OPTIONS[] = {
-    {"prompt", "TEXT", "what the text begins with (default: a line end)", OPTION_TEXT, &prompt, 0, 0},
+    {"prompt", "TEXT", "the beginning of the text (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
     {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1e9},
-    {"temperature", "X", "above 1 wilder, below 1 tamer, 0 the likeliest (default 1)", OPTION_NUMBER, &temperature, 0,
+    {"temperature", "X", "above 1 more random, below 1 less, 0 greedy (default 1)", OPTION_NUMBER, &temperature, 0,
      1e6},
-    {"top-k", "K", "draw from the K likeliest characters (default: from all)", OPTION_INTEGER, &top_k, 1, 1e9},
-    {"seed", "S", "of the drawing (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1e9},
+    {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {0},
 };
 

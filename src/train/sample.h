@@ -8,8 +8,8 @@
 
 typedef struct {
     size_t tokens;      /* characters to draw */
-    double temperature; /* divides the logits; 0 takes the likeliest character */
-    size_t top_k;       /* draws from the k likeliest only; 0: from all */
+    double temperature; /* divides the logits; 0 takes the most likely character */
+    size_t top_k;       /* draws from the k most likely only; 0: from all */
     uint64_t seed;
 } SampleOptions;
 

@@ -61,8 +61,8 @@ static void trainer_free(Trainer *t) {
     run_close(&t->run);
 }
 
-static void initialise(Trainer *t) {
-    tensors_initialise(&t->model.tensors, &t->model.shape, (Init)t->run.config.model.init,
+static void initialize(Trainer *t) {
+    tensors_initialize(&t->model.tensors, &t->model.shape, (Init)t->run.config.model.init,
                        (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
 }
 
@@ -71,7 +71,7 @@ static bool open_files(Trainer *t, bool resumed, Error *err) {
     const char *directory = t->run.directory;
     char path[4096], old[RESULTS_PATH];
     if (!*t->run.made.replaced && results_set_aside(directory, old))
-        progress_message(t->progress, "  note      %s is there, set aside by a --force that was stopped", old);
+        progress_message(t->progress, "  note      %s is there, left by an interrupted --force", old);
     return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
            run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err) &&
            (resumed ? logs_resume(&t->logs, directory, t->state.log_size, err) : logs_start(&t->logs, directory, err));
@@ -129,7 +129,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     *outcome = (TrainOutcome){0};
     bool ok = make_new(&t, config, options, err) && make_directory(&t, options, err);
     if (ok) {
-        initialise(&t);
+        initialize(&t);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
         ok = finish(&t, ok && loop_run(&t, err), err);
@@ -168,7 +168,7 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     const size_t steps = (size_t)t->run.config.train.steps;
     RunState *s = &t->state;
     bool found;
-    initialise(t);
+    initialize(t);
     if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
     if (s->step > steps)
         return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %zu is less",

@@ -29,7 +29,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 
 /* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to
    the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may set
-   train.steps ("train.steps=2000"), nothing else. Of a run that has made all of its steps only the pictures are drawn
+   train.steps ("train.steps=2000"), nothing else. Of a run that has already finished only the pictures are drawn
    again, from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
    logs are not those of the checkpoint, or in which another process trains. Ends like train_run. */
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
