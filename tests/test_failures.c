@@ -281,7 +281,7 @@ static void training(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "log.attention_text=keys", "log.sample_tokens=2", "eval.batches=1");
     refuse_each(train_anew, FILES, NULL, "training", 100);
-    refuse_each(check, MEMORY, NULL, "checking", 15);
+    refuse_each(check, MEMORY, NULL, "checking", 12);
     refuse_each(check, FILES, NULL, "checking", 5);
     refuse_each(configure_again, MEMORY, NULL, "a config", 2);
     refuse_each(configure_again, FILES, NULL, "a config", 3);

@@ -106,11 +106,14 @@ static void refused(void **state) {
                    "more than 256 combinations", "320");
 }
 
+/* attention.csv; what a sweep does not read is 9. */
 #define ATTENTION                                                                                                      \
-    "layer,head,step,score_std,entropy,saturated,grad_q_median,grad_scores_median,w_k_norm,w_q_norm,new,score_max,"    \
-    "max_weight,grad_q_mean,grad_q_rms,grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_p10,"        \
-    "grad_scores_p99\n"
-#define REST ",9,9,9,9,9,9,9,9,9,9,9\n"
+    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
+    "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
+    "w_q_norm,w_k_norm\n"
+#define ROW(step, layer, head, std, entropy, saturated, grad_q, grad_scores, w_q, w_k)                                 \
+#step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
+          ",9,9," #w_q "," #w_k "\n"
 
 /* Reads the run in "run"; what was read before is freed. */
 static bool read_run(SweepRun *run, Error *err) {
@@ -118,7 +121,6 @@ static bool read_run(SweepRun *run, Error *err) {
     return sweep_read_run(run, err) && sweep_read_logs(run, err);
 }
 
-/* Columns that a later version adds, in whatever place, change nothing. */
 static void results_of_a_run(void **state) {
     (void)state;
     Error err = {0};
@@ -131,12 +133,13 @@ static void results_of_a_run(void **state) {
     put_text("run/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"seconds\": 1.5, \"threads\": 2}");
-    put_text("run/metrics.csv", "step,new,train_loss,val_loss,grad_norm,lr,seconds,tokens\n"
-                                "0,1,4,4.5,2,1,1,1\n5,1,3,,8,1,1,1\n10,1,2,2.5,3,1,1,1\n12,1,1,3,4,1,1,1\n");
-    put_text("run/attention.csv",
-             ATTENTION "0,0,0,1,.5,0,1,3,1,2" REST "0,1,0,3,.7,.5,2,3,3,4" REST "1,0,0,2,.9,0,3,3,5,2" REST
-                       "1,1,0,2,.7,0,4,3,1,0" REST "0,0,9,2,.1,1,6,7,1,1" REST "0,1,9,4,.2,1,8,7,1,1" REST
-                       "1,0,9,6,.3,1,6,9,1,1" REST "1,1,9,8,.4,0,8,9,5,5" REST "0,0,12,2,.1,0,0,0,0,0" REST);
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
+                                "0,1,1,1,4,4.5,2\n5,1,1,1,3,,8\n10,1,1,1,2,2.5,3\n12,1,1,1,1,3,4\n");
+    put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 1, 3, 2, 1) ROW(0, 0, 1, 3, .7, .5, 2, 3, 4, 3)
+                                      ROW(0, 1, 0, 2, .9, 0, 3, 3, 2, 5) ROW(0, 1, 1, 2, .7, 0, 4, 3, 0, 1)
+                                          ROW(9, 0, 0, 2, .1, 1, 6, 7, 1, 1) ROW(9, 0, 1, 4, .2, 1, 8, 7, 1, 1)
+                                              ROW(9, 1, 0, 6, .3, 1, 6, 9, 1, 1) ROW(9, 1, 1, 8, .4, 0, 8, 9, 5, 5)
+                                                  ROW(12, 0, 0, 2, .1, 0, 0, 0, 0, 0));
     assert_that(read_run(&run, &err), "%s", err.message);
     assert_true(run.state == RUN_DIVERGED);
     assert_string_equal(run.message, "too far");
@@ -152,8 +155,8 @@ static void results_of_a_run(void **state) {
     assert_true(curve_first(&r->curves[CURVE_GRAD_SCORES]) == 3 && curve_last(&r->curves[CURVE_GRAD_SCORES]) == 8);
     assert_true(curve_first(&r->curves[CURVE_QK_NORM]) == 6 && curve_last(&r->curves[CURVE_QK_NORM]) == 7);
     assert_true(r->heads == 2 && r->entropy[3] == .2 && r->score_std[2] == 2 && r->curves[CURVE_ENTROPY].step[1] == 9);
-    put_text("run/attention.csv", ATTENTION "0,0,0,1,.5,0,0,0,0,0" REST "0,1,0,3,.7,0,0,0,0,0" REST
-                                            "0,0,9,2,.1,0,0,0,0,0" REST "0,1,8,2,.1,0,0,0,0,0" REST);
+    put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0)
+                                      ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0) ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
     assert_refused(read_run(&run, &err), &err, "attention.csv:5", "steps in disorder");
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     assert_int_equal(remove(in("run/attention.csv")), 0);
