@@ -1,5 +1,5 @@
 #!/bin/sh
-# The arrows between the folders of src/ go one way only (docs and README: "the map"), each foreign library has one file
+# The arrows between the folders of src/ go one way only (docs/development.md: "the map"), each foreign library has one file
 # that includes its header, and OpenMP and unsafe arithmetic stay out of where they do not belong. Every rule is first
 # proved: a copy of the tree with a violation planted in it must be refused, with that file named.
 set -u
