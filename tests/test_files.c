@@ -106,18 +106,6 @@ static void reading_fails(void **state) {
     Error err;
     assert_true(file_read(in("ten"), "ten", 10, STATUS_FAILED, &data, &size, &err));
     free(data);
-    static const struct {
-        size_t from, most;
-        const char *part;
-    } parts[] = {{0, 3, "012"}, {7, 100, "789"}, {3, 2, "34"}, {10, 5, ""}, {1000, 5, ""}, {SIZE_MAX, SIZE_MAX, ""}};
-    put("ten", "0123456789");
-    for (size_t n = 0; n < COUNT_OF(parts); n++) {
-        assert_that(file_read_part(in("ten"), "ten", parts[n].from, parts[n].most, STATUS_FAILED, &data, &size, &err),
-                    "%s", err.message);
-        assert_int_equal(size, strlen(parts[n].part));
-        assert_string_equal(data, parts[n].part);
-        free(data);
-    }
     assert_false(file_read(in("missing"), "it", 10, STATUS_FAILED, &data, &size, &err));
     assert_int_equal(err.status, STATUS_FAILED);
 }

@@ -11,9 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Up to `most` bytes from byte `from` on; a file with more than `limit` bytes is refused. */
-static bool read_bytes(const char *path, const char *what, size_t limit, size_t from, size_t most, Status status,
-                       char **data, size_t *size, Error *err) {
+bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
     /* Not blocking: a pipe nobody writes to would keep us here before its type is known. */
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
@@ -31,12 +29,11 @@ static bool read_bytes(const char *path, const char *what, size_t limit, size_t 
         ok = error_set(err, status, "%s %s has %lld bytes; at most %zu are accepted", what, path,
                        (long long)info.st_size, limit);
     if (ok) {
-        *size = (size_t)info.st_size > from ? (size_t)info.st_size - from : 0;
-        if (*size > most) *size = most;
+        *size = (size_t)info.st_size;
         bytes = malloc(*size + 1);
         if (!bytes)
             ok = error_set(err, STATUS_FAILED, "no memory for the %zu bytes of %s", *size, path);
-        else if (*size && (fseeko(file, (off_t)from, SEEK_SET) != 0 || fread(bytes, 1, *size, file) != *size))
+        else if (fread(bytes, 1, *size, file) != *size)
             ok = error_set(err, status, "cannot read %s %s: %s", what, path,
                            ferror(file) ? strerror(errno) : "it became shorter while it was read");
     }
@@ -48,15 +45,6 @@ static bool read_bytes(const char *path, const char *what, size_t limit, size_t 
     bytes[*size] = 0;
     *data = bytes;
     return true;
-}
-
-bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
-    return read_bytes(path, what, limit, 0, limit, status, data, size, err);
-}
-
-bool file_read_part(const char *path, const char *what, size_t from, size_t most, Status status, char **data,
-                    size_t *size, Error *err) {
-    return read_bytes(path, what, SIZE_MAX / 2, from, most, status, data, size, err);
 }
 
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {

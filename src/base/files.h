@@ -9,9 +9,6 @@
 /* Reads the whole file into memory that the caller frees, and adds a zero byte. A file that is missing, unreadable, not
    regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
-/* The same for up to `most` bytes from byte `from`; *size is 0 if the file ends before that. */
-bool file_read_part(const char *path, const char *what, size_t from, size_t most, Status status, char **data,
-                    size_t *size, Error *err);
 
 /* Writes to a new name in the same directory, fsyncs, renames: on failure what stood at `path` is untouched. */
 typedef struct {

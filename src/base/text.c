@@ -72,13 +72,6 @@ bool text_is_nearer(const char *given, const char *candidate, size_t *best) {
     return true;
 }
 
-void text_write_cell(const char *text, FILE *out) {
-    for (; *text; text++) {
-        if (*text == '|') fputc('\\', out);
-        fputc(*text, out);
-    }
-}
-
 void text_write_field(const char *text, bool always, FILE *out) {
     const bool quoted = always || strpbrk(text, ",\"\r\n");
     if (quoted) fputc('"', out);

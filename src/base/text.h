@@ -23,9 +23,6 @@ void text_number(double number, char *out, size_t capacity);
    SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);
 
-/* A cell of a Markdown table: | gets a backslash, also between backquotes. */
-void text_write_cell(const char *text, FILE *out);
-
 /* A field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
 void text_write_field(const char *text, bool always, FILE *out);
 

@@ -28,7 +28,7 @@ size_t tokens_per_step(const Config *config) {
     return (size_t)(config->train.accumulate * config->train.batch * config->model.context);
 }
 
-void format_count(size_t n, char *out, size_t capacity) {
+static void format_count(size_t n, char *out, size_t capacity) {
     char digits[32];
     int length = snprintf(digits, sizeof digits, "%zu", n);
     size_t at = 0;

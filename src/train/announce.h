@@ -18,6 +18,3 @@ size_t tokens_per_step(const Config *config);
    line end, which the caller frees. `measured_std` NaN leaves out the scores' measured standard deviation. */
 bool announcement(const Config *config, const Corpus *corpus, const Model *model, const Optimizer *optimizer,
                   double measured_std, char **text, Error *err);
-
-/* 1234567 -> "1,234,567" */
-void format_count(size_t n, char *out, size_t capacity);
