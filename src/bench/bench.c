@@ -279,7 +279,7 @@ static bool run(const Command *command, int *signal, Error *err) {
 }
 
 static const Option OPTIONS[] = {
-    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1e6},
+    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
     {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
     {0},
 };

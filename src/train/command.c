@@ -122,10 +122,10 @@ static double temperature = 1;
 
 static const Option SAMPLE_OPTIONS[] = {
     {"prompt", "TEXT", "the beginning of the text (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
-    {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1e9},
+    {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1000000000},
     {"temperature", "X", "above 1 more random, below 1 less, 0 greedy (default 1)", OPTION_NUMBER, &temperature, 0,
-     1e6},
-    {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1e9},
+     1000000},
+    {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
     {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {0},
 };
