@@ -1,5 +1,6 @@
 /* The verb: checks the model that a config describes, or every combination of its [sweep]. */
 #include <errno.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,17 @@ static bool check(Combination *c, size_t threads, FILE *print) {
     return ok;
 }
 
+/* A row may fail with no error to rank it by: a NaN, or a zero where there should be none. */
+static double badness(const GradientRow *row) {
+    return row->failure && !(row->relative > GRADCHECK_TOLERANCE) ? INFINITY : row->relative;
+}
+
 /* Which row to report: one that fails before one that agrees. Of those that fail, the activation nearest the loss,
    where the backward pass first goes wrong; else the one furthest off. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
     if (!row->failure != !than->failure) return row->failure;
     if (row->failure && (row->is_activation || than->is_activation)) return row->is_activation;
-    return row->relative > than->relative;
+    return badness(row) > badness(than);
 }
 
 static const GradientRow *worst_row(const GradientTable *table) {

@@ -1,7 +1,6 @@
 /* What a pass shows of itself while it runs: its activations and their gradients to a hook, its time to a profile. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/real.h"
@@ -13,12 +12,12 @@ typedef enum {
     AT_LN_1,   /* (B,T,C) */
     AT_QKV,    /* (B,T,3HD) */
     AT_ATT,    /* (B,T,HD) */
-    AT_PROJ_1, /* (B,T,C), as the next three: what the residual connection adds, before dropout */
+    AT_PROJ_1, /* (B,T,C), as AT_RES_1 and AT_LN_2: what the residual connection adds, before dropout */
     AT_RES_1,
     AT_LN_2,
-    AT_FC,  /* (B,T,F): before the activation function */
-    AT_ACT, /* (B,T,F): after it */
-    AT_PROJ_2,
+    AT_FC,     /* (B,T,F): before the activation function */
+    AT_ACT,    /* (B,T,F): after it */
+    AT_PROJ_2, /* (B,T,C), as AT_RES_2 and AT_LN_F: the same of the feed-forward */
     AT_RES_2,
     AT_LN_F,   /* of no layer, as is the next: layer 0 */
     AT_LOGITS, /* (B,T,V): before they become probabilities */

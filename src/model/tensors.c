@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 
@@ -121,15 +120,18 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
     Tensor *t = &table->items[table->count];
     if (!tensor_describe(t, shape, role, layer)) return;
     t->offset = table->flat;
-    table->count++;
+    table->index[layer * ROLE_COUNT + role] = table->count++;
     table->parameters = size_add(table->parameters, t->count);
     size_t end = size_add(size_add(table->flat, t->count), CACHE_LINE - 1);
     table->flat = end == SIZE_MAX ? end : end - end % CACHE_LINE;
 }
 
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
-    *table = (TensorTable){.items = calloc(size_mul(shape->L, ROLE_COUNT), sizeof *table->items)};
-    if (!table->items) return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
+    const size_t most = size_mul(shape->L, ROLE_COUNT);
+    *table = (TensorTable){.items = calloc(most, sizeof *table->items), .index = calloc(most, sizeof *table->index)};
+    if (!table->items || !table->index)
+        return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
+    for (size_t i = 0; i < most; i++) table->index[i] = SIZE_MAX;
     for (Role role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
     for (size_t layer = 0; layer < shape->L; layer++)
         for (Role role = LAYER_FIRST; role <= LAYER_LAST; role++) add(table, shape, role, layer);
@@ -141,13 +143,13 @@ bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
 
 void tensors_free(TensorTable *table) {
     free(table->items);
+    free(table->index);
     *table = (TensorTable){0};
 }
 
 const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
-    for (size_t i = 0; i < table->count; i++)
-        if (table->items[i].role == role && table->items[i].layer == layer) return &table->items[i];
-    return NULL;
+    const size_t i = table->index[layer * ROLE_COUNT + role];
+    return i == SIZE_MAX ? NULL : &table->items[i];
 }
 
 real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {

@@ -90,6 +90,7 @@ typedef struct {
 
 typedef struct {
     Tensor *items;
+    size_t *index; /* (L, ROLE_COUNT): where in items; SIZE_MAX: the model has no such tensor */
     size_t count;
     size_t parameters; /* numbers in all tensors */
     size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */

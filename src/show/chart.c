@@ -2,7 +2,6 @@
 #include "show/chart.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "show/chart_axis.h"
@@ -18,7 +17,8 @@ enum {
     LABEL_LIMIT = 300,
     LABEL_ROW = 20,
     TOGETHER = 4, /* pixels: ends in the same few are one to the eye */
-    MARKERS = 12  /* on a curve of dense points */
+    MARKERS = 12, /* on a curve of dense points */
+    X_TICKS = 7   /* about so many, fewer where their numbers are long */
 };
 
 #define TITLE_SIZE 23.0
@@ -44,7 +44,7 @@ Color chart_pale(Color color) {
                    (unsigned char)(128 + color.b / 2)};
 }
 
-/* Where a value stands on an axis of this base. */
+/* The position of a value on an axis of this base. */
 static double axis_value(double value, double base) { return base > 1 ? log(value) / log(base) : value; }
 
 static bool value_shown(double value, double base) { return fabs(axis_value(value, base)) < HUGE_VALUE; } /* not NaN */
@@ -63,9 +63,10 @@ static CurvePoint point_at(const Chart *chart, const Series *series, size_t i) {
 }
 
 /* Goes over all shown points; without any, both axes run from 0 to 1. */
-static void find_ranges(const Chart *chart, Layout *layout) {
+static void find_ranges(const Chart *chart, int x_ticks, Layout *layout) {
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
     bool whole = true;
+    layout->points = 0;
     for (size_t k = 0; k < chart->count; k++)
         for (size_t i = 0; i < chart->series[k].count; i++) {
             const Series *s = &chart->series[k];
@@ -79,8 +80,8 @@ static void find_ranges(const Chart *chart, Layout *layout) {
             layout->points++;
         }
     if (layout->points) {
-        layout->x = chart->x_base > 1 ? axis_make_logarithmic(left, right, .03, chart->x_base, 7)
-                                      : axis_make(left, right, .03, whole ? 1 : 0, 7);
+        layout->x = chart->x_base > 1 ? axis_make_logarithmic(left, right, .03, chart->x_base, x_ticks)
+                                      : axis_make(left, right, .03, whole ? 1 : 0, x_ticks);
         layout->y = chart->y_base > 1 ? axis_make_logarithmic(low, high, .05, chart->y_base, 7)
                                       : axis_make(low, high, .05, 0, 7);
     } else {
@@ -96,6 +97,11 @@ static double widest_tick(const Axis *axis) {
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, label));
     }
     return widest;
+}
+
+/* Whether the numbers below the x axis have a gap between them. */
+static bool ticks_fit(const Layout *layout) {
+    return layout->x.count * (widest_tick(&layout->x) + 14) < layout->plot.right - layout->plot.left;
 }
 
 static double place_x(const Layout *layout, double value) {
@@ -192,7 +198,9 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Label *label,
     if (right - label->x < (right - layout->plot.left) / 12.0)
         canvas_line(canvas, label->x + MARKER_RADIUS + 3, label->end, left - 3, label->y, 1, chart_pale(color));
     const CurvePoint sample[2] = {{.x = left, .y = label->y}, {.x = left + SAMPLE, .y = label->y}};
-    if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, series->dash, color);
+    if (series->thickness > 0 || series->dash > 0)
+        canvas_curve(canvas, sample, 2, fmax(series->thickness, 1), series->dash,
+                     series->thickness > 0 ? color : chart_pale(color));
     if (series->markers)
         canvas_marker(canvas, left + SAMPLE / 2.0, label->y, MARKER_RADIUS, series->style.marker, color);
     canvas_text(canvas, left + SAMPLE + PAD, label->y + size / 3, canvas_text_fit(size, LABEL_LIMIT, series->label),
@@ -255,10 +263,11 @@ static bool draw_all_series(Canvas *canvas, const Chart *chart, const Layout *la
 
 bool chart_draw(const Chart *chart, Canvas *canvas, Error *err) {
     Layout layout = {0};
-    find_ranges(chart, &layout);
+    find_ranges(chart, X_TICKS, &layout);
     int left = MARGIN + 22 + (int)ceil(widest_tick(&layout.y)) + TICK_LENGTH + 4;
     layout.plot = (Box){left, chart->subtitle ? 82 : 62, WIDTH, HEIGHT - 68};
     leave_room_for_labels(chart, &layout);
+    for (int ticks = X_TICKS - 1; ticks > 1 && !ticks_fit(&layout); ticks--) find_ranges(chart, ticks, &layout);
     draw_heading(canvas, chart, &layout);
     draw_axes(canvas, chart, &layout);
     bool ok = draw_all_series(canvas, chart, &layout, err);

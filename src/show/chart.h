@@ -1,4 +1,5 @@
-/* Line charts: curves over steps, with bands around them, axes, ticks and a title. Every curve is labelled at its end.
+/* Line charts: curves over steps, with bands around them, axes, ticks and a title. Every curve that has a label is
+ * labelled at its end.
  */
 #pragma once
 
@@ -31,7 +32,7 @@ typedef struct {
     double x_base, y_base;
 } Chart;
 
-/* The same hue, for what stands behind the curves. */
+/* A paler shade of the same hue, for what is drawn beneath the curves. */
 Color chart_pale(Color color);
 
 /* Into a white canvas of that size. Works with no finite point at all (axes 0..1 and a line that says so), with one. */

@@ -1,6 +1,7 @@
 #include "show/chart_axis.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* The nearest of 1, 2, 5, 10 by ratio: about `ticks` ticks, neither half nor twice as many. */
@@ -28,15 +29,22 @@ Axis axis_make(double low, double high, double margin, double least, int ticks) 
     return axis;
 }
 
+/* One, two and five times the powers of ten. */
+static void add_within_decades(Axis *axis) {
+    axis->count = 0;
+    for (int decade = (int)floor(axis->low); decade <= axis->high; decade++)
+        for (int lead = 1; lead <= 5; lead += lead == 1 ? 1 : 3) add_tick(axis, decade + log10(lead));
+}
+
 Axis axis_make_logarithmic(double low, double high, double margin, double base, int ticks) {
     enum { DECADES = 4, ENOUGH = 3 }; /* beyond so many, powers of ten alone will do */
+    const bool dense = base == 10 && ticks >= 7;
     Axis axis = axis_make(low, high, margin, 1, ticks);
-    if (base == 10 && axis.high - axis.low <= DECADES) {
-        axis.count = 0;
-        for (int decade = (int)floor(axis.low); decade <= axis.high; decade++)
-            for (int lead = 1; lead <= 5; lead += lead == 1 ? 1 : 3) add_tick(&axis, decade + log10(lead));
+    if (dense && axis.high - axis.low <= DECADES) add_within_decades(&axis);
+    if (axis.count < ENOUGH) {
+        axis = axis_make(floor(low), ceil(high), 0, 1, ticks);
+        if (dense && axis.high - axis.low <= 1) add_within_decades(&axis);
     }
-    if (axis.count < ENOUGH) axis = axis_make(floor(low), ceil(high), 0, 1, ticks);
     axis.base = base;
     return axis;
 }
@@ -45,7 +53,7 @@ void axis_tick_text(const Axis *axis, int index, char out[TICK_TEXT]) {
     double value = axis->ticks[index], step = axis->step;
     if (fabs(value) < step / 2 && axis->base <= 1) value = 0; /* never "-0" */
     if (axis->base > 1)
-        snprintf(out, TICK_TEXT, "%.4g", pow(axis->base, value));
+        snprintf(out, TICK_TEXT, fabs(pow(axis->base, value)) < 1e6 ? "%.6g" : "%.4g", pow(axis->base, value));
     else if (fabs(value) >= 1e10 || step < 1e-9)
         snprintf(out, TICK_TEXT, "%.4g", value);
     else

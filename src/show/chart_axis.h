@@ -3,8 +3,6 @@
    and its test includes this. */
 #pragma once
 
-#include <stdbool.h>
-
 enum { TICK_TEXT = 40, TICKS_MAX = 100 };
 
 typedef struct {

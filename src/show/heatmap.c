@@ -4,8 +4,6 @@
 #include "show/heatmap.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 

@@ -31,7 +31,7 @@ typedef struct {
    (shade 5 of 255); the root gives it shade 37, plainly lighter, and leaves 1 the only bright yellow, so that one-hot
    rows still look one-hot. The colour bar carries the ticks. `weight` is clamped to [0, 1]; NaN is red. */
 Color heatmap_color(double weight);
-/* Where a weight stands along the colour bar, 0 to 1, and back. */
+/* The position of a weight on the colour bar, 0 to 1, and its inverse. */
 double heatmap_position(double weight);
 double heatmap_weight(double position);
 

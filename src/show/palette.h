@@ -13,8 +13,7 @@ typedef struct {
 enum { STYLE_NAMED = 5, STYLE_COUNT = 12 };
 
 /* The style of a divisor as a config writes it: "none", "sqrt_dk", ... Any other text is a number, which gets the
-   `order`-th of the styles that no name has. */
+   `order`-th of the styles that no name has; so does "", for settings that differ in something else. */
 Style style_of_divisor(const char *divisor, size_t order);
-/* The index-th style, for settings that differ in something else than the divisor. From STYLE_COUNT on the colours
-   repeat, with other markers. */
+/* The index-th style of all. From STYLE_COUNT on the colours repeat, with other markers. */
 Style style_at(size_t index);

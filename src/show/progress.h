@@ -17,13 +17,13 @@ Progress progress_make(FILE *stream, bool quiet);
 /* A whole line, in place of the progress line. */
 void progress_message(Progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "step 120/1000  train 2.31  val 2.40  35.1k characters/s  0:42 left", at most ten times a second and only on a
+/* "step 120/1000  train 2.31  val 2.40  35.1k tokens/s  0:42 left", at most twice a second and only on a
    terminal. NaN leaves a loss out. `now` is a time in seconds. */
 void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left);
-/* "12/58 tensors and inputs": work that is counted in parts. */
+/* "12/58 combinations": work that is counted in parts. */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
-/* Any other line: whether it is due, at most ten times a second and only on a terminal; then it is shown, cut to 80
+/* Any other line: whether one is due, at most twice a second and only on a terminal; then it is shown, cut to 80
    columns in place, over the one that stands there. */
 bool progress_is_due(Progress *progress, double now);
 void progress_line(Progress *progress, const char *line);

@@ -1,6 +1,6 @@
 /* attention_compare.png: settings as columns, the heads of layer 0 as rows, at the first step and, below, at the last.
-   More settings than stand beside each other go into further blocks of rows, which then show fewer heads. Weights are
-   those of the runs' snapshots, the numbers above the panels those of attention.csv. */
+   Settings that do not fit beside each other go into further blocks of rows; each block then shows fewer heads. Weights
+   are those of the runs' snapshots, the numbers above the panels those of attention.csv. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct {
     Column columns[SETTINGS_MAX];
-    size_t count, left_out, most_heads, length;
+    size_t count, most_heads, length;
     size_t across, blocks, heads; /* settings beside each other, blocks below each other, heads shown of each */
     const uint32_t *text;         /* (length) of all that are shown */
     char rows[ROWS_MAX][64], panels[PANELS_MAX][TEXT];
@@ -117,16 +117,20 @@ static void describe(const Sweep *s, const Comparison *c, char *out, size_t capa
     snprintf(out, capacity, "the same text before and after training; entropy: 1 is uniform, 0 one-hot");
     if (seeds > 1)
         text_append(out, capacity, "; seed %lld, the first of %zu", (long long)s->runs[0].config.train.seed, seeds);
-    if (c->left_out) text_append(out, capacity, "; %zu more settings are left out", c->left_out);
+    sweep_append_left_out(s, c->count, out, capacity);
     if (c->heads < c->most_heads) text_append(out, capacity, "; the first %zu of %zu heads", c->heads, c->most_heads);
 }
 
 static bool save(const Sweep *s, const Comparison *c, const size_t *settings, Error *err) {
     char path[4096], title[1024] = "Attention in layer 0", subtitle[512];
     Outcome last[SETTINGS_MAX];
-    for (size_t i = 0; i < c->count; i++) last[i] = (Outcome){settings[i], last_entropy(&c->columns[i])};
+    bool trained = false;
+    for (size_t i = 0; i < c->count; i++) {
+        last[i] = (Outcome){settings[i], last_entropy(&c->columns[i])};
+        trained = trained || isfinite(last[i].value);
+    }
     sweep_append_keys(s, title, sizeof title);
-    text_append(title, sizeof title, ", entropy after training");
+    if (trained) text_append(title, sizeof title, ", entropy after training");
     sweep_append_ends(s, last, c->count, "%.2f", title, sizeof title);
     describe(s, c, subtitle, sizeof subtitle);
     const AttentionFigure figure = {.title = title,
@@ -156,7 +160,6 @@ bool sweep_draw_attention(const Sweep *s, Error *err) {
     }
     if (ok) {
         double dash;
-        c->left_out = s->setting_count - c->count;
         agree_on_text(c);
         for (size_t i = 0; i < c->count; i++) {
             c->headings[i] = (Heading){c->columns[i].label, sweep_style(s, order[i], SIZE_MAX, i, &dash)};

@@ -2,6 +2,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -41,14 +42,17 @@ static void choose_runs(const Sweep *s, const Picture *picture, Line *line) {
         if (count < line->count) line->count = count;
     }
     if (line->run_count == 0) line->count = 0;
+    for (size_t i = 1; i < line->run_count; i++)
+        while (line->count && memcmp(steps_of(line, picture->kind), line->runs[i]->curves[picture->kind].step,
+                                     line->count * sizeof(double)) != 0)
+            line->count--;
     text_append(line->label, sizeof line->label, "%s", setting->label);
     if (setting->finished < setting->count)
         text_append(line->label, sizeof line->label, ", %zu of %zu finished", setting->finished, setting->count);
 }
 
-static bool make_line(const Sweep *s, const Picture *picture, bool range, size_t setting, Line *line, Error *err) {
-    line->setting = setting;
-    choose_runs(s, picture, line);
+/* The mean and the band of the runs that were chosen. */
+static bool fill_line(const Picture *picture, bool range, Line *line, Error *err) {
     line->mean = calloc(3 * (line->count + 1), sizeof(double));
     if (!line->mean) return error_set(err, STATUS_FAILED, "no memory for a curve of %zu points", line->count);
     line->low = line->mean + line->count;
@@ -82,7 +86,7 @@ static void write_title(const Sweep *s, const Picture *picture, const Line *line
     }
     snprintf(out, capacity, "%s", picture->name);
     sweep_append_keys(s, out, capacity);
-    if (most == fewest) text_append(out, capacity, " after %.0f steps", most);
+    if (most == fewest) text_append(out, capacity, " after %.0f step%s", most, most == 1 ? "" : "s");
     sweep_append_ends(s, last, count, picture->value, out, capacity);
 }
 
@@ -116,7 +120,7 @@ static bool make_series(const Sweep *s, CurveKind kind, const Line *lines, size_
                         .low = line->run_count > 1 ? line->low : NULL,
                         .high = line->run_count > 1 ? line->high : NULL};
         own->style = sweep_style(s, line->setting, SIZE_MAX, i, &own->dash);
-        if (!points || line->run_count == 0) continue;
+        if (!points || s->settings[line->setting].finished == 0) continue; /* a diverging loss would flatten the rest */
         const Curve *train = &line->runs[0]->curves[CURVE_TRAIN_LOSS];
         own->shift = ((double)i - (double)(count - 1) / 2) * fmin(8, 32.0 / (double)count);
         series[i] = (Series){.x = train->step, .y = train->value, .count = train->count, .dash = own->dash};
@@ -127,7 +131,7 @@ static bool make_series(const Sweep *s, CurveKind kind, const Line *lines, size_
     return any;
 }
 
-static bool draw_lines(const Sweep *s, const Picture *picture, const Line *lines, size_t count, size_t left_out,
+static bool draw_lines(const Sweep *s, const Picture *picture, Seeds seeds, const Line *lines, size_t count,
                        Error *err) {
     Series series[2 * SWEEP_LINES_MAX] = {0}; /* (2, count): the training losses, or nothing; the curves */
     char path[4096], title[1024], subtitle[256], y_label[128];
@@ -135,10 +139,10 @@ static bool draw_lines(const Sweep *s, const Picture *picture, const Line *lines
                points = make_series(s, picture->kind, lines, count, series);
     write_title(s, picture, lines, count, title, sizeof title);
     snprintf(y_label, sizeof y_label, "%s%s", picture->y_label, log_scale ? ", logarithmic" : "");
-    sweep_describe_band(points ? "point" : "line", sweep_seeds(s), subtitle, sizeof subtitle);
+    sweep_describe_band(points ? "point" : "line", seeds, subtitle, sizeof subtitle);
     if (points)
         text_append(subtitle, sizeof subtitle, "; pale: training loss, one batch; points side by side are of one step");
-    if (left_out) text_append(subtitle, sizeof subtitle, "; %zu more settings are left out", left_out);
+    sweep_append_left_out(s, count, subtitle, sizeof subtitle);
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
@@ -152,13 +156,16 @@ static bool draw_lines(const Sweep *s, const Picture *picture, const Line *lines
 static bool draw(const Sweep *s, const Picture *picture, Error *err) {
     Line *lines = calloc(SWEEP_LINES_MAX, sizeof *lines);
     size_t order[RUNS_MAX], count = 0;
+    Seeds seeds = {0};
     sweep_sort(s, order);
     bool ok = lines || error_set(err, STATUS_FAILED, "no memory for the curves of %s", picture->file);
-    while (ok && count < s->setting_count && count < SWEEP_LINES_MAX) {
-        ok = make_line(s, picture, sweep_seeds(s).range, order[count], &lines[count], err);
-        count += ok;
+    for (; ok && count < s->setting_count && count < SWEEP_LINES_MAX; count++) {
+        lines[count].setting = order[count];
+        choose_runs(s, picture, &lines[count]);
+        seeds_add(&seeds, lines[count].run_count);
     }
-    ok = ok && draw_lines(s, picture, lines, count, s->setting_count - count, err);
+    for (size_t i = 0; ok && i < count; i++) ok = fill_line(picture, seeds.range, &lines[i], err);
+    ok = ok && draw_lines(s, picture, seeds, lines, count, err);
     for (size_t i = 0; i < count; i++) free(lines[i].mean);
     free(lines);
     return ok;

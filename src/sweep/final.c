@@ -2,7 +2,6 @@
    combination of the other keys. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/text.h"

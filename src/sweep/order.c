@@ -1,10 +1,12 @@
-/* The order in which pictures show the settings of a sweep, and how each is drawn. */
+/* The order, styles and titles of settings in pictures. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "sweep/parts.h"
+
+enum { TITLE_LABELS = 90 }; /* bytes of two labels that a title has room for */
 
 static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
 
@@ -61,12 +63,13 @@ Style sweep_style(const Sweep *s, size_t setting, size_t without, size_t index, 
     char name[64];
     for (size_t i = 0; i < s->config.sweep_count; i++) {
         if (i == axis || i == without || sweep_axis_is(&s->config, i, "train.seed")) continue;
-        others += s->settings[setting].digit[i];
+        others = others * s->config.sweep[i].count + s->settings[setting].digit[i];
         keys++;
     }
     *dash = 0;
     if (axis == without && keys == 0) return (Style){.color = {80, 80, 80}}; /* one curve of all divisors */
-    if (axis == without || (axis == s->config.sweep_count && keys > 0)) return style_at(index);
+    if (axis == without || (axis == s->config.sweep_count && keys > 0))
+        return style_of_divisor("", index); /* none of the named ones */
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
     /* Along an x axis a number may coincide with a name at one point; the curve is still that of the number. */
     const ScaleDivisor divisor =
@@ -76,7 +79,9 @@ Style sweep_style(const Sweep *s, size_t setting, size_t without, size_t index, 
         smaller += sweep_agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
     scale_text(divisor, name, sizeof name);
-    return style_of_divisor(name, smaller);
+    Style style = style_of_divisor(name, smaller);
+    style.marker.open ^= others % 2 == 1;
+    return style;
 }
 
 void sweep_append_keys(const Sweep *s, char *out, size_t capacity) {
@@ -97,23 +102,18 @@ void sweep_append_ends(const Sweep *s, const Outcome *settings, size_t count, co
         if (!most || now->value > most->value) most = now;
     }
     if (!least) return;
+    const char *const labels[] = {s->settings[least->setting].label, s->settings[most->setting].label};
+    const bool named = strlen(labels[0]) + strlen(labels[1]) < TITLE_LABELS;
     text_append(out, capacity, ": ");
     text_append(out, capacity, format, least->value);
-    text_append(out, capacity, " for %s", s->settings[least->setting].label);
+    if (named) text_append(out, capacity, " for %s", labels[0]);
     if (least == most) return;
     text_append(out, capacity, " to ");
     text_append(out, capacity, format, most->value);
-    text_append(out, capacity, " for %s", s->settings[most->setting].label);
+    if (named) text_append(out, capacity, " for %s", labels[1]);
 }
 
-Seeds sweep_seeds(const Sweep *s) {
-    Seeds seeds = {.fewest = SIZE_MAX};
-    for (size_t g = 0; g < s->setting_count; g++) {
-        const size_t finished = s->settings[g].finished;
-        if (finished == 0) continue;
-        if (finished < seeds.fewest) seeds.fewest = finished;
-        if (finished > seeds.most) seeds.most = finished;
-        seeds.range = seeds.range || (finished > 1 && finished <= SWEEP_FEW_SEEDS);
-    }
-    return seeds;
+void sweep_append_left_out(const Sweep *s, size_t shown, char *out, size_t capacity) {
+    const size_t more = s->setting_count - shown;
+    if (more) text_append(out, capacity, "; %zu more setting%s left out", more, more == 1 ? " is" : "s are");
 }

@@ -160,6 +160,8 @@ typedef struct {
     size_t fewest, most;
     bool range;
 } Seeds;
+/* Counts a setting with so many runs. */
+void seeds_add(Seeds *seeds, size_t runs);
 Seeds sweep_seeds(const Sweep *sweep);
 /* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". */
 void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity);
@@ -200,6 +202,8 @@ typedef struct {
 } Outcome;
 void sweep_append_ends(const Sweep *sweep, const Outcome *outcomes, size_t count, const char *format, char *out,
                        size_t capacity);
+/* For subtitles: "; 2 more settings are left out". */
+void sweep_append_left_out(const Sweep *sweep, size_t shown, char *out, size_t capacity);
 
 /* What final.png shows. A line is of the settings that differ in the one key, its points in the order of x. */
 typedef struct {

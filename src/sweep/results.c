@@ -204,11 +204,24 @@ size_t sweep_setting_losses(const Sweep *s, size_t setting, double losses[SWEEP_
     return count;
 }
 
+void seeds_add(Seeds *seeds, size_t runs) {
+    if (runs == 0) return;
+    if (seeds->most == 0 || runs < seeds->fewest) seeds->fewest = runs;
+    if (runs > seeds->most) seeds->most = runs;
+    seeds->range = seeds->range || (runs > 1 && runs <= SWEEP_FEW_SEEDS);
+}
+
+Seeds sweep_seeds(const Sweep *s) {
+    Seeds seeds = {0};
+    for (size_t i = 0; i < s->setting_count; i++) seeds_add(&seeds, s->settings[i].finished);
+    return seeds;
+}
+
 void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity) {
     char count[64];
     snprintf(count, sizeof count, seeds.fewest == seeds.most ? "%zu" : "%zu to %zu", seeds.fewest, seeds.most);
     if (seeds.most < 2)
-        snprintf(out, capacity, "one run each, so no band");
+        snprintf(out, capacity, "%s", seeds.most ? "one run each, so no band" : "no run has come to this");
     else
         snprintf(out, capacity, "%s: mean over %s seeds; band: %s", what, count,
                  seeds.range ? "from the lowest to the highest" : "95 % interval of the mean (Student's t)");

@@ -20,7 +20,7 @@ typedef enum {
     FROM_THEORY,    /* TheoryFigures of `rows` samples, by theory_measure; no rows of its own */
 } Source;
 
-/* Zero stands for the plain case: independent N(0, 1) entries, divided by sqrt(d_k). */
+/* A field that is zero means the plain case: independent N(0, 1) entries, divided by sqrt(d_k). */
 typedef struct {
     Source from;
     size_t d_k, keys, rows; /* keys at most 64 */

@@ -87,7 +87,7 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     for (const TheoryPoint *p = points; p < points + count; p++) {
         const TheoryFigures *m = &p->measured;
         print_divisor(p);
-        printf(" %8.3g ±%-6.1g %8.3g", m->score_var.value, m->score_var.error, p->exact.score_var);
+        printf(" %8.4g ±%-6.1g %8.4g", m->score_var.value, m->score_var.error, p->exact.score_var);
         printf(" %7.4f ±%-6.1g %7.4f", m->entropy.value, m->entropy.error, p->exact.entropy);
         printf(" %6.4f ±%-6.1g %6.4f\n", m->max_weight.value, m->max_weight.error, p->exact.max_weight);
     }
