@@ -117,7 +117,7 @@ static void force_keeps_what_it_cannot_replace(void **state) {
         int caught = 0;
         interrupt_catch();
         bool done = sweep_run(&config, &replacing, stdout, &caught, &err);
-        _exit(!done && strstr(err.message, "no run came to a checkpoint; ") ? 0 : 1);
+        _exit(done && caught == SIGTERM ? 0 : 1);
     }
     int ended = 0;
     assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
@@ -218,11 +218,24 @@ static void made_again(void **state) {
     const char *metrics = contents(in("sweep/scale_divisor=none+seed=1/metrics.csv"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", "step\n1\n");
     assert_false(resume(program, "sweep"));
-    assert_says("1 of 4 runs failed; scale_divisor=none+seed=1: ");
+    assert_says("sweep has finished, but scale_divisor=none+seed=1 cannot be read: ");
+    assert_string_equal(contents(in("sweep/run.json"), NULL), json);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", metrics);
     resumes("sweep");
     const char *table = contents(in("sweep/summary.csv"), &size);
     assert_that(size == sizes[1] && memcmp(before[1], table, size) == 0, "%s", names[1]);
+}
+
+/* [sweep] may grow, but every run that it had must still be one of its own. */
+static void a_run_cannot_be_dropped(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    char *text = contents(in("sweep/config.ini"), NULL), *seeds = strstr(text, "train.seed = 1, 2");
+    assert_non_null(seeds);
+    seeds[strlen("train.seed = 1, 2") - 1] = '3';
+    put_text("sweep/config.ini", text);
+    assert_refused(resume(program, "sweep"), &err, "no longer has the run scale_divisor=none+seed=2", "a dropped run");
 }
 
 static void removed_run_is_trained_again(void **state) {
@@ -244,6 +257,7 @@ int main(void) {
         SWEEP_TEST(what_is_not_ours_stays),
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),
+        SWEEP_TEST(a_run_cannot_be_dropped),
         SWEEP_TEST(removed_run_is_trained_again),
     };
     matmul_setup();

@@ -118,7 +118,11 @@ static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
         if (!results_name(d->path, sizeof d->path, wanted, number, err) || !path_find(d->path, &there, err))
             return false;
         if (there) continue;
-        if (directory_make(d->path, true, err)) return directory_lock(d->path, &d->lock, err);
+        if (directory_make(d->path, true, err)) {
+            if (directory_lock(d->path, &d->lock, err)) return true;
+            rmdir(d->path);
+            return false;
+        }
         if (!path_exists(d->path)) return false; /* else another process was quicker */
     }
     return error_set(err, STATUS_FAILED, "%s and every numbered name behind it are taken: name another --out", wanted);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +12,8 @@
 #include "base/files.h"
 
 /* Every name that this program writes into a directory of results, and no other: "name/" is a directory, "name ->
-   target" a symbolic link, # a number. A file or link may also have its new name still (FILE_NEW). A sweep's run.json
-   names its runs: their directories, which hold these names as well, and their configs/NAME.ini. */
+   target" a symbolic link, # a number. A file or link may still end in FILE_NEW, when writing it was interrupted. A
+   sweep's run.json names its runs: their directories, which hold these names as well, and their configs/NAME.ini. */
 static const char *const KNOWN[] = {
     "run.json",
     "config.ini",

@@ -1,4 +1,4 @@
-/* Small things done to text: trimming, cutting, spelling, numbers, cells of Markdown and CSV, UTF-8. Nothing here
+/* Small things done to text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8. Nothing here
    depends on the locale, since the program never calls setlocale. */
 #pragma once
 

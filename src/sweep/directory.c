@@ -112,7 +112,7 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     return ok;
 }
 
-static bool load_run(const Sweep *s, SweepRun *run, Error *err) {
+bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     if (!path_exists(run->directory)) return true;
     if (!wait_for(run->directory, err) || !sweep_read_run(run, err)) return false;
     const bool ended = run->state != RUN_NOT_FINISHED;
@@ -120,11 +120,26 @@ static bool load_run(const Sweep *s, SweepRun *run, Error *err) {
     return !(ended || run->has_checkpoint) || check_config(s, run, err);
 }
 
+/* Whether every run that run.json names is still one of the sweep's: [sweep] may grow, but not lose a run. */
+static bool check_planned(const Sweep *s, Error *err) {
+    const Json *recorded = js_get(s->description, "runs");
+    for (size_t i = 0; i < js_array_size(recorded); i++) {
+        const char *name = js_as_text(js_get(js_at(recorded, i), "name"));
+        bool planned = !name;
+        for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
+        if (!planned)
+            return error_set(err, STATUS_USAGE,
+                             "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
+                             s->directory, name);
+    }
+    return true;
+}
+
 bool sweep_load(Sweep *s, Error *err) {
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
-        if (!load_run(s, &s->runs[i], err)) return false;
-    return true;
+        if (!sweep_load_run(s, &s->runs[i], err)) return false;
+    return check_planned(s, err);
 }
 
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {

@@ -126,6 +126,7 @@ void sweep_divisor_label(const Sweep *sweep, size_t setting, char label[SETTING_
    present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
 bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
+bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, again before it is started */
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);

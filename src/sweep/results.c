@@ -100,7 +100,7 @@ static bool take_heads(RunResults *r, const LogTable *table, const char *directo
         for (size_t i = 0; i < all; i++) {
             const size_t row = n * all + i;
             if (steps[row] != steps[n * all])
-                return error_set(err, STATUS_USAGE, "%s/%s:%zu: step %g has not the %zu rows of the first one",
+                return error_set(err, STATUS_USAGE, "%s/%s:%zu: step %g does not have the %zu rows of the first step",
                                  directory, LOG_NAMES[LOG_ATTENTION], row + 2, steps[n * all], all);
             for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++)
                 sums[kind] += measure(table, (CurveKind)kind, row);

@@ -74,7 +74,7 @@ void sweep_label(const Sweep *s, size_t setting, size_t without, char label[SETT
     if (!*label && without != s->divisor_axis) memcpy(label, divisor, sizeof divisor);
 }
 
-/* Combination i, the last key turning fastest. The number of its setting is i without the digit of the seed. */
+/* Combination i; the last key varies fastest. The number of its setting is i counted without the seed's values. */
 static bool make_run(Sweep *s, size_t i, Error *err) {
     SweepRun *run = &s->runs[i];
     const char *values[SWEEP_AXES_MAX];

@@ -92,11 +92,15 @@ static bool write_all(const Sweep *s, Error *err) {
            sweep_draw_final(s, err) && sweep_draw_attention(s, err);
 }
 
-/* Writes tables and pictures of what there is, and how the sweep ended. Fails where a run failed. */
-static bool finish(Sweep *s, FILE *out, int *signal_number, Error *err) {
+/* Writes tables and pictures of what there is, and how the sweep ended. Fails where a run failed; where none was
+   `trained`, as all had ended, a run whose logs cannot be read is the user's to mend. */
+static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
     read_back(s);
+    if (!trained && count_unfinished(s, &failed) > 0)
+        return error_set(err, STATUS_USAGE, "%s has finished, but %s cannot be read: %s", s->directory, failed->name,
+                         failed->message);
     if (!write_all(s, err)) {
         sweep_save(s, "failed", err, &ignored);
         return false;
@@ -130,8 +134,13 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
 bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s = {.options = options, .config = *config};
     *signal_number = 0;
-    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, out, signal_number, err);
-    if (!ok) results_withdraw(&s.place, err); /* nothing, once a run has a checkpoint */
+    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, true, out, signal_number, err);
+    const bool replaces = *s.place.replaced;
+    if (!ok) results_withdraw(&s.place, err); /* nothing, where the new results were kept */
+    if (!ok && replaces && *signal_number) {
+        progress_message(options->progress, "%s", err->message);
+        ok = true;
+    }
     sweep_free(&s);
     return ok;
 }
@@ -141,11 +150,12 @@ bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out,
     const SweepRun *failed;
     *signal_number = 0;
     bool ok = sweep_enter(&s, directory, err) && sweep_plan(&s, err) && sweep_load(&s, err);
-    if (ok && count_unfinished(&s, &failed) == 0)
+    const bool ended = ok && count_unfinished(&s, &failed) == 0;
+    if (ended)
         progress_message(options->progress, "%s has finished; its tables and pictures are made again", directory);
     else
         ok = ok && check(&s, err) && train(&s, signal_number, err);
-    ok = ok && finish(&s, out, signal_number, err);
+    ok = ok && finish(&s, !ended, out, signal_number, err);
     sweep_free(&s);
     return ok;
 }

@@ -71,7 +71,7 @@ static bool process_start(SweepRun *run, const char *program, const char *const 
    its last line on stderr without "train: ", or what killed it. */
 static bool process_ended(SweepRun *run, int *status, char message[1024]) {
     static const char prefix[] = "train: ";
-    char line[1024];
+    char line[1280];
     int how;
     if (run->pid == 0 || waitpid(run->pid, &how, WNOHANG) != run->pid) return false;
     *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
@@ -80,12 +80,12 @@ static bool process_ended(SweepRun *run, int *status, char message[1024]) {
     while (fgets(line, sizeof line, run->messages)) {
         line[strcspn(line, "\n")] = 0;
         if (*line)
-            snprintf(message, sizeof line, "%s", strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
+            snprintf(message, 1024, "%.1023s", strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
     }
     if (WIFSIGNALED(how))
-        snprintf(message, sizeof line, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+        snprintf(message, 1024, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
     else if (*status == CANNOT_START && !*message)
-        snprintf(message, sizeof line, "the program could not be started");
+        snprintf(message, 1024, "the program could not be started");
     fclose(run->messages);
     run->pid = 0;
     return true;
@@ -100,6 +100,8 @@ static void fail(SweepRun *run, const char *why) {
 
 /* Removes what is left of a run that was killed before its first checkpoint. Fails where anything else is there. */
 static bool clear(const char *directory, Error *err) {
+    char path[4096];
+    if (path_join(path, sizeof path, directory, "run.json" FILE_NEW, err)) unlink(path); /* killed at its first write */
     return !path_exists(directory) || rmdir(directory) == 0 ||
            (results_hold_only_ours(directory, err) && directory_remove(directory, err));
 }
@@ -113,8 +115,12 @@ static bool write_config(const Sweep *s, const SweepRun *run, char path[4096], E
     return file_writer_commit(&writer, err);
 }
 
+/* Starts the run's process. Another process may have trained in its directory since the sweep was loaded; where that
+   brought the run to its end, none is started. */
 static bool start(const Sweep *s, SweepRun *run, Error *err) {
     char config[4096], threads[32];
+    if (!sweep_load_run(s, run, err)) return false;
+    if (run->state != RUN_NOT_FINISHED) return true;
     if (!run->has_checkpoint && !(clear(run->directory, err) && write_config(s, run, config, err))) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const anew[] = {"./train", config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
@@ -179,8 +185,8 @@ static void show_progress(const Sweep *s, double began, size_t steps_before) {
     for (size_t i = 0; i < s->run_count; i++)
         if (s->runs[i].pid) read_progress(&s->runs[i]);
     const Totals t = add_up(s);
-    const double each = (now - began) / (double)(t.steps - steps_before); /* seconds; infinite at first */
-    progress_duration(each * (double)(t.all_steps - t.steps), left, sizeof left);
+    const double made = (double)t.steps - (double)steps_before; /* not above 0 at first */
+    progress_duration(made > 0 ? (now - began) / made * (double)(t.all_steps - t.steps) : NAN, left, sizeof left);
     snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %zu/%zu   %s left", t.ended, s->run_count,
              t.running, t.steps, t.all_steps, left);
     progress_line(s->options->progress, line);
@@ -206,12 +212,11 @@ static void start_some(Sweep *s, size_t free_slots) {
         SweepRun *run = &s->runs[i];
         Error err;
         if (!is_waiting(run)) continue;
-        if (start(s, run, &err)) {
+        if (!start(s, run, &err)) fail(run, err.message);
+        if (run->pid)
             free_slots--;
-        } else {
-            fail(run, err.message);
+        else
             report_end(s, run);
-        }
     }
 }
 
@@ -235,7 +240,9 @@ int sweep_train(Sweep *s) {
     const struct timespec pause = {.tv_nsec = 20000000};
     const double began = omp_get_wtime();
     Error ignored;
-    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]); /* for those that are resumed */
+    signal(SIGCHLD, SIG_DFL); /* who started this may have ignored it: then there would be nobody to wait for */
+    for (size_t i = 0; i < s->run_count; i++)
+        if (s->runs[i].has_checkpoint || s->runs[i].state != RUN_NOT_FINISHED) read_progress(&s->runs[i]);
     const size_t steps_before = add_up(s).steps;
     for (int passed_on = 0;;) {
         if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* finish() reports what fails */

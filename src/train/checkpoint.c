@@ -84,9 +84,10 @@ static bool read_current(const char *directory, int *slot, Error *err) {
         return true;
     }
     if (size >= 0 || errno == EINVAL)
-        return error_set(err, STATUS_USAGE,
-                         "%s is no symbolic link to a or b: which checkpoint is the last is not known; make it one",
-                         path);
+        return error_set(
+            err, STATUS_USAGE,
+            "%s is not a symbolic link to a or b, so the last checkpoint is unknown; make it a link to the newer of the two",
+            path);
     if (errno != ENOENT) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
     /* Now a link that leads nowhere, or nothing; up to version 0.2.0 the file itself. */
     if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err)) return false;

@@ -53,6 +53,7 @@ static bool run_training(const Command *command, int *signal, Error *err) {
                          command->target);
     if (command->dry_run) {
         size_t bytes;
+        if (!train_check(&config, &options, NULL, &bytes, err)) return false;
         config_write(&config, stdout);
         return train_check(&config, &options, stdout, &bytes, err);
     }

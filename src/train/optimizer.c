@@ -5,7 +5,7 @@
 
 #include "base/range.h"
 
-enum { CHUNK = 4096 }; /* numbers to a partial sum of the norm */
+enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
 
 static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 

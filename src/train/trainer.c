@@ -45,7 +45,7 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
            snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
-/* The same for a new run, which needs a place as well. */
+/* The same for a new run, whose directory must be free too. */
 static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
     const char *out = options->out;
     return results_check(out ? out : config->log.out, out != NULL, options->force, err) &&
@@ -69,12 +69,16 @@ static void initialize(Trainer *t) {
 /* The directories and logs of what a run writes, in a directory that is there. */
 static bool open_files(Trainer *t, bool resumed, Error *err) {
     const char *directory = t->run.directory;
-    char path[4096], old[RESULTS_PATH];
-    if (!*t->run.made.replaced && results_set_aside(directory, old))
-        progress_message(t->progress, "  note      %s is there, left by an interrupted --force", old);
+    char path[4096];
     return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
            run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err) &&
            (resumed ? logs_resume(&t->logs, directory, t->state.log_size, err) : logs_start(&t->logs, directory, err));
+}
+
+static void note_set_aside(const Trainer *t) {
+    char old[RESULTS_PATH];
+    if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
+        progress_message(t->progress, "  note      %s is there, left by an interrupted --force", old);
 }
 
 static bool make_directory(Trainer *t, const TrainOptions *options, Error *err) {
@@ -102,6 +106,7 @@ static bool announce(Trainer *t, Error *err) {
     if (!announcement(c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t), &text, err)) return false;
     progress_message(t->progress, "training %s into %s\n%s", c->name, t->run.directory, text);
     free(text);
+    note_set_aside(t);
     if (t->text_is_cut)
         progress_message(t->progress, "  note      pictures show the first %zu characters of log.attention_text",
                          t->snapshot.T);
@@ -136,7 +141,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     } else if (*t.run.directory) {
         run_ended(&t.run, &t.state, 0, err, &second);
     }
-    if (!ok) results_withdraw(&t.run.made, err); /* nothing, once there is a checkpoint */
+    if (!ok) results_withdraw(&t.run.made, err); /* nothing, after a checkpoint of step 1 or later */
     report(&t, outcome);
     trainer_free(&t);
     return ok;
@@ -176,8 +181,11 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
-    return open_files(t, found, err) && read_last_losses(t, err) &&
-           run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err);
+    if (!open_files(t, found, err) || !read_last_losses(t, err) ||
+        !run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err))
+        return false;
+    note_set_aside(t);
+    return true;
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
