@@ -115,17 +115,32 @@ static bool write_config(const Sweep *s, const SweepRun *run, char path[4096], E
     return file_writer_commit(&writer, err);
 }
 
+/* Reads how far the run is from its log. */
+static void read_progress(SweepRun *run) {
+    LogTable rows = {0};
+    Error ignored;
+    if (logs_read(run->directory, LOG_METRICS, &rows, &ignored) && rows.rows) {
+        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
+        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
+        if (!isnan(val_loss)) run->val_loss = val_loss;
+    }
+    log_table_free(&rows);
+}
+
 /* Starts the run's process. Another process may have trained in its directory since the sweep was loaded; where that
    brought the run to its end, none is started. */
 static bool start(const Sweep *s, SweepRun *run, Error *err) {
     char config[4096], threads[32];
     if (!sweep_load_run(s, run, err)) return false;
-    if (run->state != RUN_NOT_FINISHED) return true;
+    run->began = omp_get_wtime();
+    if (run->state != RUN_NOT_FINISHED) {
+        read_progress(run);
+        return true;
+    }
     if (!run->has_checkpoint && !(clear(run->directory, err) && write_config(s, run, config, err))) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
     const char *const anew[] = {"./train", config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
     const char *const resume[] = {"./train", "resume", run->directory, "--threads", threads, "--quiet", NULL};
-    run->began = omp_get_wtime();
     return process_start(run, s->options->program, run->has_checkpoint ? resume : anew, err);
 }
 
@@ -141,18 +156,6 @@ static void conclude(SweepRun *run, int status, const char *message) {
     else if (!(status == 0 && run->state == RUN_FINISHED) &&
              !(status == STATUS_DIVERGED && run->state == RUN_DIVERGED) && !(caught && status == 128 + caught))
         fail(run, *message ? message : ended);
-}
-
-/* Reads how far the run is from its log. */
-static void read_progress(SweepRun *run) {
-    LogTable rows = {0};
-    Error ignored;
-    if (logs_read(run->directory, LOG_METRICS, &rows, &ignored) && rows.rows) {
-        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
-        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
-        if (!isnan(val_loss)) run->val_loss = val_loss;
-    }
-    log_table_free(&rows);
 }
 
 static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->pid; }
