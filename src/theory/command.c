@@ -81,14 +81,14 @@ static void print_divisor(const TheoryPoint *point) {
 static void print_tables(const TheoryPoint *points, size_t count) {
     printf("%lld key%s, %lld samples, seed %lld. Each figure is the mean over the samples, followed\n"
            "by its standard error and, where there is one, the exact value (docs/theory.md).\n\n"
-           "%-8s %-25s %-23s %s\n",
-           keys, keys == 1 ? "" : "s", samples, seed, "divisor", "   variance of scores", "     entropy, nats",
+           "%-8s %-27s %-21s %s\n",
+           keys, keys == 1 ? "" : "s", samples, seed, "divisor", "    variance of scores", "    entropy, nats",
            "   largest weight");
     for (const TheoryPoint *p = points; p < points + count; p++) {
         const TheoryFigures *m = &p->measured;
         print_divisor(p);
-        printf(" %8.4g ±%-6.1g %8.4g", m->score_var.value, m->score_var.error, p->exact.score_var);
-        printf(" %7.4f ±%-6.1g %7.4f", m->entropy.value, m->entropy.error, p->exact.entropy);
+        printf(" %9.4g ±%-6.1g %9.4g", m->score_var.value, m->score_var.error, p->exact.score_var);
+        printf(" %6.4f ±%-6.1g %6.4f", m->entropy.value, m->entropy.error, p->exact.entropy);
         printf(" %6.4f ±%-6.1g %6.4f\n", m->max_weight.value, m->max_weight.error, p->exact.max_weight);
     }
     printf("\nNorm of the gradient of the query, |dL/dq|\n\n%-8s %-17s %-27s %s\n", "divisor", "     mean",
