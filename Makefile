@@ -131,7 +131,7 @@ fixtures-check:
 # OpenMP has nothing like it), and libclang-rt-14-dev.
 race:
 	$(MAKE) CC=clang SANITIZER=thread $(RACES)
-	set -e; for test in $(RACES); do OMP_WAIT_POLICY=passive TSAN_OPTIONS=ignore_noninstrumented_modules=1 $$test; done
+	set -e; for test in $(RACES); do OMP_WAIT_POLICY=passive TSAN_OPTIONS=ignore_noninstrumented_modules=1:allocator_may_return_null=1 $$test; done
 
 # Needs gcovr. Processes of another user write their counts as well (umask); the pictures' libraries are not counted.
 COVERED := gcovr --filter src/ --filter train.c build/gcc-coverage
