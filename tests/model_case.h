@@ -39,7 +39,7 @@ enum { SEED = 42 };
 static inline ModelShape shape_of(const Case *c) {
     ModelShape s = {.T = c->T ? c->T : 7,
                     .C = c->C ? c->C : 12,
-                    .attention = {.H = c->H ? c->H : 2, .D = c->D ? c->D : 5},
+                    .attention = {.H = c->H ? c->H : 2, .D = c->D ? c->D : 5, .qk_init_scale = 1, .qk_lr_scale = 1},
                     .F = c->F ? c->F : 20,
                     .V = c->V ? c->V : 11,
                     .L = c->L ? c->L : 2};

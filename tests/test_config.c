@@ -7,10 +7,10 @@ static void defaults(void **state) {
     static const char EXPECTED[] =
         "[data]\ncorpus = \"\"\nval_fraction = 0.1\n\n"
         "[model]\nlayers = 2\nheads = 2\nd_model = 128\nd_k = 64\nd_ff = 512\ncontext = 64\nnorm = pre\n"
-        "activation = gelu\nbias = yes\ndropout = 0\ntie_embeddings = yes\ninit = unit\n\n"
-        "[attention]\nscale_divisor = sqrt_dk\n\n"
+        "activation = gelu\nbias = yes\ndropout = 0\ntie_embeddings = yes\ninit = unit\nqk_init_scale = 1\n\n"
+        "[attention]\nscale_divisor = sqrt_dk\nswitch_step = 0\nswitch_divisor = sqrt_dk\n\n"
         "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
-        "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nweight_decay = 0.1\n"
+        "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nweight_decay = 0.1\nqk_lr_scale = 1\n"
         "grad_clip = 1\nseed = 1\n\n"
         "[eval]\nevery = 250\nbatches = 0\n\n"
         "[log]\nout = runs/c\nevery = 10\nattention_every = 250\nattention_text = \"\"\nsample_tokens = 256\n"
@@ -83,6 +83,8 @@ static void wrong_values(void **state) {
         {"train.lr", "a number above 0 and at most 1000000", {"0", "-1", "nan", "inf", "1e7", "", "x", "1,5", "1e-3x"}},
         {"train.min_lr", "a number from 0 to 1000000", {"-1e-9", "nan", "-inf"}},
         {"train.beta1", "a number from 0 to below 1", {"1", "-0.1"}},
+        {"model.qk_init_scale", "a number above 0 and at most 1000000", {"0", "-1", "1e7"}},
+        {"train.qk_lr_scale", "a number above 0 and at most 1000000", {"0", "-1", "1e7"}},
         {"data.val_fraction", "a number above 0 and at most 0.9", {"0", "0.91"}},
         {"model.bias", "yes or no", {"", "y", "2", "Yes"}},
         {"model.init", "unit, xavier, torch or gpt2", {"", "ones", "0"}},
@@ -104,6 +106,8 @@ static void wrong_values(void **state) {
     refuses("[attention]\nscale_divisor = sqrt\n",
             "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6; "
             "did you mean sqrt_dk?");
+    refuses("[attention]\nswitch_step = 5\n", " attention.switch_step = 5 (line 2) needs attention.switch_divisor, the divisor from then on");
+    refuses("[attention]\nswitch_divisor = dk\n", " attention.switch_divisor = dk (line 2) needs attention.switch_step, the step from which on it holds");
     refuses("[model]\nactivation = GELU\n",
             "2: \"activation = GELU\": activation takes gelu or relu; did you mean gelu?");
 }
@@ -197,7 +201,7 @@ static void sweeps(void **state) {
     refuses(
         "[sweep]\nmodel.lrs = 1\n",
         "2: \"model.lrs = 1\": [model] has no key lrs; did you mean train.lr? It accepts: layers, heads, d_model, d_k, "
-        "d_ff, context, norm, activation, bias, dropout, tie_embeddings, init");
+        "d_ff, context, norm, activation, bias, dropout, tie_embeddings, init, qk_init_scale");
     refuses(
         "[sweep]\nsweep.lr = 1\n",
         "2: \"sweep.lr = 1\": [sweep] has no key lr; there is train.lr. It accepts: the keys of the other sections");

@@ -126,7 +126,11 @@ typedef struct {
 static double step_by(const Case *c, size_t threads, real **gradients, TensorTable *table) {
     const ModelShape shape = {.T = c->T,
                               .C = c->C,
-                              .attention = {.H = 2, .D = c->D, .multiplier = (real)(1 / sqrt((double)c->D))},
+                              .attention = {.H = 2,
+                                            .D = c->D,
+                                            .multiplier = (real)(1 / sqrt((double)c->D)),
+                                            .qk_init_scale = 1,
+                                            .qk_lr_scale = 1},
                               .F = c->F,
                               .V = 37,
                               .L = 2,

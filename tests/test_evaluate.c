@@ -22,14 +22,15 @@ static int make(void **state) {
 static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
 
 static void make_model(size_t batch, size_t threads) {
-    const ModelShape shape = {.T = T,
-                              .C = 16,
-                              .attention = {.H = 2, .D = 8, .multiplier = (real)0.3},
-                              .F = 32,
-                              .V = COUNT,
-                              .L = 2,
-                              .pre_norm = true,
-                              .bias = true};
+    const ModelShape shape = {
+        .T = T,
+        .C = 16,
+        .attention = {.H = 2, .D = 8, .multiplier = (real)0.3, .qk_init_scale = 1, .qk_lr_scale = 1},
+        .F = 32,
+        .V = COUNT,
+        .L = 2,
+        .pre_norm = true,
+        .bias = true};
     Error err;
     assert_true(model_make(&model, &shape, batch, threads, false, &err));
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);

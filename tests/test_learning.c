@@ -43,13 +43,14 @@ static double first_loss(ModelShape shape, Init init) {
    Allowed are five times that. */
 static void starts_at_a_guess(void **state) {
     (void)state;
-    const ModelShape untied = {.T = T,
-                               .C = 512,
-                               .attention = {.H = 2, .D = 16, .multiplier = (real)0.25},
-                               .F = 32,
-                               .V = V,
-                               .L = 2,
-                               .bias = true};
+    const ModelShape untied = {
+        .T = T,
+        .C = 512,
+        .attention = {.H = 2, .D = 16, .multiplier = (real)0.25, .qk_init_scale = 1, .qk_lr_scale = 1},
+        .F = 32,
+        .V = V,
+        .L = 2,
+        .bias = true};
     const double s2 = 0.0004 * 512, expected = log(V) + s2 / 2 - (exp(s2) - 1) / (2 * V);
     const double scatter = sqrt((s2 / ROWS + 2.0 / V * s2 * s2 / 4) / SEEDS);
     assert_true(5 * scatter < s2 / 2); /* sharp enough to tell the loss from ln V */
@@ -68,14 +69,15 @@ static void starts_at_a_guess(void **state) {
 static void starts_at_a_guess_when_tied(void **state) {
     (void)state;
     enum { C = 32 };
-    const ModelShape tied = {.T = T,
-                             .C = C,
-                             .attention = {.H = 2, .D = 16, .multiplier = (real)0.25},
-                             .F = 64,
-                             .V = V,
-                             .L = 2,
-                             .bias = true,
-                             .tied = true};
+    const ModelShape tied = {
+        .T = T,
+        .C = C,
+        .attention = {.H = 2, .D = 16, .multiplier = (real)0.25, .qk_init_scale = 1, .qk_lr_scale = 1},
+        .F = 64,
+        .V = V,
+        .L = 2,
+        .bias = true,
+        .tied = true};
     const double s2 = 0.0004 * C, own = 0.02 * C, scatter = sqrt((s2 / ROWS + 2.0 / V * s2 * s2 / 4) / SEEDS);
     for (int init = INIT_UNIT; init <= INIT_GPT2; init++)
         for (int pre = 0; pre < 2; pre++) {
@@ -123,16 +125,17 @@ static void memorises_a_batch(void **state) {
     for (int mode = SCALE_SQRT_DK; mode <= SCALE_2SQRT_DK; mode++)
         for (int n = 0; n < 4; n++) {
             const real multiplier = (real)scale_multiplier((ScaleDivisor){.mode = (ScaleMode)mode}, 16);
-            const ModelShape shape = {.T = 16,
-                                      .C = 32,
-                                      .attention = {.H = 2, .D = 16, .multiplier = multiplier},
-                                      .F = 128,
-                                      .V = 31,
-                                      .L = 2,
-                                      .pre_norm = n & 1,
-                                      .relu = n & 2,
-                                      .bias = true,
-                                      .tied = true};
+            const ModelShape shape = {
+                .T = 16,
+                .C = 32,
+                .attention = {.H = 2, .D = 16, .multiplier = multiplier, .qk_init_scale = 1, .qk_lr_scale = 1},
+                .F = 128,
+                .V = 31,
+                .L = 2,
+                .pre_norm = n & 1,
+                .relu = n & 2,
+                .bias = true,
+                .tied = true};
             assert_that(steps_to_memorise(shape) > 0, "divisor %d, %s-norm, %s", mode, n & 1 ? "pre" : "post",
                         n & 2 ? "relu" : "gelu");
         }

@@ -5,7 +5,7 @@
 
 static const ModelShape SHAPE = {.T = 16,
                                  .C = 40,
-                                 .attention = {.H = 2, .D = 20},
+                                 .attention = {.H = 2, .D = 20, .qk_init_scale = 1, .qk_lr_scale = 4},
                                  .F = 160,
                                  .V = 70,
                                  .L = 1,
@@ -103,18 +103,24 @@ typedef struct {
     double p, m, v;
 } Number;
 
-static void reference_step(const Config *c, Number *n, double g, double decay, double lr, double t) {
+static void reference_step(const Config *c, Number *n, double g, double decay, double lr, double lr_scale, double t) {
     double start = n->p;
     if (c->train.optimizer == OPTIMIZER_ADAMW) {
         n->m = c->train.beta1 * n->m + (1 - c->train.beta1) * g;
         n->v = c->train.beta2 * n->v + (1 - c->train.beta2) * g * g;
         double m_hat = n->m / (1 - pow(c->train.beta1, t)), v_hat = n->v / (1 - pow(c->train.beta2, t));
-        n->p -= lr * m_hat / (sqrt(v_hat) + c->train.eps);
+        n->p -= lr * lr_scale * m_hat / (sqrt(v_hat) + c->train.eps);
     } else {
         n->m = c->train.momentum * n->m + g;
-        n->p -= lr * n->m;
+        n->p -= lr * lr_scale * n->m;
     }
     n->p -= lr * decay * start;
+}
+
+/* Queries and keys are learned qk_lr_scale times as fast as the rest, and decay as it does. */
+static double lr_scale(const Tensor *t, size_t at) {
+    const bool attention = t->role == ATTN_W || t->role == ATTN_B;
+    return attention && at % t->width < 2 * t->width / 3 ? SHAPE.attention.qk_lr_scale : 1;
 }
 
 /* Ten steps; the change of every parameter within 1e-5 of the largest change in its tensor. */
@@ -138,7 +144,7 @@ static void check_updates(const Config *c, size_t threads) {
             const Tensor *t = &table.items[i];
             for (size_t j = t->offset; j < t->offset + t->count; j++)
                 reference_step(c, &numbers[j], (double)g[j] * clip, t->dimensions == 2 ? c->train.weight_decay : 0, lr,
-                               (double)step + 1);
+                               lr_scale(t, j - t->offset), (double)step + 1);
         }
     }
     for (size_t i = 0; i < table.count; i++) {

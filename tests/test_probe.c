@@ -8,15 +8,16 @@
 static Model model;
 
 static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
-    return (ModelShape){.T = T,
-                        .C = C,
-                        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D))},
-                        .F = 2 * C,
-                        .V = 31,
-                        .L = 2,
-                        .pre_norm = true,
-                        .bias = true,
-                        .tied = true};
+    return (ModelShape){
+        .T = T,
+        .C = C,
+        .attention = {.H = H, .D = D, .multiplier = (real)(1 / sqrt((double)D)), .qk_init_scale = 1, .qk_lr_scale = 1},
+        .F = 2 * C,
+        .V = 31,
+        .L = 2,
+        .pre_norm = true,
+        .bias = true,
+        .tied = true};
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
     Error err = {0};

@@ -18,7 +18,7 @@ static int make(void **state) {
     (void)state;
     const ModelShape shape = {.T = T,
                               .C = C,
-                              .attention = {.H = 2, .D = 3, .multiplier = 1},
+                              .attention = {.H = 2, .D = 3, .multiplier = 1, .qk_init_scale = 1, .qk_lr_scale = 1},
                               .F = 12,
                               .V = V,
                               .L = 1,

@@ -126,6 +126,7 @@ static void results_of_a_run(void **state) {
     Error err = {0};
     static SweepRun run;
     const RunResults *r = &run.results;
+    run.config.train.warmup = 6;
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     assert_true(directory_make(in("run"), true, &err));
     assert_true(read_run(&run, &err) && run.state == RUN_NOT_FINISHED);
@@ -146,6 +147,7 @@ static void results_of_a_run(void **state) {
     assert_int_equal(r->curves[CURVE_TRAIN_LOSS].count, 4);
     assert_int_equal(r->curves[CURVE_VAL_LOSS].count, 3);
     assert_true(curve_last(&r->curves[CURVE_VAL_LOSS]) == 3 && r->best_val_loss == 2.5 && r->best_step == 10);
+    assert_true(r->train_loss_mean == 1 && r->grad_norm_max == 4); /* from step 10.8, and from step 6 on */
     assert_true(r->grad_norm_median == 3.5 && r->steps == 12 && r->seconds == 1.5 && r->threads == 2);
     assert_int_equal(r->curves[CURVE_ENTROPY].count, 2); /* the last step was cut off */
     assert_close(curve_first(&r->curves[CURVE_ENTROPY]), .7, 1e-15, "mean entropy");

@@ -145,6 +145,16 @@ static bool config_finish(Config *config, const char *where, Error *err) {
         return error_set(err, STATUS_USAGE, "%s: %s is above %s; it takes a number up to lr", where,
                          key_text(config, offsetof(Config, train.min_lr), a),
                          key_text(config, offsetof(Config, train.lr), b));
+    if (!is_given_at(config, offsetof(Config, attention.switch_divisor))) {
+        if (config->attention.switch_step > 0)
+            return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_divisor, the divisor from then on",
+                             where, key_text(config, offsetof(Config, attention.switch_step), a));
+        config->attention.switch_divisor = config->attention.scale_divisor;
+    } else if (!is_given_at(config, offsetof(Config, attention.switch_step)) &&
+               !config->sweep_origin[key_at(offsetof(Config, attention.switch_step))]) {
+        return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_step, the step from which on it holds",
+                         where, key_text(config, offsetof(Config, attention.switch_divisor), a));
+    }
     if (!is_given_at(config, offsetof(Config, log.out)))
         snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
     return true;
@@ -189,6 +199,11 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
             return error_set(err, why.status, "%.400s: %.120s=%s: %s", where, keys[i], shown, why.message);
     }
     return config_finish(config, where, err);
+}
+
+ScaleDivisor config_divisor(const Config *config, size_t step) {
+    const int64_t from = config->attention.switch_step;
+    return from > 0 && step >= (size_t)from ? config->attention.switch_divisor : config->attention.scale_divisor;
 }
 
 bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],

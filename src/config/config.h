@@ -38,15 +38,17 @@ typedef struct {
         int64_t layers, heads, d_model, d_k, d_ff, context;
         int norm, activation, init; /* Norm, ActivationFunction, Init */
         bool bias, tie_embeddings;
-        double dropout;
+        double dropout, qk_init_scale;
     } model;
     struct {
-        ScaleDivisor scale_divisor;
+        ScaleDivisor scale_divisor, switch_divisor;
+        int64_t switch_step; /* 0: never */
     } attention;
     struct {
         int64_t steps, batch, accumulate, warmup, seed;
-        double lr, min_lr, beta1, beta2, eps, momentum, weight_decay, grad_clip; /* grad_clip 0: no clipping */
-        int optimizer;                                                           /* OptimizerKind */
+        double lr, min_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
+        double grad_clip; /* 0: no clipping */
+        int optimizer;    /* OptimizerKind */
     } train;
     struct {
         int64_t every, batches;
@@ -74,6 +76,9 @@ bool config_load(Config *config, const char *path, const char *const *overrides,
    origin in an error, after which the config is not to be used. */
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err);
+
+/* What scores are divided by at a step: scale_divisor, and from switch_step on switch_divisor. */
+ScaleDivisor config_divisor(const Config *config, size_t step);
 
 /* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
    (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */

@@ -6,11 +6,20 @@
 #include "ops/matmul.h"
 
 Attention attention_make(const Config *config) {
-    const size_t D = (size_t)config->model.d_k;
-    return (Attention){.H = (size_t)config->model.heads,
-                       .D = D,
-                       .multiplier = (real)scale_multiplier(config->attention.scale_divisor, D)};
+    Attention a = {.H = (size_t)config->model.heads,
+                   .D = (size_t)config->model.d_k,
+                   .qk_init_scale = config->model.qk_init_scale,
+                   .qk_lr_scale = config->train.qk_lr_scale};
+    attention_set_step(&a, config, 0);
+    return a;
 }
+
+void attention_set_step(Attention *a, const Config *config, size_t step) {
+    a->multiplier = (real)scale_multiplier(config_divisor(config, step), a->D);
+}
+
+double attention_init_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_init_scale; }
+double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
 
 /* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
 static size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }

@@ -28,8 +28,12 @@ enum { ATTENTION_TILE = 64 }; /* queries at a time */
 typedef struct {
     size_t H, D;     /* heads; d_k, the width of a query, a key and a value */
     real multiplier; /* of the raw scores: 1 / divisor */
+    double qk_init_scale, qk_lr_scale;
 } Attention;
+/* As it is at step 0. */
 Attention attention_make(const Config *config);
+/* Takes the divisor of a step (attention.switch_step). */
+void attention_set_step(Attention *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
    when they do not fit. */
@@ -43,6 +47,9 @@ static inline Range attention_columns(const Attention *a, AttentionPart part, si
     const size_t begin = (part * a->H + head) * a->D;
     return (Range){begin, begin + a->D};
 }
+/* Factors of a part's initial weights and biases, and of their updates. */
+double attention_init_scale(const Attention *attention, AttentionPart part);
+double attention_lr_scale(const Attention *attention, AttentionPart part);
 /* Floating-point operations of the forward pass for one position of T; the backward pass takes twice as many. The
    masked half is counted, as is usual. */
 static inline double attention_flops(const Attention *a, size_t T) { return 4 * (double)(a->H * a->D) * (double)T; }

@@ -21,7 +21,7 @@ static Rule matrix_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
     return (Rule){CONSTANT, NAN};
 }
 
-static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
+static Rule unscaled_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
     switch (b->start) {
     case START_ZEROS: return (Rule){CONSTANT, 0};
     case START_ONES: return (Rule){CONSTANT, 1};
@@ -31,6 +31,12 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
     case START_RESIDUAL: break;
     }
     return matrix_rule(s, b, init);
+}
+
+static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
+    Rule rule = unscaled_rule(s, b, init);
+    rule.value *= b->init_scale;
+    return rule;
 }
 
 /* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */

@@ -108,6 +108,8 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                                      .fan_in = size_of(shape, ROWS[role].fan_in),
                                      .fan_out = columns,
                                      .start = ROWS[role].start,
+                                     .init_scale = blocks == 1 ? 1 : attention_init_scale(&shape->attention, i),
+                                     .lr_scale = blocks == 1 ? 1 : attention_lr_scale(&shape->attention, i),
                                      .decays = !vector};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);

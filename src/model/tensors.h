@@ -70,7 +70,8 @@ typedef struct {
     size_t begin, end;
     size_t fan_in, fan_out;
     Start start;
-    bool decays; /* weight decay: every tensor of two dimensions */
+    double init_scale, lr_scale; /* factors of the initial entries and of the learning rate */
+    bool decays;                 /* weight decay: every tensor of two dimensions */
 } ColumnBlock;
 
 enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };

@@ -39,7 +39,9 @@ typedef struct {
     Curve curves[CURVE_COUNT];
     double *entropy, *score_std; /* (steps, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
     size_t heads;
-    double grad_norm_median, best_val_loss, best_step;
+    double train_loss_mean;                 /* over the last tenth of the steps: a single batch's varies */
+    double grad_norm_median, grad_norm_max; /* the latter after the warmup */
+    double best_val_loss, best_step;
     double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv */
     double threads;        /* of run.json */
 } RunResults;

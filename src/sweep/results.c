@@ -56,17 +56,22 @@ static void curve_add(Curve *curve, double step, double value) {
     curve->value[curve->count++] = value;
 }
 
-static bool take_losses(RunResults *r, const LogTable *table, Error *err) {
+static bool take_metrics(RunResults *r, const LogTable *table, double warmup, Error *err) {
+    const double last = table->rows ? table->column[METRICS_STEP][table->rows - 1] : NAN;
+    double sum = 0, count = 0;
     Curve *losses = &r->curves[CURVE_TRAIN_LOSS], *validations = &r->curves[CURVE_VAL_LOSS];
     if (!curve_make(losses, table->rows, err) || !curve_make(validations, table->rows, err)) return false;
     for (size_t row = 0; row < table->rows; row++) {
         const double step = table->column[METRICS_STEP][row], loss = table->column[METRICS_VAL_LOSS][row];
         curve_add(losses, step, table->column[METRICS_TRAIN_LOSS][row]);
+        if (step >= 0.9 * last) sum += table->column[METRICS_TRAIN_LOSS][row], count++;
+        if (step >= warmup) r->grad_norm_max = fmax(r->grad_norm_max, table->column[METRICS_GRAD_NORM][row]);
         if (isnan(loss)) continue;
         curve_add(validations, step, loss);
         if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = step;
     }
-    if (table->rows && isnan(r->steps)) r->steps = table->column[METRICS_STEP][table->rows - 1];
+    r->train_loss_mean = sum / count;
+    if (isnan(r->steps)) r->steps = last;
     if (table->rows && isnan(r->seconds)) r->seconds = table->column[METRICS_SECONDS][table->rows - 1];
     r->grad_norm_median = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
     return true;
@@ -114,18 +119,19 @@ static bool take_heads(RunResults *r, const LogTable *table, const char *directo
     return true;
 }
 
-static bool read_log(RunResults *r, const char *directory, Log log, Error *err) {
+static bool read_log(SweepRun *run, Log log, Error *err) {
     LogTable table = {0};
-    bool there, ok = logs_find(directory, log, &there, err);
-    if (ok && there) ok = logs_read(directory, log, &table, err);
-    if (ok && there) ok = log == LOG_METRICS ? take_losses(r, &table, err) : take_heads(r, &table, directory, err);
+    bool there, ok = logs_find(run->directory, log, &there, err);
+    if (ok && there) ok = logs_read(run->directory, log, &table, err);
+    if (ok && there && log == LOG_METRICS)
+        ok = take_metrics(&run->results, &table, (double)run->config.train.warmup, err);
+    if (ok && there && log == LOG_ATTENTION) ok = take_heads(&run->results, &table, run->directory, err);
     log_table_free(&table);
     return ok;
 }
 
 bool sweep_read_logs(SweepRun *run, Error *err) {
-    RunResults *r = &run->results;
-    return read_log(r, run->directory, LOG_METRICS, err) && read_log(r, run->directory, LOG_ATTENTION, err);
+    return read_log(run, LOG_METRICS, err) && read_log(run, LOG_ATTENTION, err);
 }
 
 void run_results_clear(RunResults *r) {
@@ -135,8 +141,14 @@ void run_results_clear(RunResults *r) {
     }
     free(r->entropy);
     free(r->score_std);
-    *r = (RunResults){
-        .grad_norm_median = NAN, .best_val_loss = NAN, .best_step = NAN, .steps = NAN, .seconds = NAN, .threads = NAN};
+    *r = (RunResults){.train_loss_mean = NAN,
+                      .grad_norm_median = NAN,
+                      .grad_norm_max = NAN,
+                      .best_val_loss = NAN,
+                      .best_step = NAN,
+                      .steps = NAN,
+                      .seconds = NAN,
+                      .threads = NAN};
 }
 
 /* --- over seeds */

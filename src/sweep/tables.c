@@ -11,9 +11,9 @@
 /* --- summary.csv */
 
 const char SUMMARY_COLUMNS[] =
-    ",result,steps,train_loss,val_loss,best_val_loss,best_step,entropy_first,entropy_last,"
+    ",result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,entropy_first,entropy_last,"
     "score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
-    "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,threads,error,seconds,";
+    "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,grad_norm_max,threads,error,seconds,";
 
 /* Empty where there is no number, as in metrics.csv. */
 static void write_number(FILE *out, const char *format, double number) {
@@ -33,6 +33,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
     write_number(out, "%.0f", r->steps);
     write_number(out, "%.7g", curve_last(&r->curves[CURVE_TRAIN_LOSS]));
+    write_number(out, "%.7g", r->train_loss_mean);
     write_number(out, "%.7g", curve_last(&r->curves[CURVE_VAL_LOSS]));
     write_number(out, "%.7g", r->best_val_loss);
     write_number(out, "%.0f", r->best_step);
@@ -41,6 +42,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
         write_number(out, "%.6g", curve_last(&r->curves[kind]));
     }
     write_number(out, "%.6g", r->grad_norm_median);
+    write_number(out, "%.6g", r->grad_norm_max);
     write_number(out, "%.0f", r->threads);
     fputc(',', out);
     text_write_field(run->message, false, out);

@@ -64,6 +64,11 @@ static void announce_scores(FILE *out, const ModelShape *s, const Config *config
     scale_title(config->attention.scale_divisor, s->attention.D, divisor, sizeof divisor);
     fprintf(out, "  scores    q.k divided by %s, that is multiplied by %.6g\n", divisor,
             (double)s->attention.multiplier);
+    if (config->attention.switch_step > 0) {
+        scale_title(config->attention.switch_divisor, s->attention.D, divisor, sizeof divisor);
+        fprintf(out, "            from step %lld on divided by %s\n", (long long)config->attention.switch_step,
+                divisor);
+    }
     fprintf(out, "            standard deviation at the start: %.3g predicted",
             probe_predicted_std(s, (Init)config->model.init));
     if (!isnan(measured)) fprintf(out, ", %.3g measured", measured);

@@ -143,6 +143,7 @@ static bool binds(const char *key) {
 
 static Json *describe(const Config *c, const RunState *s) {
     Json *state = js_object(), *config = js_object(), *logs = js_object();
+    char divisor[64];
     for (size_t i = 0; i < config_key_count(); i++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(c, i, value, sizeof value);
@@ -154,6 +155,8 @@ static Json *describe(const Config *c, const RunState *s) {
     js_set(state, "format", js_integer(FORMAT));
     js_set(state, "step", js_integer((int64_t)s->step));
     js_set(state, "seconds", js_number(s->seconds));
+    scale_text(config_divisor(c, s->step), divisor, sizeof divisor);
+    js_set(state, "divisor", js_text(divisor));
     js_set(state, "best_val_loss", js_number(s->best_val_loss));
     js_set(state, "best_step", js_integer((int64_t)s->best_step));
     js_set(state, "logs", logs);
@@ -269,8 +272,9 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!checkpoint_exists(run->directory, found, err)) return false;
     if (!*found) return true;
-    return run_path(run, path, "checkpoint/current/state.json", err) && read_state(run, path, s, err) &&
-           run_path(run, path, "checkpoint/current/model.safetensors", err) &&
+    if (!run_path(run, path, "checkpoint/current/state.json", err) || !read_state(run, path, s, err)) return false;
+    attention_set_step(&model->shape.attention, &run->config, s->step);
+    return run_path(run, path, "checkpoint/current/model.safetensors", err) &&
            load_tensors(path, &parameters, s, err) &&
            (!optimizer || (run_path(run, path, "checkpoint/current/optimizer.safetensors", err) &&
                            load_tensors(path, &moments, s, err)));

@@ -145,6 +145,7 @@ static bool take_step(Trainer *t, Error *err) {
     const size_t step = t->state.step;
     const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
     const bool measures = due(step, c->log.attention_every) || last || step == 0;
+    attention_set_step(&t->model.shape.attention, c, step);
     if (validated && !validate(t, err)) return false;
     if (t->cut_short) return true;
     if (measures && !measure_attention(t, err)) return false;

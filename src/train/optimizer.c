@@ -66,7 +66,8 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 
 /* What every number of one update shares. */
 typedef struct {
-    real clip, lr, decay; /* decay: 1 - lr * weight_decay, 1 where nothing decays */
+    real clip;
+    real lr, decay; /* of a column block; decay: 1 - the optimizer's lr * weight_decay, 1 where nothing decays */
     real beta1, beta2, momentum, eps;
     real one_minus_beta1, one_minus_beta2;   /* which a float beta near 1 would not give */
     real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */
@@ -111,7 +112,8 @@ static void update_numbers(const Optimizer *o, const Update *u, real *parameters
 static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) {
     const size_t column = at % t->width;
     bool alike = true;
-    for (size_t i = 1; i < t->block_count; i++) alike = alike && t->blocks[i].decays == t->blocks[0].decays;
+    for (size_t i = 1; i < t->block_count; i++)
+        alike = alike && t->blocks[i].decays == t->blocks[0].decays && t->blocks[i].lr_scale == t->blocks[0].lr_scale;
     *block = t->blocks;
     while (column >= (*block)->end) ++*block;
     return alike ? t->count - at : (*block)->end - column;
@@ -128,6 +130,7 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             const ColumnBlock *block;
             count = run_length(t, at - t->offset, &block);
             if (count > end - at) count = end - at;
+            u.lr = (real)(lr * block->lr_scale);
             u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
             update_numbers(o, &u, parameters, gradients, at, count);
         }
@@ -139,7 +142,6 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
     double t = (double)step + 1, clip = o->grad_clip > 0 ? o->grad_clip / (norm + 1e-6) : 1;
     const Update update = {
         .clip = (real)(clip < 1 ? clip : 1),
-        .lr = (real)lr,
         .beta1 = (real)o->beta1,
         .beta2 = (real)o->beta2,
         .one_minus_beta1 = (real)(1 - o->beta1),

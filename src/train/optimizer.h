@@ -25,6 +25,7 @@ double learning_rate(const Config *config, size_t step);
 double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
-   Weight decay, decoupled, on tensors of two dimensions only; AdamW's moments are bias-corrected. */
+   A column block's learning rate is `lr` times its lr_scale; weight decay, decoupled, is by `lr` itself, on tensors of
+   two dimensions only; AdamW's moments are bias-corrected. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

@@ -42,6 +42,10 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
     scale_text(c->attention.scale_divisor, name, sizeof name);
     snprintf(title, sizeof title, "Scores divided by %s", divisor);
+    if (c->attention.switch_step > 0) {
+        scale_title(c->attention.switch_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
+        text_append(title, sizeof title, ", from step %lld on by %s", (long long)c->attention.switch_step, divisor);
+    }
     if (count) {
         text_append(title, sizeof title, ": validation loss %.3f after %.0f steps", losses[last], steps[last]);
         text_append(label, sizeof label, " %.3f", losses[last]);
@@ -109,7 +113,7 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
         panels[head] = snapshot_weights(s, layer, head);
         texts[head] = labels[head];
     }
-    scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
+    scale_title(config_divisor(c, s->step), (size_t)c->model.d_k, divisor, sizeof divisor);
     snprintf(title, sizeof title, "Scores divided by %s: entropy of attention %.2f in layer %zu at step %zu", divisor,
              entropy, layer, s->step);
     const AttentionFigure figure = {

@@ -35,7 +35,12 @@ static void set_running(Json *d, const Run *run, const Model *model) {
     js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
     js_set(d, "scale_divisor", js_text(divisor));
     js_set(d, "divisor", js_number(divisor_value(scale, model->shape.attention.D)));
-    js_set(d, "multiplier", js_number((double)model->shape.attention.multiplier));
+    js_set(d, "multiplier", js_number((double)(real)scale_multiplier(scale, model->shape.attention.D)));
+    if (run->config.attention.switch_step > 0) {
+        scale_text(run->config.attention.switch_divisor, divisor, sizeof divisor);
+        js_set(d, "switch_step", js_integer(run->config.attention.switch_step));
+        js_set(d, "switch_divisor", js_text(divisor));
+    }
     js_set(d, "result", js_text("running"));
 }
 

@@ -40,7 +40,7 @@ static bool path_of(const char *directory, size_t step, char path[4096], Error *
 }
 
 bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
-    const ScaleDivisor divisor = config->attention.scale_divisor;
+    const ScaleDivisor divisor = config_divisor(config, s->step);
     char path[4096], step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], multiplier[32], name[64], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;

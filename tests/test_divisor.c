@@ -1,0 +1,149 @@
+/* The divisor taken apart (docs/model.md): another divisor is W_Q, W_K and their biases started and learned at another
+   scale; and the divisor switched in the middle of a run. */
+#include "training.h"
+
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+
+static Run run;
+static Model model;
+
+static void open_run(const char *name) {
+    Error err;
+    bool done = run_open(&run, in(name), NULL, 0, false, &err) && run_load_corpus(&run, &err) &&
+                run_load_model(&run, &model, 0, 1, &err);
+    assert_that(done, "%s", err.message);
+}
+static void close_run(void) {
+    model_free(&model);
+    run_close(&run);
+}
+
+static double factor_of(const Tensor *t, size_t at, double qk) {
+    return t->block_count == ATTENTION_PARTS && at % t->width < t->blocks[VALUE].begin ? qk : 1;
+}
+
+/* Every parameter of the run b is that of a, those of queries and keys `qk` times as large, to the bit. */
+static void assert_parameters(const char *a, const char *b, real qk) {
+    open_run(a);
+    real *first = copied_reals(model.parameters, model.tensors.flat);
+    close_run();
+    open_run(b);
+    for (size_t i = 0; i < model.tensors.count; i++) {
+        const Tensor *t = &model.tensors.items[i];
+        for (size_t j = 0; j < t->count; j++)
+            assert_that(model.parameters[t->offset + j] == first[t->offset + j] * (real)factor_of(t, j, (double)qk),
+                        "%s[%zu] is %.9g, and was %.9g", t->name, j, (double)model.parameters[t->offset + j],
+                        (double)first[t->offset + j]);
+    }
+    close_run();
+}
+
+/* Divisor 4, or divisor 16 with a = sqrt(16 / 4) = 2: the same function at every step, to the bit, as a is a power of
+   two. The conditions are those of docs/model.md: eps that does not count, no clipping, decay by lr itself. */
+static void divisor_is_start_and_rate(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *optimizer, *lr, *lr_scale;
+    } RULES[] = {{"adamw", "train.optimizer=adamw", "train.lr=1e-2", "train.qk_lr_scale=2"},
+                 {"sgd", "train.optimizer=sgd", "train.lr=0.1", "train.qk_lr_scale=4"}};
+    for (size_t n = 0; n < COUNT_OF(RULES); n++) {
+        char a[32], b[32];
+        snprintf(a, sizeof a, "%s_divided", RULES[n].name);
+        snprintf(b, sizeof b, "%s_scaled", RULES[n].name);
+        CONFIGURE(RULES[n].optimizer, RULES[n].lr, "train.eps=1e-30", "train.grad_clip=0", "model.init=torch",
+                  "model.dropout=0.1", "train.weight_decay=1", "attention.scale_divisor=4");
+        train(a, 2);
+        CONFIGURE(RULES[n].optimizer, RULES[n].lr, "train.eps=1e-30", "train.grad_clip=0", "model.init=torch",
+                  "model.dropout=0.1", "train.weight_decay=1", "attention.scale_divisor=16", "model.qk_init_scale=2",
+                  RULES[n].lr_scale);
+        train(b, 2);
+        const Table *x = read_metrics(a), *y = read_metrics(b);
+        assert_true(x->rows > 5 && x->rows == y->rows);
+        assert_true(last_of(x, VAL_LOSS) < first_of(x, VAL_LOSS) - 0.3);
+        for (size_t row = 0; row < x->rows; row++) {
+            assert_true(x->at[row][TRAIN_LOSS] == y->at[row][TRAIN_LOSS]);
+            assert_true(x->at[row][VAL_LOSS] == y->at[row][VAL_LOSS] || isnan(x->at[row][VAL_LOSS]));
+        }
+        assert_parameters(a, b, 2);
+    }
+}
+
+/* One factor alone is another function from the first step on. */
+static void one_factor_is_not(void **state) {
+    (void)state;
+    static const char *const ONE[] = {"model.qk_init_scale=2", "train.qk_lr_scale=2"};
+    CONFIGURE("train.steps=20", "attention.scale_divisor=4");
+    train("divided", 1);
+    for (size_t n = 0; n < COUNT_OF(ONE); n++) {
+        CONFIGURE("train.steps=20", "attention.scale_divisor=16", ONE[n]);
+        train(n ? "rate" : "start", 1);
+        const Table *x = read_metrics("divided"), *y = read_metrics(n ? "rate" : "start");
+        assert_true((first_of(x, TRAIN_LOSS) == first_of(y, TRAIN_LOSS)) == (n == 0));
+        assert_true(last_of(x, TRAIN_LOSS) != last_of(y, TRAIN_LOSS));
+    }
+}
+
+#define CONSTANT_LR "train.warmup=0", "train.min_lr=1e-2"
+
+/* Up to the step nothing changes; from then on the same weights are scored by the other divisor, by every command. */
+static void switched(void **state) {
+    (void)state;
+    bool complete;
+    int32_t tokens[64], targets[64];
+    CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5");
+    train("plain", 1);
+    CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5", "attention.switch_step=10",
+              "attention.switch_divisor=8");
+    train("switched", 1);
+    const Table *x = read_metrics("plain"), *y = read_metrics("switched");
+    for (size_t row = 0; row < 10; row++) assert_true(x->at[row][TRAIN_LOSS] == y->at[row][TRAIN_LOSS]);
+    assert_true(x->at[10][TRAIN_LOSS] != y->at[10][TRAIN_LOSS]);
+    /* A run that ends at the step has been trained by the first divisor and is evaluated by the second. */
+    CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5", "attention.switch_step=10",
+              "attention.switch_divisor=8");
+    train("jump", 1);
+    const double after = last_of(read_metrics("jump"), VAL_LOSS),
+                 train_loss = last_of(read_metrics("jump"), TRAIN_LOSS);
+    assert_true(train_loss == y->at[10][TRAIN_LOSS]);
+    assert_non_null(strstr(contents(in("jump/checkpoint/state.json"), NULL), "\"divisor\": \"8\""));
+    open_run("jump");
+    assert_true(model.shape.attention.multiplier == (real)0.125);
+    assert_close(evaluate(&model, &run.corpus, 4, 0, tokens, targets, &complete), after, 1e-6, "by the second");
+    model.shape.attention.multiplier = 2;
+    const double before = evaluate(&model, &run.corpus, 4, 0, tokens, targets, &complete);
+    close_run();
+    CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
+    train("short", 1);
+    assert_close(before, last_of(read_metrics("short"), VAL_LOSS), 1e-6, "by the first");
+    assert_true(before != after);
+}
+
+/* Stopped on either side of the switch, or on it, and resumed: the same bits. */
+static void resumed(void **state) {
+    (void)state;
+    Error err;
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.command_line = "resume", .progress = &progress};
+    static const char *const STOPS[] = {"train.steps=9", "train.steps=10", "train.steps=11"};
+    const char *const longer = "train.steps=20";
+    CONFIGURE(CONSTANT_LR, longer, "attention.scale_divisor=none", "attention.switch_step=10",
+              "attention.switch_divisor=dk");
+    train("whole", 1);
+    for (size_t n = 0; n < COUNT_OF(STOPS); n++) {
+        char name[16];
+        snprintf(name, sizeof name, "stop%zu", n);
+        CONFIGURE(CONSTANT_LR, STOPS[n], "attention.scale_divisor=none", "attention.switch_step=10",
+                  "attention.switch_divisor=dk");
+        train(name, 1);
+        bool done = train_resume(in(name), &longer, 1, &options, &outcome, &err);
+        assert_that(done, "%s", err.message);
+        assert_that(same_parameters("whole", name), "stopped by %s", STOPS[n]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TRAINING_TEST(divisor_is_start_and_rate), TRAINING_TEST(one_factor_is_not),
+                                       TRAINING_TEST(switched), TRAINING_TEST(resumed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
