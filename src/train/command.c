@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "train/sample.h"
+#include "train/swap_qk.h"
 
 /* --- ./train CONFIG.ini, and resume */
 
@@ -90,17 +91,30 @@ const Verb train_verb = {
 
 /* --- eval */
 
+static bool swaps_qk; /* --swap-qk */
+
+static const Option EVAL_OPTIONS[] = {
+    {"swap-qk", NULL, "instead: how scores change with the initial W_Q and W_K", OPTION_SWITCH, &swaps_qk, 0, 0},
+    {0},
+};
+
+static bool print_loss(Run *run, Model *model, bool *complete, Error *err) {
+    double loss;
+    if (!run_evaluate(run, model, &loss, complete, err)) return false;
+    if (*complete)
+        printf("validation loss %.4f nats per character, over %zu characters\n", loss,
+               run->corpus.count - run->corpus.train - 1);
+    return true;
+}
+
 static bool run_evaluation(const Command *command, int *signal, Error *err) {
     static Run run;
     Model model = {0};
-    double loss;
     bool complete;
-    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
-              run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
-              run_evaluate(&run, &model, &loss, &complete, err);
-    if (ok && complete)
-        printf("validation loss %.4f nats per character, over %zu characters\n", loss,
-               run.corpus.count - run.corpus.train - 1);
+    bool ok =
+        run_open(&run, command->target, NULL, 0, false, err) &&
+        run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
+        (swaps_qk ? swap_qk_measure(&run, &model, stdout, &complete, err) : print_loss(&run, &model, &complete, err));
     *signal = ok && !complete ? interrupt_signal() : 0;
     model_free(&model);
     run_close(&run);
@@ -111,6 +125,7 @@ const Verb eval_verb = {
     .name = "eval",
     .target = "RUN_DIR",
     .what = "Prints the loss of a trained model over the whole validation split.",
+    .options = EVAL_OPTIONS,
     .run = run_evaluation,
 };
 
