@@ -10,8 +10,8 @@ cd "$(dirname "$0")/../.."
 overrides=()
 folder=runs/study
 results=docs/results
-# In the order of the page. Rates are chosen by the first three, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_d_k rates_post best slower gpt2 start rate switch switch_back post text long clip large divisors)
+# In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
+sweeps=(rates rates_edge rates_d_k rates_post best slower gpt2 start rate switch switch_back post text long clip large divisors)
 case "${1:-}" in
 "") ;;
 --quick)

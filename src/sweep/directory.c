@@ -91,13 +91,16 @@ static bool wait_for(const char *directory, Error *err) {
     }
 }
 
-/* Whether the run was trained with the config that the sweep's config.ini gives it. */
+/* Whether the run was trained with the config that the sweep's config.ini gives it. Keys that its program did not have
+   yet have their defaults. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
+    static Config trained; /* large */
     char path[4096], *text = NULL, *expected = config_text(&run->config);
-    size_t size, line = 0; /* line: where the first line begins that differs */
-    bool ok = (expected || error_set(err, STATUS_FAILED, "no memory for a config")) &&
-              path_join(path, sizeof path, run->directory, "config.ini", err) &&
-              file_read(path, "config", (size_t)1 << 20, STATUS_USAGE, &text, &size, err);
+    size_t line = 0; /* where the first line begins that differs */
+    bool ok = path_join(path, sizeof path, run->directory, "config.ini", err) &&
+              config_load(&trained, path, NULL, 0, err);
+    if (ok) text = config_text(&trained);
+    if (ok && (!text || !expected)) ok = error_set(err, STATUS_FAILED, "no memory for a config");
     if (ok && strcmp(text, expected) != 0) {
         for (size_t i = 0; text[i] == expected[i]; i++)
             if (text[i] == '\n') line = i + 1;
