@@ -39,6 +39,7 @@ DIVISORS = {"sqrt_dk": "√d_k", "2sqrt_dk": "2√d_k", "dk": "d_k", "sqrt_dmode
 MEASURES = {
     "val_loss": "validation loss",
     "train_loss": "training loss",
+    "train_loss_mean": "training loss over the last tenth",
     "best_val_loss": "lowest validation loss",
     "best_step": "step of the lowest validation loss",
     "entropy": "entropy",
@@ -48,6 +49,7 @@ MEASURES = {
     "grad_scores": "gradient of a row of scores",
     "qk_norm": "norm of W_Q times norm of W_K",
     "grad_norm_median": "median norm of the gradient",
+    "grad_norm_max": "largest norm of the gradient",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
 AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "steps": "steps of training"}
@@ -188,7 +190,7 @@ def draw_picture(results, text, images):
         raise Problem(f"{query.given['IMAGE']} has nothing to show")
     x, value = query.options["x"], query.options["value"]
     measure = measure_text(query, value)
-    unit = " (nats per character)" if value.endswith("loss") else ""
+    unit = " (nats per character)" if "loss" in value else ""
     picture.draw(
         images / Path(query.given["IMAGE"]).name,
         title=query.options.get("title", measure[:1].upper() + measure[1:]),
