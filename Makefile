@@ -3,6 +3,7 @@
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
 # make study          the experiments of docs/results.md, up to two hours;  make study-quick  the headline, ten minutes
+# make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
@@ -69,7 +70,7 @@ BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
 
-.PHONY: all test bits lint race coverage bench study study-quick fixtures fixtures-check install clean FORCE
+.PHONY: all test bits lint race coverage bench study study-quick page fixtures fixtures-check install clean FORCE
 all: train
 
 # A link, made again when another compiler or sanitizer is asked for.
@@ -157,6 +158,10 @@ study: train
 	configs/study/study.sh
 study-quick: train
 	configs/study/study.sh --quick
+# The pictures need matplotlib: make page PYTHON=...
+page:
+	$(PYTHON) configs/study/page.py
+	$(PYTHON) configs/study/page.py --pictures
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs

@@ -21,27 +21,27 @@ called_from=$PWD
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cd -- "$here"
 
-# Compiler and tools, OpenBLAS, JSON, pictures and the letters on them, the tests' library. On Debian make
-# prefers the OpenMP build of OpenBLAS even where another one is the default.
+# Compiler and tools, OpenBLAS, JSON, pictures and the letters on them; for the tests alone cmocka and Python. On
+# Debian make prefers the OpenMP build of OpenBLAS even where another one is the default.
 if has apt-get && has dpkg-query; then
   install="apt-get install -y --no-install-recommends"
   packages="gcc libc6-dev make pkg-config libopenblas-openmp-dev libjansson-dev libstb-dev
-    fonts-dejavu-core libcmocka-dev"
+    fonts-dejavu-core libcmocka-dev python3"
 elif has dnf; then
   install="sudo dnf install"
   packages="gcc make pkgconf-pkg-config openblas-devel jansson-devel stb_image_write-devel
-    stb_truetype-devel dejavu-sans-fonts libcmocka-devel"
+    stb_truetype-devel dejavu-sans-fonts libcmocka-devel python3"
 elif has pacman; then
   install="sudo pacman -S --needed"
-  packages="gcc make pkgconf openblas jansson stb ttf-dejavu cmocka"
+  packages="gcc make pkgconf openblas jansson stb ttf-dejavu cmocka python"
 elif has brew; then # it has no stb, and keeps openblas where pkg-config does not look by itself
   install="brew install"
-  packages="gcc make pkgconf openblas jansson font-dejavu cmocka"
+  packages="gcc make pkgconf openblas jansson font-dejavu cmocka python"
   PKG_CONFIG_PATH=$(brew --prefix)/opt/openblas/lib/pkgconfig:${PKG_CONFIG_PATH-}
   export PKG_CONFIG_PATH
 else
   fail "found none of apt-get, dnf, pacman, brew; install gcc, make, pkg-config, OpenBLAS, jansson, stb, DejaVu" \
-    "fonts and cmocka your way, then run make"
+    "fonts, cmocka and Python 3 your way, then run make"
 fi
 # shellcheck disable=SC2086 # a list of words, here and below
 [ "${1-}" != --print ] || { printf '%s\n' $packages; exit 0; }
@@ -67,7 +67,7 @@ if [ "${install%% *}" = apt-get ]; then
 else
   # shellcheck disable=SC2086
   say "needs these packages, installed by: $install" $packages
-  for tool in cc make pkg-config; do has $tool || missing="$missing $tool"; done
+  for tool in cc make pkg-config python3; do has $tool || missing="$missing $tool"; done
   for library in openblas jansson cmocka; do
     pkg-config --exists $library 2>/dev/null || missing="$missing $library"
   done

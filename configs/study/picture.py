@@ -1,0 +1,74 @@
+"""Draws a picture of page.py: lines with bands, in the colours and markers of the program's own pictures."""
+import re
+from pathlib import Path
+from statistics import mean
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+PALETTE = Path(__file__).resolve().parents[2] / "src/show/palette.c"
+
+
+def palette():
+    """The styles of the named divisors, and those of anything else."""
+    row = r'\{(?:NULL|"(\w+)"), \{(\d+), (\d+), (\d+)\}, \{\.sides = (\d)(?:, \.turn = ([\d.]+))?(, \.open)?'
+    named, others = {}, []
+    for name, red, green, blue, sides, turn, hollow in re.findall(row, PALETTE.read_text(encoding="utf-8")):
+        color = [int(part) / 255 for part in (red, green, blue)]
+        # There a turn is that of a side, clockwise from the right; here an angle is that of a corner,
+        # anticlockwise from the top.
+        marker = (int(sides), 0, -(360 * float(turn or 0) + 180 / int(sides) + 90)) if int(sides) else "o"
+        style = {"color": color, "marker": marker, "markerfacecolor": "white" if hollow else color}
+        if name:
+            named[name] = style
+        else:
+            others.append(style)
+    return named, others
+
+
+def label_ends(axes, ends):
+    """Writes each line's label behind its end, moved up or down where another one is in the way."""
+    axes.figure.subplots_adjust(left=0.12, right=0.96 - 0.0125 * max(len(text) for _, _, text, _ in ends), top=0.86)
+    ends = sorted(ends, key=lambda end: end[1])
+    own = [axes.transData.transform(end[:2])[1] * 72 / axes.figure.dpi for end in ends]
+    places = list(own)
+    for _ in range(100):
+        for i in range(1, len(places)):
+            overlap = max(0, 13 - (places[i] - places[i - 1]))
+            places[i - 1], places[i] = places[i - 1] - overlap / 2, places[i] + overlap / 2
+    for (x, y, text, color), place, start in zip(ends, places, own):
+        offset = {"xytext": (12, place - start), "textcoords": "offset points", "annotation_clip": False}
+        axes.annotate(text, (x, y), va="center", color=color, **offset)
+
+
+def draw(path, title, subtitle, x_label, y_label, x_scale, x_text, zero, lines):
+    """lines: (named divisor or None, label, [(x, values)]); zero: draw a line there, differences are shown."""
+    named, others = palette()
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.5), dpi=160)
+    ends, unnamed = [], 0
+    for divisor, label, points in lines:
+        style = named.get(divisor)
+        if not style:
+            style, unnamed = others[unnamed % len(others)], unnamed + 1
+        xs, values = zip(*points)
+        axes.fill_between(xs, list(map(min, values)), list(map(max, values)), color=style["color"], alpha=0.15, lw=0)
+        axes.plot(xs, list(map(mean, values)), linewidth=1.6, markersize=6, clip_on=False, **style)
+        ends.append([xs[-1], mean(values[-1]), label, style["color"]])
+    if zero:
+        axes.axhline(0, color="black", linewidth=0.6)
+    axes.set_xscale(x_scale)
+    axes.margins(x=0.01)
+    ticks = sorted({x for _, _, points in lines for x, _ in points})
+    axes.set_xticks(ticks, [x_text(x) for x in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.text(0, 1.09, title, transform=axes.transAxes, size=12)
+    axes.text(0, 1.03, subtitle, transform=axes.transAxes, size=9, color="0.35")
+    label_ends(axes, ends)
+    figure.savefig(path)
+    pyplot.close(figure)
