@@ -8,7 +8,7 @@ A figure, its comment directly behind the number (and " %" directly behind that 
     0.62<!-- best d_k=64 scale_divisor=none val_loss minus scale_divisor=sqrt_dk -->
     <!-- [mean|min|max|median|count] FILE [KEY=VALUE]... COLUMN [minus [FILE] [KEY=VALUE]...] -->
   The runs with these values may differ in the seed alone. minus: differences between runs of the same seed; what
-  follows replaces or extends the first half. result=finished leaves out runs that diverged. count needs no COLUMN and
+  follows replaces or extends the first half, and KEY= drops a key from it; one half may have seeds that the other lacks. result=finished leaves out runs that diverged. count needs no COLUMN and
   counts any runs. In a file with the columns figure,value: FILE figure=NAME.
 A table, between its comment and <!-- end -->:
     <!-- table best rows=d_k columns=scale_divisor value=val_loss lr=best:rates show=lr -->

@@ -153,7 +153,8 @@ class Results:
             raise Problem(f"{name} has no runs: ask for {name} figure=NAME")
         config = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=(";", "#"))
         try:
-            config.read_string(read(self.configs / f"{name}.ini"), f"{name}.ini")
+            if (path := self.configs / f"{name}.ini").exists():  # weights.csv is of the runs of another config
+                config.read_string(read(path), path.name)
         except configparser.Error as error:
             raise Problem(" ".join(str(error).split())) from error
         sections = [config[section] for section in config.sections() if section not in ("sweep", "log")]
@@ -217,13 +218,14 @@ class Results:
         runs = one_setting(self.select(query.files, filters))
         pairs = [(run,) for run in runs]
         if query.minus and runs:
-            others = one_setting(self.select(query.minus[0], {**filters, **query.minus[1]}))
+            other = {key: value for key, value in {**filters, **query.minus[1]}.items() if value}
+            others = one_setting(self.select(query.minus[0], other))
             if runs == others:
                 return Sample([], runs, 0, True)
             first, second = ({run.keys.get("seed", "-"): run for run in side} for side in (runs, others))
-            if first.keys() != second.keys():
+            if not (first.keys() <= second.keys() or second.keys() <= first.keys()):
                 raise Problem(f"cannot be paired: seeds {', '.join(first)} minus seeds {', '.join(second) or '(none)'}")
-            pairs = [(first[seed], second[seed]) for seed in first]
+            pairs = [(first[seed], second[seed]) for seed in first if seed in second]
         finished = [pair for pair in pairs if all(run.keys["result"] == "finished" for run in pair)]
         values = [pair[0].number(column) - sum(run.number(column) for run in pair[1:]) for pair in finished]
         return Sample(values, runs, len(pairs) - len(finished))

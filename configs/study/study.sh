@@ -10,8 +10,9 @@ cd "$(dirname "$0")/../.."
 overrides=()
 folder=runs/study
 results=docs/results
+page=docs/results.md
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_edge rates_d_k rates_post best slower gpt2 start rate switch switch_back post text long clip large divisors)
+sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors)
 case "${1:-}" in
 "") ;;
 --quick)
@@ -23,6 +24,9 @@ case "${1:-}" in
     overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=)
     results=$folder/results
     rm -rf $folder
+    mkdir -p $folder
+    cp $page $folder/results.md
+    page=$folder/results.md
     ;;
 *)
     echo "usage: $0 [--quick | --try]" >&2
@@ -54,14 +58,15 @@ train() {
     fi
 }
 
-# What grows in the undivided model: W_Q and W_K of runs of best.ini before and after training, each in the other's model.
+# What grows in an undivided model: a row for each run, means over its heads of what `eval --swap-qk` prints.
 weights() {
-    local run first=yes
-    for run in "$folder"/best/d_k=64+*; do
-        ./train eval "$run" --swap-qk | awk -v run="${run##*/}" -v first=$first '
-            NR == 1 && first == "yes" { print "run," $0 }
-            NR > 1 { print run "," $0 }'
-        first=no
+    local run name
+    echo "run,d_k,scale_divisor,seed,result,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,score_std_initial_qk,score_std_trained_qk"
+    for run in "$folder"/best/d_k=*; do
+        name=${run##*/}
+        ./train eval "$run" --swap-qk | awk -F, -v run="$name" -v keys="$(sed 's/[^+]*=//;s/+[^+]*=/,/g' <<<"$name")" '
+            NR > 1 { for (i = 3; i <= NF; i++) sum[i] += $i }
+            END { printf "%s,%s,finished", run, keys; for (i = 3; i <= NF; i++) printf ",%.6g", sum[i] / (NR - 1); print "" }'
     done
 }
 
@@ -77,3 +82,4 @@ for name in "${sweeps[@]}"; do
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
 weights >$results/weights.csv
+configs/study/page.py --results $results --page "$page"
