@@ -50,6 +50,14 @@ MEASURES = {
     "qk_norm": "norm of W_Q times norm of W_K",
     "grad_norm_median": "median norm of the gradient",
     "grad_norm_max": "largest norm of the gradient",
+    "train_loss_mean": "training loss",
+    "qk_norm_initial": "norm of W_Q W_Kᵀ, initial",
+    "qk_norm_trained": "trained",
+    "score_std_initial": "standard deviation of the scores, initial",
+    "score_std_trained": "trained",
+    "score_std_initial_qk": "trained with initial W_Q, W_K",
+    "score_std_trained_qk": "initial with trained W_Q, W_K",
+    "grad_norm_max": "largest norm of the gradient",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
 AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "steps": "steps of training"}

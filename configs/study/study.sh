@@ -58,15 +58,24 @@ train() {
     fi
 }
 
-# What grows in an undivided model: a row for each run, means over its heads of what `eval --swap-qk` prints.
+# What grows in an undivided model: a row for each run at d_k 64 of two sweeps, means over heads of what `eval --swap-qk`
+# prints.
 weights() {
-    local run name
-    echo "run,d_k,scale_divisor,seed,result,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,score_std_initial_qk,score_std_trained_qk"
-    for run in "$folder"/best/d_k=*; do
-        name=${run##*/}
-        ./train eval "$run" --swap-qk | awk -F, -v run="$name" -v keys="$(sed 's/[^+]*=//;s/+[^+]*=/,/g' <<<"$name")" '
-            NR > 1 { for (i = 3; i <= NF; i++) sum[i] += $i }
-            END { printf "%s,%s,finished", run, keys; for (i = 3; i <= NF; i++) printf ",%.6g", sum[i] / (NR - 1); print "" }'
+    local sweep run
+    echo "run,lr,scale_divisor,seed,result,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,score_std_initial_qk,score_std_trained_qk"
+    for sweep in best slower; do
+        cut -d, -f1 "$folder/$sweep/summary.csv" | grep -E "^(d_k=64[+])?scale_divisor=" | while read -r run; do
+            ./train eval "$folder/$sweep/$run" --swap-qk |
+                awk -F, -v run="$run" -v lr="$(sed -n 's/^lr = //p' configs/study/$sweep.ini)" '
+                    NR > 1 { for (i = 3; i <= NF; i++) sum[i] += $i }
+                    END {
+                        split(run, part, /[+]?[a-z_]+=/)
+                        keys = part[length(part) - 1] "," part[length(part)]
+                        printf "%s,%s,%s,finished", run, lr, keys
+                        for (i = 3; i <= NF; i++) printf ",%.6g", sum[i] / (NR - 1)
+                        print ""
+                    }'
+        done
     done
 }
 
