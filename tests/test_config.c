@@ -106,8 +106,10 @@ static void wrong_values(void **state) {
     refuses("[attention]\nscale_divisor = sqrt\n",
             "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6; "
             "did you mean sqrt_dk?");
-    refuses("[attention]\nswitch_step = 5\n", " attention.switch_step = 5 (line 2) needs attention.switch_divisor, the divisor from then on");
-    refuses("[attention]\nswitch_divisor = dk\n", " attention.switch_divisor = dk (line 2) needs attention.switch_step, the step from which on it holds");
+    refuses("[attention]\nswitch_step = 5\n",
+            " attention.switch_step = 5 (line 2) needs attention.switch_divisor, the divisor from then on");
+    refuses("[attention]\nswitch_divisor = dk\n",
+            " attention.switch_divisor = dk (line 2) needs attention.switch_step, the step from which on it holds");
     refuses("[model]\nactivation = GELU\n",
             "2: \"activation = GELU\": activation takes gelu or relu; did you mean gelu?");
 }

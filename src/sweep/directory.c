@@ -97,8 +97,8 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     static Config trained; /* large */
     char path[4096], *text = NULL, *expected = config_text(&run->config);
     size_t line = 0; /* where the first line begins that differs */
-    bool ok = path_join(path, sizeof path, run->directory, "config.ini", err) &&
-              config_load(&trained, path, NULL, 0, err);
+    bool ok =
+        path_join(path, sizeof path, run->directory, "config.ini", err) && config_load(&trained, path, NULL, 0, err);
     if (ok) text = config_text(&trained);
     if (ok && (!text || !expected)) ok = error_set(err, STATUS_FAILED, "no memory for a config");
     if (ok && strcmp(text, expected) != 0) {
