@@ -107,6 +107,7 @@ static void switched(void **state) {
                  train_loss = last_of(read_metrics("jump"), TRAIN_LOSS);
     assert_true(train_loss == y->at[10][TRAIN_LOSS]);
     assert_non_null(strstr(contents(in("jump/checkpoint/state.json"), NULL), "\"divisor\": \"8\""));
+    assert_non_null(strstr(contents(in("jump/run.json"), NULL), "\"switch_divisor\": \"8\""));
     open_run("jump");
     assert_true(model.shape.attention.multiplier == (real)0.125);
     assert_close(evaluate(&model, &run.corpus, 4, 0, tokens, targets, &complete), after, 1e-6, "by the second");

@@ -67,6 +67,8 @@ def value_text(key, value):
     if key == "lr" and isinstance(plain(value), float):
         digits, exponent = f"{plain(value):e}".split("e")
         return f"{float(digits):g}e{int(exponent)}"
+    if key.startswith("qk_"):
+        return f"{plain(value):.3g}"
     return DIVISORS.get(value, value) if key == "scale_divisor" else value
 
 
@@ -77,7 +79,7 @@ def key_text(key, value):
 
 
 def setting_text(filters):
-    return ", ".join(key_text(key, value) for key, value in filters.items())
+    return ", ".join(key_text(key, value) for key, value in filters.items() if value)
 
 
 def measure_text(query, column):
