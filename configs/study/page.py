@@ -7,6 +7,7 @@ not see, say what comes from where. runs.py answers what they ask.
 A figure, its comment directly behind the number (and " %" directly behind that for a percentage):
     0.62<!-- best d_k=64 scale_divisor=none val_loss minus scale_divisor=sqrt_dk -->
     <!-- [mean|min|max|median|count] FILE [KEY=VALUE]... COLUMN [minus [FILE] [KEY=VALUE]...] -->
+  KEY=A|B is either of two values.
   The runs with these values may differ in the seed alone. minus: differences between runs of the same seed; what
   follows replaces or extends the first half, and KEY= drops a key from it; one half may have seeds that the other lacks. result=finished leaves out runs that diverged. count needs no COLUMN and
   counts any runs. In a file with the columns figure,value: FILE figure=NAME.

@@ -98,7 +98,9 @@ class Run(NamedTuple):
 
 def matching(runs, filters):
     # A list inside all(): a key that a run lacks is an error even where another filter has excluded the run.
-    return [run for run in runs if all([run.key(key) == plain(value) for key, value in filters.items()])]
+    return [
+        run for run in runs if all([run.key(key) in map(plain, value.split("|")) for key, value in filters.items()])
+    ]
 
 
 def ended(runs):
@@ -198,7 +200,7 @@ class Results:
         runs = matching(self.runs(files), simple)
         if runs and rates:
             rate = self.best_rate(rates, simple)
-            runs = matching(runs, {"lr": rate})
+            runs = matching(runs, {"lr": repr(rate)})
             if not runs:
                 raise Problem(f"{files} has no run with {words(simple)} at lr={rate:g}, the best of {rates}")
         return matching(ended(runs), {"result": filters["result"]} if "result" in filters else {})
