@@ -5,7 +5,7 @@ static void wrong_names(void **state) {
     (void)state;
     refuses("# a\n\n[attention]\nscale_divisr = none\n",
             "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean scale_divisor? It accepts: "
-            "scale_divisor");
+            "scale_divisor, switch_step, switch_divisor");
     refuses("[atention]\n",
             "1: \"[atention]\": there is no section [atention]; did you mean [attention]? The sections: "
             "data, model, attention, train, eval, log, sweep");
