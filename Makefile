@@ -158,7 +158,7 @@ study: train
 	configs/study/study.sh
 study-quick: train
 	configs/study/study.sh --quick
-# The pictures need matplotlib: make page PYTHON=...
+# The pictures need configs/study/requirements.txt: make page PYTHON=...
 page:
 	$(PYTHON) configs/study/page.py
 	$(PYTHON) configs/study/page.py --pictures
