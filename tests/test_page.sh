@@ -197,9 +197,8 @@ expected="page.py: pictures need matplotlib: pip install matplotlib (not here)"
 if [ "$came" = "$expected" ]; then pass; else fail "no matplotlib" "$expected" "$came"; fi
 
 # The pages as they are.
-# the page is rewritten in this change:
-# came=$(configs/study/page.py --check 2>&1)
-# if [ -z "$came" ]; then pass; else fail "configs/study/page.py --check" "nothing" "$came"; fi
+came=$(configs/study/page.py --check 2>&1)
+if [ -z "$came" ]; then pass; else fail "configs/study/page.py --check" "nothing" "$came"; fi
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]
