@@ -102,15 +102,16 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                   .count = size_mul(rows, width),
                   .block_count = blocks};
     for (size_t i = 0; i < blocks; i++)
-        t->blocks[i] = (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
-                                     .begin = i * columns,
-                                     .end = (i + 1) * columns,
-                                     .fan_in = size_of(shape, ROWS[role].fan_in),
-                                     .fan_out = columns,
-                                     .start = ROWS[role].start,
-                                     .init_scale = blocks == 1 ? 1 : attention_init_scale(&shape->attention, i),
-                                     .lr_scale = blocks == 1 ? 1 : attention_lr_scale(&shape->attention, i),
-                                     .decays = !vector};
+        t->blocks[i] =
+            (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
+                          .begin = i * columns,
+                          .end = (i + 1) * columns,
+                          .fan_in = size_of(shape, ROWS[role].fan_in),
+                          .fan_out = columns,
+                          .start = ROWS[role].start,
+                          .init_scale = blocks == 1 ? 1 : attention_init_scale(&shape->attention, (AttentionPart)i),
+                          .lr_scale = blocks == 1 ? 1 : attention_lr_scale(&shape->attention, (AttentionPart)i),
+                          .decays = !vector};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
     else
