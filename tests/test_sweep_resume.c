@@ -243,6 +243,15 @@ static void a_run_cannot_be_dropped(void **state) {
     assert_refused(resume(program, "sweep"), &err, "no longer has the run scale_divisor=none+seed=2", "a dropped run");
 }
 
+/* What follows from a swept key with a single value is that run's, not the base config's. */
+static void one_value(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
+    sweep("sweep", 1);
+    bool done = resume(program, "sweep");
+    assert_that(done, "%s", err.message);
+}
+
 static void removed_run_is_trained_again(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -263,6 +272,7 @@ int main(void) {
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),
         SWEEP_TEST(a_run_cannot_be_dropped),
+        SWEEP_TEST(one_value),
         SWEEP_TEST(removed_run_is_trained_again),
     };
     matmul_setup();

@@ -51,7 +51,7 @@ train() {
     [ -e "$there/run.json" ] || rm -rf "$there" # it was killed before it began
     if ! [ -e "$there" ]; then
         ./train sweep "$config" --out "$there" "${overrides[@]}"
-    elif [ "$(plain <<<"$wanted")" = "$(plain <"$there/config.ini")" ]; then
+    elif [ "$(plain <<<"$wanted")" = "$(./train sweep "$there/config.ini" --dry-run | plain)" ]; then
         ./train resume "$there"
     else
         fail "$there is not the sweep of $config as it is now: move it away, and start again" 2

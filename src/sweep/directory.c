@@ -11,15 +11,15 @@
 #include "train/checkpoint.h"
 #include "train/run.h"
 
-/* A key that nobody set and that differs between runs is swept or follows from swept ones (d_k from heads): written
+/* A key that nobody set and that some run has otherwise is swept or follows from swept ones (d_k from heads): written
    down, it would no longer follow. */
 static bool differs(const Sweep *s, size_t key) {
-    char first[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
+    char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(&s->config, key)) return false;
-    config_value_text(&s->runs[0].config, key, first, sizeof first);
-    for (size_t i = 1; i < s->run_count; i++) {
+    config_value_text(&s->config, key, own, sizeof own);
+    for (size_t i = 0; i < s->run_count; i++) {
         config_value_text(&s->runs[i].config, key, value, sizeof value);
-        if (strcmp(first, value) != 0) return true;
+        if (strcmp(own, value) != 0) return true;
     }
     return false;
 }
