@@ -94,7 +94,7 @@ const Verb train_verb = {
 static bool swaps_qk; /* --swap-qk */
 
 static const Option EVAL_OPTIONS[] = {
-    {"swap-qk", NULL, "instead: how scores change with the initial W_Q and W_K", OPTION_SWITCH, &swaps_qk, 0, 0},
+    {"swap-qk", NULL, "instead: scores with initial W_Q, W_K for trained ones", OPTION_SWITCH, &swaps_qk, 0, 0},
     {0},
 };
 
