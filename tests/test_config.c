@@ -5,13 +5,14 @@
 static void defaults(void **state) {
     (void)state;
     static const char EXPECTED[] =
-        "[data]\ncorpus = \"\"\nval_fraction = 0.1\n\n"
+        "[data]\ncorpus = \"\"\nval_fraction = 0.1\ntask = text\nrecall_pairs = 8\n\n"
         "[model]\nlayers = 2\nheads = 2\nd_model = 128\nd_k = 64\nd_ff = 512\ncontext = 64\nnorm = pre\n"
         "activation = gelu\nbias = yes\ndropout = 0\ntie_embeddings = yes\ninit = unit\nqk_init_scale = 1\n\n"
-        "[attention]\nscale_divisor = sqrt_dk\nswitch_step = 0\nswitch_divisor = sqrt_dk\n\n"
+        "[attention]\nscore = dot\nqk_norm = none\nscale_divisor = sqrt_dk\nswitch_step = 0\nswitch_divisor = sqrt_dk\n"
+        "scale_learned = no\nscale_length = none\nsoftcap = 0\nsink = none\nscore_precision = fp32\n\n"
         "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
         "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nweight_decay = 0.1\nqk_lr_scale = 1\n"
-        "grad_clip = 1\nseed = 1\n\n"
+        "grad_clip = 1\nqk_clip = 0\nseed = 1\n\n"
         "[eval]\nevery = 250\nbatches = 0\n\n"
         "[log]\nout = runs/c\nevery = 10\nattention_every = 250\nattention_text = \"\"\nsample_tokens = 256\n"
         "checkpoint_every = 1000\n";
@@ -89,7 +90,7 @@ static void wrong_values(void **state) {
         {"model.bias", "yes or no", {"", "y", "2", "Yes"}},
         {"model.init", "unit, xavier, torch or gpt2", {"", "ones", "0"}},
         {"attention.scale_divisor",
-         "sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6",
+         "sqrt_dk, none, dk, 2sqrt_dk, sqrt_dmodel or 1e-6 to 1e6",
          {"0", "-1", "nan", "inf", "8x", "1e-7", "1e7", "", "infinity"}},
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++)
@@ -104,7 +105,7 @@ static void wrong_values(void **state) {
     refuses("[train]\nsteps = 1e3\n",
             "2: \"steps = 1e3\": steps takes a whole number from 1 to 1000000000; write 1000");
     refuses("[attention]\nscale_divisor = sqrt\n",
-            "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk or 1e-6 to 1e6; "
+            "2: \"scale_divisor = sqrt\": scale_divisor takes sqrt_dk, none, dk, 2sqrt_dk, sqrt_dmodel or 1e-6 to 1e6; "
             "did you mean sqrt_dk?");
     refuses("[attention]\nswitch_step = 5\n",
             " attention.switch_step = 5 (line 2) needs attention.switch_divisor, the divisor from then on");
@@ -241,6 +242,43 @@ static void references(void **state) {
     check_columns(config_write_markdown, 1000);
 }
 
+/* Each pair of values that do not go together is refused, and each value of it alone is not. */
+static void scores(void **state) {
+    (void)state;
+    static const struct {
+        const char *values[2], *reason;
+    } REFUSED[] = {
+        {{"attention.qk_norm=rms", "train.qk_clip=9"}, "normalized queries and keys do not shrink"},
+        {{"attention.score=additive", "train.qk_clip=9"}, "additive scores are not proportional"},
+        {{"attention.softcap=9", "train.qk_clip=9"}, "a capped score does not show"},
+        {{"attention.scale_learned=head", "attention.switch_step=9"}, "a learned multiplier starts at"},
+        {{"data.task=recall", "data.corpus=text.txt"}, "the text of recall is generated"},
+    };
+    for (size_t i = 0; i < COUNT_OF(REFUSED); i++) {
+        const char *const all[] = {REFUSED[i].values[0], REFUSED[i].values[1], "attention.switch_divisor=3"};
+        const char *const second[] = {all[1], all[2], "attention.switch_step=9"};
+        assert_true(load_with("", 1, all));
+        assert_true(load_with("", strncmp(all[1], "attention", 9) == 0 ? 2 : 1, second));
+        assert_false(load_with("", strncmp(all[1], "attention", 9) == 0 ? 3 : 2, all));
+        assert_non_null(strstr(err.message, REFUSED[i].reason));
+        assert_non_null(strstr(err.message, " (--set) does not go with "));
+    }
+    loads("[attention]\nscore = additive\n");
+    assert_int_equal(config.attention.scale_divisor.mode, SCALE_NONE);
+    loads("[attention]\nscore = additive\nscale_divisor = dk\n");
+    assert_int_equal(config.attention.scale_divisor.mode, SCALE_DK);
+    loads(
+        "[attention]\nscale_divisor = sqrt_dmodel\nswitch_divisor = sqrt_dmodel\nswitch_step = 3\n[model]\nd_model = 64\n");
+    assert_true(divisor_value(config.attention.scale_divisor, 3) == 8);
+    assert_true(divisor_value(config.attention.switch_divisor, 3) == 8);
+    refuses("[attention]\nqk_norm = l2\n", " attention.qk_norm = l2 (line 2) needs attention.scale_divisor or");
+    loads("[attention]\nqk_norm = l2\nscale_divisor = sqrt_dk\n");
+    loads("[attention]\nqk_norm = l2\nscale_learned = layer\n");
+    loads("[data]\ntask = recall\nrecall_pairs = 4\n[model]\ncontext = 9\n");
+    refuses("[data]\ntask = recall\nrecall_pairs = 4\n[model]\ncontext = 8\n",
+            " data.recall_pairs = 4 (line 3) takes a context of at least 9, and model.context = 8 (line 5)");
+}
+
 static void scales(void **state) {
     (void)state;
     static const struct {
@@ -271,7 +309,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),     cmocka_unit_test(derived_defaults), cmocka_unit_test(names_of_configs),
         cmocka_unit_test(wrong_values), cmocka_unit_test(right_values),     cmocka_unit_test(overrides),
-        cmocka_unit_test(sweeps),       cmocka_unit_test(references),       cmocka_unit_test(scales),
+        cmocka_unit_test(sweeps),       cmocka_unit_test(references),       cmocka_unit_test(scores),
+        cmocka_unit_test(scales),
     };
     return cmocka_run_group_tests_name("config", tests, enter, leave);
 }

@@ -115,8 +115,7 @@ static bool take_override(Config *config, const char *override, Error *err) {
     return ok || error_set(err, why.status, "--set %s: %s", shown, why.message);
 }
 
-/* "model.d_k = 7 (line 3)", for messages. */
-static const char *key_text(const Config *config, size_t offset, char out[96]) {
+const char *key_text(const Config *config, size_t offset, char out[96]) {
     const size_t key = key_at(offset);
     const int origin = config->origin[key];
     snprintf(out, 96, "%s = ", KEYS[key].full);
@@ -129,6 +128,11 @@ static const char *key_text(const Config *config, size_t offset, char out[96]) {
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
+
+/* sqrt_dmodel holds the width that it is of. */
+static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
+    if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
+}
 
 /* The defaults that depend on other keys, and what concerns several keys. */
 static bool config_finish(Config *config, const char *where, Error *err) {
@@ -145,6 +149,9 @@ static bool config_finish(Config *config, const char *where, Error *err) {
         return error_set(err, STATUS_USAGE, "%s: %s is above %s; it takes a number up to lr", where,
                          key_text(config, offsetof(Config, train.min_lr), a),
                          key_text(config, offsetof(Config, train.lr), b));
+    if (!is_given_at(config, offsetof(Config, attention.scale_divisor)))
+        config->attention.scale_divisor =
+            (ScaleDivisor){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
     if (!is_given_at(config, offsetof(Config, attention.switch_divisor))) {
         if (config->attention.switch_step > 0)
             return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_divisor, the divisor from then on",
@@ -155,6 +162,21 @@ static bool config_finish(Config *config, const char *where, Error *err) {
         return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_step, the step from which on it holds",
                          where, key_text(config, offsetof(Config, attention.switch_divisor), a));
     }
+    resolve_divisor(config, &config->attention.scale_divisor);
+    resolve_divisor(config, &config->attention.switch_divisor);
+    if (!refused_pairs_check(config, where, err)) return false;
+    if (config->attention.qk_norm == QK_NORM_L2 && config->attention.scale_learned == LEARNED_NO &&
+        !is_given_at(config, offsetof(Config, attention.scale_divisor)))
+        return error_set(
+            err, STATUS_USAGE,
+            "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
+            "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
+            where, key_text(config, offsetof(Config, attention.qk_norm), a));
+    if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
+        return error_set(err, STATUS_USAGE, "%s: %s takes a context of at least %lld, and %s", where,
+                         key_text(config, offsetof(Config, data.recall_pairs), a),
+                         (long long)(2 * config->data.recall_pairs + 1),
+                         key_text(config, offsetof(Config, model.context), b));
     if (!is_given_at(config, offsetof(Config, log.out)))
         snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
     return true;

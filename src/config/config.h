@@ -17,6 +17,13 @@ enum { CONFIG_KEYS_MAX = 128, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 typedef enum { NORM_PRE, NORM_POST } Norm;
 typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;
+typedef enum { TASK_TEXT, TASK_RECALL } Task;
+typedef enum { SCORE_DOT, SCORE_ADDITIVE } Score;
+typedef enum { QK_NORM_NONE, QK_NORM_L2, QK_NORM_RMS, QK_NORM_LAYER } QkNorm;
+typedef enum { LEARNED_NO, LEARNED_LAYER, LEARNED_HEAD } ScaleLearned;
+typedef enum { LENGTH_NONE, LENGTH_LOG } ScaleLength;
+typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
+typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision;
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
 
 /* One line of [sweep]: a key of the table and the values it takes, as written. */
@@ -33,6 +40,8 @@ typedef struct {
     struct {
         char corpus[CONFIG_TEXT_MAX]; /* empty: the built-in one */
         double val_fraction;
+        int task; /* Task */
+        int64_t recall_pairs;
     } data;
     struct {
         int64_t layers, heads, d_model, d_k, d_ff, context;
@@ -42,13 +51,15 @@ typedef struct {
     } model;
     struct {
         ScaleDivisor scale_divisor, switch_divisor;
-        int64_t switch_step; /* 0: never */
+        int64_t switch_step;                                                    /* 0: never */
+        int score, qk_norm, scale_learned, scale_length, sink, score_precision; /* Score ... Precision */
+        double softcap;                                                         /* 0: none */
     } attention;
     struct {
         int64_t steps, batch, accumulate, warmup, seed;
         double lr, min_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
-        double grad_clip; /* 0: no clipping */
-        int optimizer;    /* OptimizerKind */
+        double grad_clip, qk_clip; /* 0: no clipping */
+        int optimizer;             /* OptimizerKind */
     } train;
     struct {
         int64_t every, batches;

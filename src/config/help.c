@@ -37,7 +37,9 @@ void config_write_help(FILE *out) {
         if (strcmp(key->section, section) != 0) fprintf(out, "%s[%s]\n", *section ? "\n" : "", key->section);
         section = key->section;
         value_accepted(key, accepted, sizeof accepted);
-        fprintf(out, "  %-16s  %s; default %s\n      %s\n", key->name, accepted, default_text(key), key->help);
+        const int width = 20 + (int)strlen(accepted) + 10 + (int)strlen(default_text(key));
+        fprintf(out, "  %-16s  %s;%sdefault %s\n      %s\n", key->name, accepted,
+                width <= 80 ? " " : "\n                    ", default_text(key), key->help);
     }
     fprintf(out, "\n[sweep]\n"
                  "  section.key       v1, v2, ...\n"
@@ -45,6 +47,21 @@ void config_write_help(FILE *out) {
                  "\n"
                  "Comments begin with ; or #, at the start of a line or after a blank. A value in\n"
                  "double quotes keeps its blanks, ; and #; in it \\n \\t \\r \\\" \\\\ are escapes.\n");
+}
+
+/* "`score = additive`", or for any value but the default "`softcap`". */
+static void write_value(size_t offset, const char *value, FILE *out) {
+    fprintf(out, "| `%s%s%s` ", KEYS[key_at(offset)].full, value ? " = " : "", value ? value : "");
+}
+
+static void write_refused_pairs(FILE *out) {
+    fprintf(out, "\n## What does not go together\n\nA key without a value is set to anything but its default. Whatever "
+                 "is not here goes together.\n\n| | with | why not |\n|---|---|---|\n");
+    for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++) {
+        write_value(pair->first.key, pair->first.value, out);
+        write_value(pair->second.key, pair->second.value, out);
+        fprintf(out, "| %s |\n", pair->reason);
+    }
 }
 
 void config_write_markdown(FILE *out) {
@@ -62,6 +79,7 @@ void config_write_markdown(FILE *out) {
         value_accepted(key, accepted, sizeof accepted);
         fprintf(out, "| `%s` | %s | `%s` | %s |\n", key->name, accepted, default_text(key), key->help);
     }
+    write_refused_pairs(out);
     fprintf(out,
             "\n## [sweep]\n\n%s| `section.key` | `v1, v2, ...` | | Values of a key for `./train sweep`, which runs "
             "every combination; at most %d keys of at most %d values. |\n",

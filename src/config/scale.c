@@ -7,8 +7,12 @@
 
 #include "base/text.h"
 
-const char *const SCALE_NAMES[] = {
-    [SCALE_SQRT_DK] = "sqrt_dk", [SCALE_NONE] = "none", [SCALE_DK] = "dk", [SCALE_2SQRT_DK] = "2sqrt_dk", NULL};
+const char *const SCALE_NAMES[] = {[SCALE_SQRT_DK] = "sqrt_dk",
+                                   [SCALE_NONE] = "none",
+                                   [SCALE_DK] = "dk",
+                                   [SCALE_2SQRT_DK] = "2sqrt_dk",
+                                   [SCALE_SQRT_DMODEL] = "sqrt_dmodel",
+                                   NULL};
 
 double divisor_value(ScaleDivisor divisor, size_t d_k) {
     switch (divisor.mode) {
@@ -16,6 +20,7 @@ double divisor_value(ScaleDivisor divisor, size_t d_k) {
     case SCALE_NONE: return 1;
     case SCALE_DK: return (double)d_k;
     case SCALE_2SQRT_DK: return 2 * sqrt((double)d_k);
+    case SCALE_SQRT_DMODEL: return sqrt(divisor.number);
     case SCALE_NUMBER: return divisor.number;
     }
     return NAN;
@@ -45,7 +50,7 @@ void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
 }
 
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
-    static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k"};
+    static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k", "√d_model"};
     double value = divisor_value(divisor, d_k);
     if (divisor.mode == SCALE_NUMBER)
         snprintf(out, capacity, "%.4g", value);

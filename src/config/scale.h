@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_NUMBER } ScaleMode;
+typedef enum { SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK, SCALE_SQRT_DMODEL, SCALE_NUMBER } ScaleMode;
 
 typedef struct {
     ScaleMode mode;
-    double number; /* the divisor when mode is SCALE_NUMBER: SCALE_LEAST to SCALE_MOST */
+    double number; /* SCALE_NUMBER: the divisor, SCALE_LEAST to SCALE_MOST; SCALE_SQRT_DMODEL: d_model */
 } ScaleDivisor;
 
 /* The names a config has for the modes but the last, in their order, ended by NULL. */
@@ -19,7 +19,7 @@ extern const char *const SCALE_NAMES[];
 #define SCALE_MOST 1e6
 #define SCALE_RANGE "1e-6 to 1e6"
 
-/* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k) or the number. */
+/* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
 /* What the scores q.k are multiplied by: 1 / divisor_value. */
 double scale_multiplier(ScaleDivisor divisor, size_t d_k);

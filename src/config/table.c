@@ -20,6 +20,16 @@ static const char *const INITS[] = {
     [INIT_UNIT] = "unit", [INIT_XAVIER] = "xavier", [INIT_TORCH] = "torch", [INIT_GPT2] = "gpt2", NULL};
 static const char *const OPTIMIZERS[] = {[OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_SGD] = "sgd", NULL};
 
+static const char *const TASKS[] = {[TASK_TEXT] = "text", [TASK_RECALL] = "recall", NULL};
+static const char *const SCORES[] = {[SCORE_DOT] = "dot", [SCORE_ADDITIVE] = "additive", NULL};
+static const char *const QK_NORMS[] = {
+    [QK_NORM_NONE] = "none", [QK_NORM_L2] = "l2", [QK_NORM_RMS] = "rms", [QK_NORM_LAYER] = "layer", NULL};
+static const char *const LEARNED[] = {[LEARNED_NO] = "no", [LEARNED_LAYER] = "layer", [LEARNED_HEAD] = "head", NULL};
+static const char *const LENGTHS[] = {[LENGTH_NONE] = "none", [LENGTH_LOG] = "log", NULL};
+static const char *const SINKS[] = {[SINK_NONE] = "none", [SINK_ONE] = "one", [SINK_LEARNED] = "learned", NULL};
+static const char *const PRECISIONS[] = {
+    [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_FP16] = "fp16", NULL};
+
 /* In the order of the table; "sweep" is the last. */
 static const char *const SECTIONS[] = {"data", "model", "attention", "train", "eval", "log", "sweep", NULL};
 
@@ -28,6 +38,10 @@ const Key KEYS[] = {
      .help = "Text file to learn, UTF-8; empty: the corpus built into the program."},
     {FIELD(data, val_fraction), NUMBER(0, 0.9), .above_low = true, .initial = "0.1",
      .help = "Fraction of the text kept for validation: its last part."},
+    {FIELD(data, task), CHOICE(TASKS), .initial = "text",
+     .help = "Learn the corpus, or to recall: generated pairs, then their keys alone."},
+    {FIELD(data, recall_pairs), INTEGER(1, 26), .initial = "8",
+     .help = "recall: pairs of a key and a value in a sequence."},
 
     {FIELD(model, layers), INTEGER(1, 1000), .initial = "2", .help = "Transformer blocks."},
     {FIELD(model, heads), INTEGER(1, 1024), .initial = "2", .help = "Attention heads in each layer."},
@@ -52,12 +66,26 @@ const Key KEYS[] = {
     {FIELD(model, qk_init_scale), NUMBER(0, 1e6), .above_low = true, .initial = "1",
      .help = "Factor of the initial W_Q, W_K, b_Q and b_K."},
 
-    {FIELD(attention, scale_divisor), .kind = KIND_SCALE, .initial = "sqrt_dk",
-     .help = "What the attention scores q.k are divided by before softmax."},
+    {FIELD(attention, score), CHOICE(SCORES), .initial = "dot",
+     .help = "Score of a query and a key: q.k, or v.tanh(q + k) with a learned v."},
+    {FIELD(attention, qk_norm), CHOICE(QK_NORMS), .initial = "none",
+     .help = "Normalize queries and keys by head; rms and layer have learned gains."},
+    {FIELD(attention, scale_divisor), .kind = KIND_SCALE, .shown = "sqrt_dk",
+     .help = "What scores are divided by before softmax; additive: default none."},
     {FIELD(attention, switch_step), INTEGER(0, 1000000000), .initial = "0",
      .help = "Step from which on switch_divisor is the divisor; 0: never."},
     {FIELD(attention, switch_divisor), .kind = KIND_SCALE, .shown = "(same)",
      .help = "What the scores are divided by from switch_step on."},
+    {FIELD(attention, scale_learned), CHOICE(LEARNED), .initial = "no",
+     .help = "Learn the multiplier of the scores, which starts at 1/scale_divisor."},
+    {FIELD(attention, scale_length), CHOICE(LENGTHS), .initial = "none",
+     .help = "Also multiply the scores of a query by ln(number of keys it sees)."},
+    {FIELD(attention, softcap), NUMBER(0, 1e6), .initial = "0",
+     .help = "Cap scores at X by X*tanh(score/X); 0: no cap."},
+    {FIELD(attention, sink), CHOICE(SINKS), .initial = "none",
+     .help = "One more term in softmax's sum, exp(0) or exp(a learned number)."},
+    {FIELD(attention, score_precision), CHOICE(PRECISIONS), .initial = "fp32",
+     .help = "Format that queries, keys and scores are rounded to."},
 
     {FIELD(train, steps), INTEGER(1, 1000000000), .initial = "1000", .help = "Optimizer steps."},
     {FIELD(train, batch), INTEGER(1, 65536), .initial = "16", .help = "Sequences in a batch."},
@@ -83,6 +111,8 @@ const Key KEYS[] = {
      .help = "Factor of lr for W_Q, W_K, b_Q and b_K; their decay keeps lr."},
     {FIELD(train, grad_clip), NUMBER(0, 1e9), .initial = "1",
      .help = "Largest norm of the gradient, which is scaled down to it; 0: no clipping."},
+    {FIELD(train, qk_clip), NUMBER(0, 1e9), .initial = "0",
+     .help = "Largest score of a head; W_Q and W_K shrink to keep it; 0: no clipping."},
     {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 

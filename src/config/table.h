@@ -4,6 +4,7 @@
        value.c           the value of a key as text, and back
        table.c           the table of keys; finding one by its name
        sweep_section.c   [sweep]: the keys and values to combine
+       refused.c         pairs of values that do not go together
        config.c          from a file and overrides to a checked Config
        help.c            a Config and the table as text
 
@@ -45,6 +46,20 @@ bool section_check(const char *section, Error *why);
    front; in [sweep] that can be left out where only one section has the name. */
 bool key_find(const char *section, const char *name, size_t *key, Error *why);
 size_t key_at(size_t offset); /* offsetof(Config, section.name) */
+
+/* "model.d_k = 7 (line 3)", for messages. */
+const char *key_text(const Config *config, size_t offset, char out[96]);
+
+/* Two values that do not go together, and why (refused.c). `value` NULL: any but the key's default. */
+typedef struct {
+    struct {
+        size_t key; /* offset */
+        const char *value;
+    } first, second;
+    const char *reason; /* a sentence's end, after "because" */
+} RefusedPair;
+extern const RefusedPair REFUSED_PAIRS[]; /* ended by one without a reason */
+bool refused_pairs_check(const Config *config, const char *where, Error *err);
 
 /* A key of [sweep] with its list of values, which replaces one that is there. */
 bool sweep_assign(Config *config, size_t key, const char *written, Error *why);

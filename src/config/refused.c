@@ -1,0 +1,45 @@
+/* Pairs of values that do not go together. A config with one is refused, and docs/config.md lists them. What is not
+   here combines. */
+#include <string.h>
+
+#include "config/table.h"
+
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
+#define KEY(s, k) offsetof(Config, s.k)
+
+const RefusedPair REFUSED_PAIRS[] = {
+    {{KEY(attention, qk_norm), NULL},
+     {KEY(train, qk_clip), NULL},
+     "normalized queries and keys do not shrink with W_Q and W_K"},
+    {{KEY(attention, score), "additive"},
+     {KEY(train, qk_clip), NULL},
+     "additive scores are not proportional to W_Q and W_K"},
+    {{KEY(attention, softcap), NULL},
+     {KEY(train, qk_clip), NULL},
+     "a capped score does not show how large it was, and cannot grow beyond its cap"},
+    {{KEY(attention, scale_learned), NULL},
+     {KEY(attention, switch_step), NULL},
+     "a learned multiplier starts at 1/scale_divisor and then belongs to the optimizer"},
+    {{KEY(data, task), "recall"}, {KEY(data, corpus), NULL}, "the text of recall is generated"},
+    {{0}, {0}, NULL},
+};
+
+/* `value` NULL: any but the default. */
+static bool has_value(const Config *config, size_t offset, const char *value) {
+    const Key *key = &KEYS[key_at(offset)];
+    const char *member = (const char *)config + offset;
+    char now[CONFIG_VALUE_MAX];
+    if (key->kind == KIND_TEXT) return *member;
+    value_text(key, member, now, sizeof now);
+    return value ? strcmp(now, value) == 0 : strcmp(now, key->initial) != 0;
+}
+
+bool refused_pairs_check(const Config *config, const char *where, Error *err) {
+    char a[96], b[96];
+    for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++)
+        if (has_value(config, pair->first.key, pair->first.value) &&
+            has_value(config, pair->second.key, pair->second.value))
+            return error_set(err, STATUS_USAGE, "%s: %s does not go with %s, because %s; leave one of them out", where,
+                             key_text(config, pair->first.key, a), key_text(config, pair->second.key, b), pair->reason);
+    return true;
+}
