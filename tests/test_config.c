@@ -200,7 +200,7 @@ static void sweeps(void **state) {
     refuses("[sweep]\nlr = 1\ntrain.lr = 2\n", "3: \"train.lr = 2\": train.lr is given twice, in line 2 and in line 3");
     refuses("[sweep]\nlog.out = a\n", "2: \"log.out = a\": log.out is a text; texts and directories cannot be swept");
     refuses("[sweep]\nevery = 1\n", "2: \"every = 1\": every needs its section: write eval.every or log.every");
-    refuses("[sweep]\nscale = 1\n", "2: \"scale = 1\": there is no key scale; did you mean attention.scale_divisor?");
+    refuses("[sweep]\nscale = 1\n", "2: \"scale = 1\": there is no key scale; did you mean attention.scale_length?");
     refuses(
         "[sweep]\nmodel.lrs = 1\n",
         "2: \"model.lrs = 1\": [model] has no key lrs; did you mean train.lr? It accepts: layers, heads, d_model, d_k, "
@@ -271,7 +271,9 @@ static void scores(void **state) {
         "[attention]\nscale_divisor = sqrt_dmodel\nswitch_divisor = sqrt_dmodel\nswitch_step = 3\n[model]\nd_model = 64\n");
     assert_true(divisor_value(config.attention.scale_divisor, 3) == 8);
     assert_true(divisor_value(config.attention.switch_divisor, 3) == 8);
-    refuses("[attention]\nqk_norm = l2\n", " attention.qk_norm = l2 (line 2) needs attention.scale_divisor or");
+    refuses("[attention]\nqk_norm = l2\n",
+            " attention.qk_norm = l2 (line 2) needs attention.scale_divisor or attention.scale_learned: cosines over "
+            "sqrt_dk are nearly equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does");
     loads("[attention]\nqk_norm = l2\nscale_divisor = sqrt_dk\n");
     loads("[attention]\nqk_norm = l2\nscale_learned = layer\n");
     loads("[data]\ntask = recall\nrecall_pairs = 4\n[model]\ncontext = 9\n");
