@@ -5,7 +5,8 @@ static void wrong_names(void **state) {
     (void)state;
     refuses("# a\n\n[attention]\nscale_divisr = none\n",
             "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean scale_divisor? It accepts: "
-            "scale_divisor, switch_step, switch_divisor");
+            "score, qk_norm, scale_divisor, switch_step, switch_divisor, scale_learned, scale_length, softcap, sink, "
+            "score_precision");
     refuses("[atention]\n",
             "1: \"[atention]\": there is no section [atention]; did you mean [attention]? The sections: "
             "data, model, attention, train, eval, log, sweep");
@@ -18,7 +19,7 @@ static void wrong_names(void **state) {
     refuses("[eval]\nbeta_1 = 1\n",
             "2: \"beta_1 = 1\": [eval] has no key beta_1; did you mean train.beta1? It accepts: every, batches");
     refuses("[data]\nCorpus = a\n",
-            "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction");
+            "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction, task, recall_pairs");
     refuses("lr = 1\n", "1: \"lr = 1\": lr needs its section: write train.lr");
     refuses("zz = 1\n", "1: \"zz = 1\": there is no key zz");
     refuses("[eval]\nevery = 1\n\n[eval]\nevery = 1\n",

@@ -16,7 +16,7 @@ enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* the second of t
 typedef struct {
     ReferenceHead shape; /* of that head */
     Attention attention;
-    real *qkv, *out, *dout, *row_max, *row_sum, *scratch;
+    real *qkv, *out, *dout, *row_max, *row_sum, *pair_max, *scratch;
     real *q, *k, *v; /* into qkv */
 } Case;
 
@@ -29,6 +29,7 @@ static Case attention_start(size_t T, double multiplier, double dropout, double 
     a.q = a.qkv + HEAD * D, a.k = a.q + HD, a.v = a.k + HD;
     a.out = filled_reals(T * HD, -7), a.dout = normal_reals(T * HD, 1);
     a.row_max = filled_reals(H * T, NAN) + HEAD * T, a.row_sum = filled_reals(H * T, NAN) + HEAD * T;
+    a.pair_max = filled_reals(H, NAN);
     a.scratch = filled_reals(attention_scratch(&a.attention, T), NAN);
     return a;
 }
@@ -39,7 +40,7 @@ static AttentionLayer layer_of(const Case *a) {
                             .T = a->shape.T,
                             .qkv = a->qkv,
                             .out = a->out,
-                            .saved = {a->row_max - before, a->row_sum - before},
+                            .saved = {a->row_max - before, a->row_sum - before, a->pair_max},
                             .dropout = a->shape.dropout,
                             .batch_row = 1000};
 }
@@ -181,7 +182,7 @@ static void attention_scores_for_probes(void **state) {
         real *scores = filled_reals(count * keys, NAN);
         for (ScoreStage stage = SCORES_RAW; stage <= SCORES_MAPPED; stage++) {
             const double of_mapped = stage == SCORES_RAW ? .3 : 1;
-            attention_scores(&layer, HEAD, first, count, stage, scores);
+            attention_scores(&layer, HEAD, first, count, stage, scores, NULL, a.scratch);
             for (size_t i = 0; i < count; i++)
                 for (size_t j = 0; j <= first + i; j++)
                     assert_close(scores[i * keys + j] * of_mapped, reference_score(a.q, a.k, &a.shape, first + i, j),

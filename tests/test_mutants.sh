@@ -84,24 +84,50 @@ for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.a
     failed=$((failed + 1))
 done
 
-file=src/model/attention.c
+file=src/model/attention_softmax.c
 mutant 'softmax: ds with + delta' $file 's/(dp\[j\] \* mask\[j\] - delta)/(dp[j] * mask[j] + delta)/'
 mutant 'softmax: delta forgotten' $file 's/(dp\[j\] - delta)/dp[j]/' --set model.dropout=0
 mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] = dp[j] - delta/' --set model.dropout=0
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
 mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
-mutant 'attention: dq without the multiplier' $file 's/D, factor, ds, qkv + h->k/D, 1, ds, qkv + h->k/'
-mutant 'attention: dk without the multiplier' $file 's/factor, ds, qkv + h->q + at/1, ds, qkv + h->q + at/'
-mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_tile/D, h.multiplier, p, dout_tile/'
-mutant 'attention: dq from q' $file 's/factor, ds, qkv + h->k/factor, ds, qkv + h->q/'
 mutant 'attention: backward sees one key more' $file \
-    '/static void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
+    '/void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 mutant 'attention: forward sees one key more' $file \
-    '/static void softmax_forward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
+    '/static real normalize/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
+mutant 'sink: not in the sum' $file 's/if (sink) row_sum/if (false) row_sum/' --set attention.sink=learned
+
+file=src/model/attention_scores.c
+mutant 'attention: dq without the multiplier' $file 's/D, factor, ds, h->k/D, 1, ds, h->k/'
+mutant 'attention: dk without the multiplier' $file 's/D, factor, ds, q,/D, 1, ds, q,/'
+mutant 'attention: dq from q' $file 's/factor, ds, h->k/factor, ds, h->q/'
+# shellcheck disable=SC2086
+mutant 'attention: dk from the first tile of queries' $file 's/const real \*q = h->q + t->first \* h->qk_stride/const real *q = h->q/' $long
+mutant 'additive: slope of tanh without the square' $file 's/(1 - y \* y)/(1 - y)/' --set attention.score=additive
+mutant 'additive: gradient of v from its slope' $file 's/dv\[d\] += g \* y/dv[d] += slope/' --set attention.score=additive
+mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = slope/' --set attention.score=additive
+mutant 'norm of q and k: what the length takes forgotten' $file 's/ - (x\[d\] - n.mean) \* n.rstd \* product \/ N/ - 0 * product/' \
+    --set attention.qk_norm=rms
+mutant 'norm of q and k: mean forgotten' $file 's/QK_NORM_LAYER ? sum \/ N : 0/QK_NORM_LAYER ? 0 : 0/' --set attention.qk_norm=layer
+mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\] \* x_hat/dgain[d] += dy[d] * gain[d] * x_hat/' \
+    --set attention.qk_norm=rms
+mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real)D : (real)D/' \
+    --set attention.qk_norm=l2 --set attention.scale_divisor=1
+mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(dqkv + h->part\[KEY\]/if (false) &/' --set attention.scale_learned=head
+
+file=src/model/attention_map.c
+mutant 'length: not in the backward pass' $file 's/h->a->length == LENGTH_LOG && r < t->count/false \&\& r < t->count/' \
+    --set attention.scale_length=log
+mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
+    --set attention.scale_learned=head
+
+file=src/model/attention.c
+mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_tile/D, h.multiplier, p, dout_tile/'
 # shellcheck disable=SC2086
 mutant 'attention: tiles of queries do not add' $file 's/adds = tile + 1 < tiles/adds = false/' $long
-# shellcheck disable=SC2086
-mutant 'attention: dk from the first tile of queries' $file 's/ds, qkv + h->q + at, /ds, qkv + h->q, /' $long
+mutant 'sink: gradient with the other sign' $file 's/\*sum -= p/*sum += p/' --set attention.sink=learned
+mutant 'own parameters: of one head alone' $file 's/pair % heads \* size/0/' --set attention.sink=learned
+mutant 'own parameters: last sequence forgotten' $file 's/size > 0 \&\& pair < pairs/size > 0 \&\& pair + 1 < pairs/' \
+    --set attention.sink=learned
 
 file=src/ops/layernorm.c
 mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'

@@ -11,7 +11,8 @@
 #define ATTENTION_HEADER                                                                                               \
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"                                                \
     "grad_q_mean,grad_q_rms,grad_q_median,grad_q_p10,grad_q_p99,"                                                      \
-    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,w_q_norm,w_k_norm"
+    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,w_q_norm,w_k_norm,"           \
+    "overflows,infinities,subnormals"
 
 static void every_file(void **state) {
     (void)state;

@@ -110,10 +110,10 @@ static void refused(void **state) {
 #define ATTENTION                                                                                                      \
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
     "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
-    "w_q_norm,w_k_norm\n"
+    "w_q_norm,w_k_norm,overflows,infinities,subnormals\n"
 #define ROW(step, layer, head, std, entropy, saturated, grad_q, grad_scores, w_q, w_k)                                 \
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
-          ",9,9," #w_q "," #w_k "\n"
+          ",9,9," #w_q "," #w_k ",9,9,9\n"
 
 /* Reads the run in "run"; what was read before is freed. */
 static bool read_run(SweepRun *run, Error *err) {

@@ -174,7 +174,8 @@ static void attention(void **state) {
         const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
         real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(&one, T));
         real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
-        const AttentionLayer layer = {.attention = &one, .T = T, .qkv = qkv, .out = out, .saved = {reals(T), reals(T)}};
+        const AttentionLayer layer = {
+            .attention = &one, .T = T, .qkv = qkv, .out = out, .saved = {reals(T), reals(T), reals(1)}};
         const struct {
             const real *from;
             real *to;

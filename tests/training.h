@@ -51,7 +51,7 @@ static inline void train(const char *name, size_t threads) {
 }
 
 /* A table of numbers; NaN where a field is empty. */
-enum { COLUMNS_MAX = 20, ROWS_MAX = 400 };
+enum { COLUMNS_MAX = 24, ROWS_MAX = 400 };
 typedef struct {
     size_t columns, rows;
     double at[ROWS_MAX][COLUMNS_MAX];

@@ -152,6 +152,15 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
     value_text(&KEYS[key], (const char *)config + KEYS[key].offset, out, capacity);
 }
 
+void config_other_scores(const Config *config, const char *format, FILE *out) {
+    for (size_t i = key_at(offsetof(Config, attention.score)) + 1; strcmp(KEYS[i].section, "attention") == 0; i++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(config, i, value, sizeof value);
+        if (KEYS[i].kind != KIND_SCALE && KEYS[i].kind != KIND_INTEGER && strcmp(value, KEYS[i].initial) != 0)
+            fprintf(out, format, KEYS[i].name, value);
+    }
+}
+
 bool section_check(const char *section, Error *why) {
     char shown[64], list[128] = "", hint[64] = ".";
     size_t best = SIZE_MAX;

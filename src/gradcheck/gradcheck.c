@@ -148,7 +148,9 @@ static void check_field(Engine *e, const Field *f, const Tensor *t) {
         check_part(e, f, &(Part){"", {0, T}, columns, one_logit});
         check_part(e, f, &(Part){" beyond T", {T, m->shape.T}, columns, true});
     } else {
-        check_part(e, f, &(Part){"", rows, columns, one_logit});
+        const bool own = t && t->role >= ATTN_V && t->role <= ATTN_SINKS;
+        const bool zero = own && attention_parameter_vanishes(&m->shape.attention, t->role - ATTN_V, T);
+        check_part(e, f, &(Part){"", rows, columns, one_logit || zero});
     }
 }
 

@@ -1,13 +1,19 @@
 #include "model/attention.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "ops/lanes.h"
-#include "ops/matmul.h"
+#include "model/attention_stages.h"
 
 Attention attention_make(const Config *config) {
     Attention a = {.H = (size_t)config->model.heads,
                    .D = (size_t)config->model.d_k,
+                   .score = (Score)config->attention.score,
+                   .qk_norm = (QkNorm)config->attention.qk_norm,
+                   .learned = (ScaleLearned)config->attention.scale_learned,
+                   .length = (ScaleLength)config->attention.scale_length,
+                   .sink = (Sink)config->attention.sink,
+                   .precision = (Precision)config->attention.score_precision,
                    .qk_init_scale = config->model.qk_init_scale,
                    .qk_lr_scale = config->train.qk_lr_scale};
     attention_set_step(&a, config, 0);
@@ -21,50 +27,67 @@ void attention_set_step(Attention *a, const Config *config, size_t step) {
 double attention_init_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_init_scale; }
 double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
 
-/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
-static size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
+size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
+    const bool gains = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER;
+    switch (parameter) {
+    case PARAMETER_V: return a->score == SCORE_ADDITIVE ? a->D : 0;
+    case PARAMETER_Q_GAIN:
+    case PARAMETER_K_GAIN: return gains ? a->D : 0;
+    case PARAMETER_SCALE: return a->learned != LEARNED_NO;
+    case PARAMETER_SINK: return a->sink == SINK_LEARNED;
+    case ATTENTION_PARAMETERS: break;
+    }
+    return 0;
+}
 
-/* Two panels and one row of a mask. */
+size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {
+    const bool shared = parameter == PARAMETER_Q_GAIN || parameter == PARAMETER_K_GAIN ||
+                        (parameter == PARAMETER_SCALE && a->learned == LEARNED_LAYER);
+    return shared ? 1 : a->H;
+}
+
+size_t attention_partials(const Attention *a) {
+    size_t sum = 0;
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) sum += attention_parameter_size(a, p);
+    return sum;
+}
+
+double attention_flops(const Attention *a, size_t T) {
+    return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
+}
+
+/* Two panels, one row of a mask, and the prepared queries and keys. */
 size_t attention_scratch(const Attention *a, size_t T) {
-    (void)a;
-    return (2 * ATTENTION_TILE + 1) * whole_lanes(T);
+    return size_add((2 * ATTENTION_TILE + 1) * whole_lanes(T), prepared_size(a, T));
+}
+static real *panel_at(const Head *h, real *scratch, size_t i) {
+    return scratch + i * ATTENTION_TILE * whole_lanes(h->layer->T);
 }
 
-AttentionSaved attention_lay_out(const Attention *a, size_t rows, Arena *arena) {
+AttentionSaved attention_lay_out(const Attention *a, size_t rows, size_t sequences, Arena *arena) {
     const size_t heads = size_mul(rows, a->H);
-    real *row_max = arena_take(arena, heads, sizeof(real));
-    return (AttentionSaved){.row_max = row_max, .row_sum = arena_take(arena, heads, sizeof(real))};
+    real *row_max = arena_take(arena, heads, sizeof(real)), *row_sum = arena_take(arena, heads, sizeof(real));
+    return (AttentionSaved){row_max, row_sum, arena_take(arena, size_mul(sequences, a->H), sizeof(real))};
 }
 
-/* One head of one sequence: the offsets of its part of the arrays that all heads share, and the distance between rows.
- */
-typedef struct {
-    size_t D;
-    real multiplier;
-    size_t q, k, v, stride; /* in qkv (B,T,3HD) and its gradient */
-    size_t out, out_stride; /* in out (B,T,HD) and its gradient */
-    size_t row;             /* in (B,H,T) */
-} Head;
-
-static Head head_of(const AttentionLayer *l, size_t pair) {
+/* With the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
+static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scratch, AttentionRounding *rounding) {
     const Attention *a = l->attention;
     const size_t head = pair % a->H, row = pair / a->H * l->T, stride = attention_width_in(a);
-    return (Head){.D = a->D,
-                  .multiplier = a->multiplier,
-                  .q = row * stride + attention_columns(a, QUERY, head).begin,
-                  .k = row * stride + attention_columns(a, KEY, head).begin,
-                  .v = row * stride + attention_columns(a, VALUE, head).begin,
-                  .stride = stride,
-                  .out = row * attention_width_out(a) + head * a->D,
-                  .out_stride = attention_width_out(a),
-                  .row = pair * l->T};
+    const real *scale = l->parameters[PARAMETER_SCALE];
+    Head h = {.layer = l,
+              .a = a,
+              .index = head,
+              .multiplier = !scale ? a->multiplier : scale[a->learned == LEARNED_HEAD ? head : 0],
+              .stride = stride,
+              .out = row * attention_width_out(a) + head * a->D,
+              .out_stride = attention_width_out(a),
+              .row = pair * l->T};
+    for (AttentionPart part = QUERY; part <= VALUE; part++)
+        h.part[part] = row * stride + attention_columns(a, part, head).begin;
+    prepare(&h, rows, panel_at(&h, scratch, 2) + whole_lanes(l->T), rounding);
+    return h;
 }
-
-/* The queries first .. first + count - 1 and the keys that the last of them sees. Its panels are (count, keys). */
-typedef struct {
-    size_t first, count, keys;
-    size_t stride; /* of the panels */
-} QueryTile;
 
 static QueryTile tile_at(size_t T, size_t first) {
     size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE;
@@ -75,10 +98,8 @@ static QueryTile unpadded_tile(size_t first, size_t count) {
     return (QueryTile){first, count, first + count, first + count};
 }
 
-/* panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the queries, y (keys, D) to the keys
- */
-static void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
-                            const real *y, size_t y_stride) {
+void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
+                     const real *y, size_t y_stride) {
     const Product product = {.op_b = TRANSPOSED,
                              .m = t->count,
                              .n = t->keys,
@@ -92,9 +113,8 @@ static void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alph
     matmul_product(&product, x, y, panel);
 }
 
-/* y (count, D) = alpha panel x, x (keys, D); the panel is zero where key > query */
-static void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
-                          const real *x, size_t x_stride) {
+void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel, const real *x,
+                   size_t x_stride) {
     const Product product = {.m = t->count,
                              .n = D,
                              .k = t->keys,
@@ -107,9 +127,8 @@ static void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D
     matmul_product(&product, panel, x, y);
 }
 
-/* y (keys, D) = alpha panel^T x, or y plus that (`adds`), x (count, D); the panel is zero where key > query */
-static void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
-                             const real *x, size_t x_stride, bool adds) {
+void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
+                      const real *x, size_t x_stride, bool adds) {
     const Product product = {.op_a = TRANSPOSED,
                              .accumulate = adds,
                              .m = t->keys,
@@ -124,120 +143,6 @@ static void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_
     matmul_product(&product, panel, x, y);
 }
 
-/* --- Stage 1, the raw score: r_ij = factor q_i . k_j. The product applies the factor at no cost. */
-
-static void raw_scores(real *panel, const real *qkv, const Head *h, const QueryTile *t, real factor) {
-    queries_by_keys(panel, t, h->D, factor, qkv + h->q + t->first * h->stride, h->stride, qkv + h->k, h->stride);
-}
-
-/* dq_i = factor sum_j ds_ij k_j, overwritten; dk_j = factor sum_i ds_ij q_i, overwritten or added to (`adds`). */
-static void raw_scores_backward(real *dqkv, const real *ds, const real *qkv, const Head *h, const QueryTile *t,
-                                real factor, bool adds) {
-    const size_t at = t->first * h->stride;
-    panel_by_keys(dqkv + h->q + at, h->stride, t, h->D, factor, ds, qkv + h->k, h->stride);
-    panel_by_queries(dqkv + h->k, h->stride, t, h->D, factor, ds, qkv + h->q + at, h->stride, adds);
-}
-
-/* --- Stage 2, the map: s_ij = multiplier r_ij. It is linear and the same for a whole head, so it is stage 1's factor
-   in both passes; a map of another kind works on the panel's rows here. */
-
-static void scores_forward(real *panel, const real *qkv, const Head *h, const QueryTile *t) {
-    raw_scores(panel, qkv, h, t, h->multiplier);
-}
-
-static void scores_backward(real *dqkv, const real *ds, const real *qkv, const Head *h, const QueryTile *t, bool adds) {
-    raw_scores_backward(dqkv, ds, qkv, h, t, h->multiplier, adds);
-}
-
-/* --- Stage 3, the normalization: softmax over the visible keys. */
-
-static inline __attribute__((always_inline)) void fill(real *x, size_t from, size_t to, real value) {
-    for (size_t j = from; j < to; j++) x[j] = value;
-}
-
-/* A panel's scores become weights, zero where key > query. */
-MULTIVERSIONED static void softmax_forward(real *panel, real *row_max, real *row_sum, const QueryTile *t) {
-    for (size_t r = 0; r < t->count; r++) {
-        const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
-        real *row = panel + r * t->stride;
-        fill(row, visible, whole, -(real)INFINITY);
-        row_max[r] = lanes_maximum(row, whole);
-        row_sum[r] = lanes_exponentials(row, row, whole, row_max[r]);
-        lanes_scale(row, whole, 1 / row_sum[r]);
-        fill(row, whole, t->stride, 0);
-    }
-}
-
-/* One row: the scores s become the weights p times the mask, and dp becomes ds = p (dp mask - delta). */
-static inline __attribute__((always_inline)) void backward_row(real *restrict s, real *restrict dp,
-                                                               const real *restrict mask, real maximum,
-                                                               real one_over_sum, real delta, size_t whole) {
-    if (mask) {
-        for (size_t j = 0; j < whole; j++) {
-            real p = exp_real(s[j] - maximum) * one_over_sum;
-            dp[j] = p * (dp[j] * mask[j] - delta);
-            s[j] = p * mask[j];
-        }
-    } else {
-        for (size_t j = 0; j < whole; j++) {
-            real p = exp_real(s[j] - maximum) * one_over_sum;
-            dp[j] = p * (dp[j] - delta);
-            s[j] = p;
-        }
-    }
-}
-
-/* Rows `from` to `to` of a tile: p from scores to weights, ds from dp to ds, both zero where key > query. `mask` is
-   NULL, or that of the one row. */
-MULTIVERSIONED static void softmax_backward(real *p, real *ds, const real *mask, const AttentionLayer *l,
-                                            const real *dout, const Head *h, const QueryTile *t, size_t from,
-                                            size_t to) {
-    for (size_t r = from; r < to; r++) {
-        const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
-        const size_t out = h->out + i * h->out_stride;
-        const real delta = lanes_dot(dout + out, l->out + out, h->D);
-        real *s = p + r * t->stride, *dp = ds + r * t->stride;
-        fill(s, visible, whole, -(real)INFINITY);
-        fill(dp, visible, whole, 0);
-        backward_row(s, dp, mask, l->saved.row_max[h->row + i], 1 / l->saved.row_sum[h->row + i], delta, whole);
-        fill(s, whole, t->stride, 0);
-        fill(dp, whole, t->stride, 0);
-    }
-}
-
-/* In double whatever `real` is. With e_j = exp(s_j - max) and p_j = e_j / sum: H = ln(sum) - sum_j p_j (s_j - max). */
-AttentionRow attention_row(const AttentionLayer *l, size_t pair, const real *scores, size_t visible) {
-    double maximum = -INFINITY, sum = 0, mean_log = 0;
-    (void)l, (void)pair;
-    for (size_t j = 0; j < visible; j++) maximum = (double)scores[j] > maximum ? (double)scores[j] : maximum;
-    for (size_t j = 0; j < visible; j++) {
-        const double shifted = (double)scores[j] - maximum, e = exp(shifted);
-        sum += e;
-        mean_log += e * shifted;
-    }
-    return (AttentionRow){.maximum = maximum, .entropy = log(sum) - mean_log / sum, .max_weight = 1 / sum};
-}
-
-MULTIVERSIONED void attention_weights(const AttentionLayer *l, size_t pair, const real *scores, size_t visible,
-                                      real *weights) {
-    (void)l, (void)pair;
-    const real sum = lanes_exponentials(weights, scores, visible, lanes_maximum(scores, visible));
-    for (size_t j = 0; j < visible; j++) weights[j] /= sum;
-}
-
-/* |ds| of one row, in double whatever `real` is. */
-static double softmax_gradient_norm(const real *s, const real *dp, double maximum, double sum, size_t visible) {
-    double delta = 0, squares = 0;
-    for (size_t j = 0; j < visible; j++) delta += exp((double)s[j] - maximum) / sum * (double)dp[j];
-    for (size_t j = 0; j < visible; j++) {
-        double ds = exp((double)s[j] - maximum) / sum * ((double)dp[j] - delta);
-        squares += ds * ds;
-    }
-    return sqrt(squares);
-}
-
-/* --- The passes. */
-
 MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
@@ -248,53 +153,100 @@ static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *ma
 }
 
 void attention_forward(const AttentionLayer *l, size_t pair, real *scratch) {
-    const Head h = head_of(l, pair);
-    real *panel = scratch, *mask = scratch + (size_t)2 * ATTENTION_TILE * whole_lanes(l->T);
+    const Head h = head_of(l, pair, l->T, scratch, NULL);
+    const size_t D = h.a->D;
+    real *panel = scratch, *mask = panel_at(&h, scratch, 2), largest = -(real)INFINITY;
     for (size_t first = 0; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l->T, first);
-        scores_forward(panel, l->qkv, &h, &t);
-        softmax_forward(panel, l->saved.row_max + h.row + first, l->saved.row_sum + h.row + first, &t);
+        scores_forward(panel, &h, &t, NULL);
+        const real in_tile = softmax_forward(panel, &h, &t);
+        largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
         for (size_t r = 0; dropout_is_on(&l->dropout) && r < t.count; r++) {
             draw_mask(l, &h, first + r, mask, first + r + 1);
             multiply(panel + r * t.stride, mask, first + r + 1);
         }
-        panel_by_keys(l->out + h.out + first * h.out_stride, h.out_stride, &t, h.D, 1, panel, l->qkv + h.v, h.stride);
+        panel_by_keys(l->out + h.out + first * h.out_stride, h.out_stride, &t, D, 1, panel, l->qkv + h.part[VALUE],
+                      h.stride);
+    }
+    l->saved.pair_max[pair] = largest;
+}
+
+/* The sink's value is zero, so of its ds = p (dp - delta) only - p delta is left. */
+static void sink_backward(const real *dout, const Head *h) {
+    const AttentionLayer *l = h->layer;
+    real *sum = partial_of(h, PARAMETER_SINK);
+    for (size_t i = 0; i < l->T; i++) {
+        const size_t at = h->out + i * h->out_stride, row = h->row + i;
+        const real p =
+            exp_real(l->parameters[PARAMETER_SINK][h->index] - l->saved.row_max[row]) / l->saved.row_sum[row];
+        *sum -= p * lanes_dot(dout + at, l->out + at, h->a->D);
     }
 }
 
 void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
-    const Head h = head_of(l, pair);
-    const size_t tiles = (l->T + ATTENTION_TILE - 1) / ATTENTION_TILE, panel = ATTENTION_TILE * whole_lanes(l->T);
-    real *p = scratch, *ds = p + panel, *mask = ds + panel;
+    const Head h = head_of(l, pair, l->T, scratch, NULL);
+    const size_t tiles = (l->T + ATTENTION_TILE - 1) / ATTENTION_TILE, D = h.a->D, partials = attention_partials(h.a);
+    real *p = scratch, *ds = panel_at(&h, scratch, 1), *mask = panel_at(&h, scratch, 2);
+    if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l->T, tile * ATTENTION_TILE);
         const bool adds = tile + 1 < tiles;
         const real *dout_tile = dout + h.out + t.first * h.out_stride;
-        scores_forward(p, l->qkv, &h, &t);
-        queries_by_keys(ds, &t, h.D, 1, dout_tile, h.out_stride, l->qkv + h.v, h.stride);
+        scores_forward(p, &h, &t, NULL);
+        queries_by_keys(ds, &t, D, 1, dout_tile, h.out_stride, l->qkv + h.part[VALUE], h.stride);
         if (dropout_is_on(&l->dropout))
             for (size_t r = 0; r < t.count; r++) {
                 draw_mask(l, &h, t.first + r, mask, whole_lanes(t.first + r + 1));
-                softmax_backward(p, ds, mask, l, dout, &h, &t, r, r + 1);
+                softmax_backward(p, ds, mask, dout, &h, &t, r, r + 1);
             }
         else
-            softmax_backward(p, ds, NULL, l, dout, &h, &t, 0, t.count);
-        scores_backward(dqkv, ds, l->qkv, &h, &t, adds);
-        panel_by_queries(dqkv + h.v, h.stride, &t, h.D, 1, p, dout_tile, h.out_stride, adds);
+            softmax_backward(p, ds, NULL, dout, &h, &t, 0, t.count);
+        scores_backward(dqkv, ds, &h, &t, adds);
+        panel_by_queries(dqkv + h.part[VALUE], h.stride, &t, D, 1, p, dout_tile, h.out_stride, adds);
+    }
+    if (h.a->sink == SINK_LEARNED) sink_backward(dout, &h);
+    prepare_backward(dqkv, &h);
+}
+
+void attention_parameters_backward(const AttentionLayer *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]) {
+    const Attention *a = l->attention;
+    const size_t stride = attention_partials(a);
+    const real *partials = l->partials;
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
+        const size_t size = attention_parameter_size(a, p), heads = attention_parameter_heads(a, p);
+        for (size_t pair = 0; size > 0 && pair < pairs; pair++)
+            for (size_t i = 0; i < size; i++) gradients[p][pair % heads * size + i] += partials[pair * stride + i];
+        partials += size;
+    }
+}
+
+static void shrink(real *row, Range columns, real factor) {
+    for (size_t c = columns.begin; c < columns.end; c++) row[c] *= factor;
+}
+
+void attention_clip(const Attention *a, double limit, const real *score_max, real *weight, size_t rows, real *bias) {
+    for (size_t head = 0; head < a->H; head++) {
+        if (!((double)score_max[head] > limit)) continue;
+        const real factor = (real)sqrt(limit / (double)score_max[head]);
+        for (AttentionPart part = QUERY; part <= KEY; part++) {
+            const Range columns = attention_columns(a, part, head);
+            for (size_t row = 0; row < rows; row++) shrink(weight + row * attention_width_in(a), columns, factor);
+            if (bias) shrink(bias, columns, factor);
+        }
     }
 }
 
 /* --- What probes ask for. */
 
-void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage,
-                      real *scores) {
-    const Head h = head_of(l, pair);
+void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
+                      AttentionRounding *rounding, real *scratch) {
+    const Head h = head_of(l, pair, first + count, scratch, first == 0 ? rounding : NULL);
     const QueryTile t = unpadded_tile(first, count);
-    if (stage == SCORES_RAW)
-        raw_scores(scores, l->qkv, &h, &t, 1);
+    if (stage == SCORES_MAPPED)
+        scores_forward(scores, &h, &t, rounding);
     else
-        scores_forward(scores, l->qkv, &h, &t);
+        raw_scores(scores, &h, &t, 1);
 }
 
 static double norm(const real *x, size_t n) {
@@ -305,24 +257,64 @@ static double norm(const real *x, size_t n) {
 
 void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
-    const Head h = head_of(l, pair);
+    const Head h = head_of(l, pair, first + count, scratch, NULL);
     const QueryTile t = unpadded_tile(first, count);
-    const size_t row = h.row + first;
-    real *s = scratch, *dp = scratch + count * t.keys;
-    scores_forward(s, l->qkv, &h, &t);
-    queries_by_keys(dp, &t, h.D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.v, h.stride);
+    real *s = scratch, *dp = panel_at(&h, scratch, 1);
+    scores_forward(s, &h, &t, NULL);
+    queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],
+                    h.stride);
     for (size_t r = 0; r < count; r++) {
-        scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, (double)l->saved.row_max[row + r],
-                                          (double)l->saved.row_sum[row + r], first + r + 1);
-        query[r] = norm(dqkv + h.q + (first + r) * h.stride, h.D);
+        scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, &h, first + r);
+        query[r] = norm(dqkv + h.part[QUERY] + (first + r) * h.stride, h.a->D);
     }
 }
 
-bool attention_gradient_vanishes(const Attention *a, AttentionPart part, bool is_bias, size_t T) {
-    (void)a;
-    return (T == 1 && part != VALUE) || (is_bias && part == KEY);
+/* A row of one key has the weight 1 whatever its score; not so beside a sink, unless ln(1) = 0 multiplies the score. */
+static bool rows_are_constant(const Attention *a, size_t T) {
+    return T == 1 && (a->sink == SINK_NONE || a->length == LENGTH_LOG);
 }
 
-double attention_predicted_std(const Attention *a, double query, double query_bias, double key, double key_bias) {
-    return (double)a->multiplier * sqrt((double)a->D * (query * key - query_bias * key_bias));
+bool attention_gradient_vanishes(const Attention *a, AttentionPart part, bool is_bias, size_t T) {
+    if (rows_are_constant(a, T) && part != VALUE) return true;
+    return is_bias && part == KEY && a->score == SCORE_DOT && a->qk_norm == QK_NORM_NONE && a->sink == SINK_NONE;
+}
+
+bool attention_parameter_vanishes(const Attention *a, AttentionParameter parameter, size_t T) {
+    return parameter == PARAMETER_SINK ? T == 1 && a->sink == SINK_NONE : rows_are_constant(a, T);
+}
+
+/* The mean of f(x) over a normal x of mean 0; `x` goes by the root of its variance. */
+static double mean_over_normal(double (*f)(double), double deviation) {
+    double sum = 0, weights = 0;
+    for (double z = -8; z <= 8; z += 1.0 / 64) {
+        sum += exp(-z * z / 2) * f(deviation * z);
+        weights += exp(-z * z / 2);
+    }
+    return sum / weights;
+}
+static double tanh_squared(double x) { return tanh(x) * tanh(x); }
+
+/* The root mean square of ln(n) over the scores of rows of n = 1 .. T keys. */
+static double log_length(size_t T) {
+    double squares = 0, count = 0;
+    for (double n = 1; n <= (double)T; n++) {
+        squares += n * log(n) * log(n);
+        count += n;
+    }
+    return sqrt(squares / count);
+}
+
+double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,
+                               double key_bias) {
+    const double D = (double)a->D, lengths = a->length == LENGTH_LOG ? log_length(T) : 1;
+    double shared = query_bias * key_bias, of_products;
+    if (a->qk_norm != QK_NORM_NONE) {
+        query = key = a->qk_norm == QK_NORM_L2 ? 1 / D : 1;
+        shared = 0;
+    }
+    if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
+        of_products = sqrt(mean_over_normal(tanh_squared, sqrt(query + key)));
+    else
+        of_products = sqrt(D * (query * key - shared));
+    return (double)a->multiplier * lengths * of_products;
 }

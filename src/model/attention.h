@@ -1,15 +1,15 @@
-/* Causal multi-head attention (Vaswani et al. 2017, equation 1, with any multiplier). Nothing outside this file and
-   attention.c knows that a score is a product of q and k. Three stages make the weights, each replaceable alone:
+/* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Nothing outside this file and
+   attention*.c knows how scores are made. Three stages make the weights, each replaceable alone:
 
        raw score       r_ij = q_i . k_j                      of a query and each key it sees (j <= i)
        map             s_ij = multiplier r_ij                on a row of scores
        normalization   p_i  = softmax(s_i)                   on a row of scores
        output          o_i  = sum_j p_ij (mask) v_j
 
-   Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
-   skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
-   each row's maximum and sum of exponentials; from these the backward pass computes the same weights again (Dao et al.
-   2022, section 3.1). No stage has parameters. */
+   That is the default; docs/model.md has the others. Queries are taken in tiles. A tile is multiplied only by the keys
+   that its queries see, so the masked half is skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no
+   T x T matrix exists. The forward pass keeps each row's maximum and sum of exponentials; from these the backward pass
+   computes the same weights again (Dao et al. 2022, section 3.1). */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +27,13 @@ enum { ATTENTION_TILE = 64 }; /* queries at a time */
 /* How scores are made, in all layers; part of a ModelShape. */
 typedef struct {
     size_t H, D;     /* heads; d_k, the width of a query, a key and a value */
-    real multiplier; /* of the raw scores: 1 / divisor */
+    real multiplier; /* of the raw scores: 1 / divisor; where it is learned, what it starts at */
+    Score score;
+    QkNorm qk_norm;
+    ScaleLearned learned;
+    ScaleLength length;
+    Sink sink;
+    Precision precision;
     double qk_init_scale, qk_lr_scale;
 } Attention;
 /* As it is at step 0. */
@@ -50,24 +56,44 @@ static inline Range attention_columns(const Attention *a, AttentionPart part, si
 /* Factors of a part's initial weights and biases, and of their updates. */
 double attention_init_scale(const Attention *attention, AttentionPart part);
 double attention_lr_scale(const Attention *attention, AttentionPart part);
+
+/* What attention learns of its own, beside W_Q, W_K and W_V. The rows of the table of tensors are in this order. */
+typedef enum {
+    PARAMETER_V,      /* (H,D): of additive scores */
+    PARAMETER_Q_GAIN, /* (D): of normalized queries, the same for all heads */
+    PARAMETER_K_GAIN,
+    PARAMETER_SCALE, /* (1) or (H): the multiplier */
+    PARAMETER_SINK,  /* (H): the sink's score */
+    ATTENTION_PARAMETERS
+} AttentionParameter;
+/* How many numbers of it one head uses, 0 where there is no such parameter; and how many heads have their own, 1 where
+   all share it. */
+size_t attention_parameter_size(const Attention *attention, AttentionParameter parameter);
+size_t attention_parameter_heads(const Attention *attention, AttentionParameter parameter);
+/* Numbers of partial gradients of one pair: of what its head uses. */
+size_t attention_partials(const Attention *attention);
+
 /* Floating-point operations of the forward pass for one position of T; the backward pass takes twice as many. The
-   masked half is counted, as is usual. */
-static inline double attention_flops(const Attention *a, size_t T) { return 4 * (double)(a->H * a->D) * (double)T; }
+   masked half is counted, as is usual; a tanh counts as one. */
+double attention_flops(const Attention *attention, size_t T);
 /* Numbers of scratch that one thread needs for sequences of T. */
-size_t attention_scratch(const Attention *a, size_t T);
+size_t attention_scratch(const Attention *attention, size_t T);
 
 /* What the forward pass keeps for the backward pass, for `rows` rows of (B,T). */
 typedef struct {
     real *row_max, *row_sum; /* (B,H,T) */
+    real *pair_max;          /* (B,H): the largest score; NaN where a row has no finite sum */
 } AttentionSaved;
-AttentionSaved attention_lay_out(const Attention *a, size_t rows, Arena *arena);
+AttentionSaved attention_lay_out(const Attention *attention, size_t rows, size_t sequences, Arena *arena);
 
 /* A slice of a batch in one layer's attention. A "pair" below is one head of one sequence, sequence * H + head. */
 typedef struct {
     const Attention *attention;
-    size_t T;        /* positions of a sequence */
-    const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
-    real *out;       /* (B,T,HD) */
+    size_t T;                                     /* positions of a sequence */
+    const real *qkv;                              /* (B,T,3HD): queries, keys and values, each head by head */
+    real *out;                                    /* (B,T,HD) */
+    const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
+    real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
     Dropout dropout;    /* of the weights */
     uint64_t batch_row; /* row of the batch that is row 0 here: it decides which mask is drawn */
@@ -79,22 +105,40 @@ void attention_forward(const AttentionLayer *layer, size_t pair, real *scratch);
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
-   Overwrites the pair's part of dqkv (B,T,3HD). dout (B,T,HD). */
+   Overwrites the pair's part of dqkv (B,T,3HD) and of the partial gradients. dout (B,T,HD). */
 void attention_backward(const AttentionLayer *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
+
+/* After all pairs: adds the partial gradients, in the order of the pairs, to the gradient of each parameter that
+   exists. */
+void attention_parameters_backward(const AttentionLayer *layer, size_t pairs,
+                                   real *const gradients[ATTENTION_PARAMETERS]);
+
+/* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where the largest of a step's scores of a head, score_max (H), is
+   above `limit`, its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), shrink by the root of
+   limit / score_max, so that these scores shrink to the limit. */
+void attention_clip(const Attention *attention, double limit, const real *score_max, real *weight, size_t rows,
+                    real *bias);
 
 /* --- For probes, pictures and predictions: after a forward pass, without dropout. */
 
+/* What rounding to attention.score_precision does to queries, keys and visible scores: how many finite numbers become
+   infinite, how many become subnormal or zero, and how many scores are infinite or NaN in the end. */
+typedef struct {
+    double overflows, subnormals, infinities;
+} AttentionRounding;
+
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
-   sees: raw, or after the map. Entries with key > query are not meaningful. */
+   sees: raw, or after the map. Entries with key > query are not meaningful. `rounding` NULL, or added to. */
 typedef enum { SCORES_RAW, SCORES_MAPPED } ScoreStage;
 void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
-                      real *scores);
+                      real *scores, AttentionRounding *rounding, real *scratch);
 
 /* The weights (visible) of one query, from its mapped scores, which they may overwrite. */
 void attention_weights(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible, real *weights);
 
-/* Statistics of a row of mapped scores, in double. */
+/* Statistics of a row of mapped scores, in double. A sink counts as one more key. */
 typedef struct {
+    size_t keys;                         /* that share the weight */
     double maximum, entropy, max_weight; /* the largest score; the entropy of the weights in nats; the largest weight */
 } AttentionRow;
 AttentionRow attention_row(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible);
@@ -105,12 +149,14 @@ void attention_gradient_norms(const AttentionLayer *layer, size_t pair, const re
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 
 /* Whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias, vanishes
-   whatever the loss: the softmax of a single score is 1, and a key's bias adds the same number to all scores of a row,
-   which softmax ignores. */
+   whatever the loss: the softmax of a single score is 1, and a key's bias adds the same number to all products of a
+   row, which softmax ignores. */
 bool attention_gradient_vanishes(const Attention *attention, AttentionPart part, bool is_bias, size_t T);
+/* The same of a parameter. */
+bool attention_parameter_vanishes(const Attention *attention, AttentionParameter parameter, size_t T);
 
-/* The standard deviation of mapped scores whose queries and keys have independent entries of these variances. The part
-   *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k products, and the products of
-   the two biases add the same number to all scores. */
-double attention_predicted_std(const Attention *attention, double query, double query_bias, double key,
+/* The root mean square of mapped scores of rows of 1 to T keys whose queries and keys have independent normal entries
+   of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k
+   products, and the products of the two biases add the same number to all scores, which is left out. */
+double attention_predicted_std(const Attention *attention, size_t T, double query, double query_bias, double key,
                                double key_bias);

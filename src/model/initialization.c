@@ -27,6 +27,8 @@ static Rule unscaled_rule(const ModelShape *s, const ColumnBlock *b, Init init) 
     case START_ONES: return (Rule){CONSTANT, 1};
     case START_EMBEDDING: return (Rule){NORMAL, EMBEDDING_STD};
     case START_BIAS: return init == INIT_TORCH ? (Rule){UNIFORM, 1 / sqrt((double)b->fan_in)} : (Rule){CONSTANT, 0};
+    case START_FAN_IN: return (Rule){NORMAL, 1 / sqrt((double)b->fan_in)};
+    case START_MULTIPLIER: return (Rule){CONSTANT, (double)s->attention.multiplier};
     case START_MATRIX:
     case START_RESIDUAL: break;
     }

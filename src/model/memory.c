@@ -29,7 +29,7 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
     Block *b = &m->blocks[layer];
     b->ln_1 = layernorm(arena, AT_LN_1, layer, rows, s->C);
     b->qkv = activation(arena, AT_QKV, layer, rows, attention_width_in(&s->attention));
-    b->saved = attention_lay_out(&s->attention, rows, arena);
+    b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
     b->att = activation(arena, AT_ATT, layer, rows, attention_width_out(&s->attention));
     b->proj_1 = activation(arena, AT_PROJ_1, layer, rows, s->C);
     b->res_1 = residual_of(&b->proj_1, AT_RES_1);
@@ -53,6 +53,7 @@ static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     real *const proj_1 = drops ? take(arena, rows, s->C) : NULL, *const proj_2 = drops ? take(arena, rows, s->C) : NULL;
     real *const att = take(arena, rows, attention_width_out(&s->attention));
     real *const qkv = take(arena, rows, attention_width_in(&s->attention)), *const fc = take(arena, rows, s->F);
+    m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
     m->x.gradient = x[0];
     m->ln_f.y.gradient = ln_1;
     m->logits.gradient = m->logits.values;
@@ -85,6 +86,7 @@ static void lay_out(Model *m, bool training) {
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);
     m->scratch = take(arena, m->threads, attention_scratch(&s->attention, s->T));
+    m->score_max = take(arena, s->L, s->attention.H);
     if (training) lay_out_gradients(m, rows, arena);
 }
 
@@ -119,8 +121,15 @@ bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t thre
 
 AttentionLayer model_attention(const Model *m, size_t layer, size_t T) {
     const Block *b = &m->blocks[layer];
-    return (AttentionLayer){
-        .attention = &m->shape.attention, .T = T, .qkv = b->qkv.values, .out = b->att.values, .saved = b->saved};
+    AttentionLayer a = {.attention = &m->shape.attention,
+                        .T = T,
+                        .qkv = b->qkv.values,
+                        .out = b->att.values,
+                        .partials = m->partials,
+                        .saved = b->saved};
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
+        a.parameters[p] = tensor_at(&m->tensors, m->parameters, ATTN_V + p, layer);
+    return a;
 }
 
 void model_free(Model *m) {

@@ -145,6 +145,17 @@ void self_attention_backward(const Worker *w, const Activation *qkv, const Activ
     done(w, OP_COUNT, qkv, BACKWARD);
 }
 
+/* Too few numbers to be split among threads. */
+void attention_weights_backward(const Worker *w, size_t layer) {
+    const Model *m = w->m;
+    const AttentionLayer a = attention_of(w, layer);
+    real *own[ATTENTION_PARAMETERS];
+    if (w->id != 0 || attention_partials(a.attention) == 0) return;
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) own[p] = weight_gradient(w, ATTN_V + p, layer);
+    attention_parameters_backward(&a, w->batch->B * m->shape.attention.H, own);
+    done(w, OP_ATTENTION_BACK, NULL, BACKWARD);
+}
+
 void nonlinearity(const Worker *w, const Activation *act, const Activation *fc) {
     real *derivative = w->pass->with_backward ? values(w, fc) : NULL;
     (w->m->shape.relu ? relu_forward : gelu_forward)(values(w, act), derivative, values(w, fc), rows_of(w) * fc->width);

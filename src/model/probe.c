@@ -14,7 +14,8 @@ static real *own_scratch(const Model *m) {
    by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
 typedef struct {
     double entries, mean, squares, maximum;
-    double rows, entropy, max_weight, saturated; /* rows with at least two visible keys, and sums over them */
+    double rows, entropy, max_weight, saturated; /* rows with at least two keys, and sums over them */
+    AttentionRounding rounding;
 } Tally;
 
 static void tally_scores(Tally *tally, const real *scores, size_t visible) {
@@ -28,11 +29,11 @@ static void tally_scores(Tally *tally, const real *scores, size_t visible) {
     tally->entries = all;
 }
 
-static void tally_row(Tally *tally, const AttentionRow *row, size_t visible) {
+static void tally_row(Tally *tally, const AttentionRow *row) {
     if (row->maximum > tally->maximum) tally->maximum = row->maximum;
-    if (visible < 2) return;
+    if (row->keys < 2) return;
     tally->rows++;
-    tally->entropy += row->entropy / log((double)visible);
+    tally->entropy += row->entropy / log((double)row->keys);
     tally->max_weight += row->max_weight;
     tally->saturated += row->max_weight > SATURATED;
 }
@@ -48,19 +49,20 @@ static double weight_norm(const Model *m, size_t layer, size_t head, AttentionPa
     return sqrt(squares);
 }
 
-static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head, size_t B, size_t T, real *panel) {
+static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head, size_t B, size_t T, real *scratch) {
+    real *panel = scratch;
     const AttentionLayer a = model_attention(m, layer, T);
     const size_t H = m->shape.attention.H;
     Tally tally = {.maximum = -INFINITY};
     for (size_t b = 0; b < B; b++)
         for (size_t first = 0; first < T; first += ATTENTION_TILE) {
             const size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE, pair = b * H + head;
-            attention_scores(&a, pair, first, count, SCORES_MAPPED, panel);
+            attention_scores(&a, pair, first, count, SCORES_MAPPED, panel, &tally.rounding, scratch);
             for (size_t r = 0; r < count; r++) {
                 const real *scores = panel + r * (first + count);
                 const AttentionRow row = attention_row(&a, pair, scores, first + r + 1);
                 tally_scores(&tally, scores, first + r + 1);
-                tally_row(&tally, &row, first + r + 1);
+                tally_row(&tally, &row);
             }
         }
     const double rows = tally.rows > 0 ? tally.rows : NAN; /* 0 / 0 is -NaN on x86 */
@@ -69,6 +71,7 @@ static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head,
                             .entropy = tally.entropy / rows,
                             .max_weight = tally.max_weight / rows,
                             .saturated = tally.saturated / rows,
+                            .rounding = tally.rounding,
                             .w_q_norm = weight_norm(m, layer, head, QUERY),
                             .w_k_norm = weight_norm(m, layer, head, KEY)};
 }
@@ -111,9 +114,9 @@ void probe_snapshot(Model *m, size_t T, float *raw_scores, float *weights) {
     for (size_t i = 0; i < m->shape.L * H * T; i++) { /* a query's row of one head of one layer */
         const AttentionLayer a = model_attention(m, i / (H * T), T);
         const size_t head = i / T % H, query = i % T;
-        attention_scores(&a, head, query, 1, SCORES_RAW, row);
+        attention_scores(&a, head, query, 1, SCORES_RAW, row, NULL, row);
         for (size_t j = 0; j < T; j++) raw_scores[i * T + j] = j <= query ? (float)row[j] : 0;
-        attention_scores(&a, head, query, 1, SCORES_MAPPED, row);
+        attention_scores(&a, head, query, 1, SCORES_MAPPED, row, NULL, row);
         attention_weights(&a, head, row, query + 1, row);
         for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= query ? (float)row[j] : 0;
     }
@@ -183,5 +186,5 @@ double probe_predicted_std(const ModelShape *s, Init init) {
         bias[part] = initial_variance(s, ATTN_B, part, init);
         variance[part] = mean_square * (double)s->C * initial_variance(s, ATTN_W, part, init) + bias[part];
     }
-    return attention_predicted_std(&s->attention, variance[QUERY], bias[QUERY], variance[KEY], bias[KEY]);
+    return attention_predicted_std(&s->attention, s->T, variance[QUERY], bias[QUERY], variance[KEY], bias[KEY]);
 }

@@ -8,14 +8,15 @@
 
 #define SATURATED 0.99
 
-/* One head over a batch. entropy, max_weight and saturated are over the rows with at least two visible keys. */
+/* One head over a batch. entropy, max_weight and saturated are over the rows with at least two keys; a sink is one. */
 typedef struct {
-    double score_std;  /* standard deviation of the visible scores */
-    double score_max;  /* the largest of them */
-    double entropy;    /* mean over rows of H(row) / ln(visible keys): 1 is uniform, 0 one-hot; NaN when T is 1 */
-    double max_weight; /* mean over rows of the largest weight; NaN when T is 1 */
-    double saturated;  /* share of rows whose largest weight is above SATURATED; NaN when T is 1 */
-    double w_q_norm, w_k_norm; /* Frobenius norms of this head's W_Q and W_K (C, D) */
+    double score_std;           /* standard deviation of the visible scores */
+    double score_max;           /* the largest of them */
+    double entropy;             /* mean over rows of H(row) / ln(keys): 1 is uniform, 0 one-hot; NaN when T is 1 */
+    double max_weight;          /* mean over rows of the largest weight; NaN when T is 1 */
+    double saturated;           /* share of rows whose largest weight is above SATURATED; NaN when T is 1 */
+    AttentionRounding rounding; /* of all queries, keys and visible scores */
+    double w_q_norm, w_k_norm;  /* Frobenius norms of this head's W_Q and W_K (C, D) */
 } HeadStatistics;
 
 /* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */

@@ -33,11 +33,17 @@ double model_flops(const ModelShape *s, double tokens) {
     return tokens * (6 * (model_linear_weights(s) + C * V) + 3 * L * attention_flops(&s->attention, s->T));
 }
 
-typedef enum { ONE, V, T, C, HD, F } Letter; /* a size by its letter */
-typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED } Condition;
+typedef enum { ONE, V, T, C, H, D, HD, F, SCALES } Letter; /* a size by its letter */
+typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED, SCORED } Condition;
+
+/* Every result depends on the streams: each layer has the next 17, and a tensor that is added to the table takes one
+   from LATER on, 2^31, which no layer reaches. */
+enum { STREAMS_PER_LAYER = 17 };
+#define LATER 0x80000000u
 
 /* A vector has ONE row: its columns are its entries, and fan_in is that of the layer it belongs to. `columns` are those
-   of each column block. A tensor of layer N has "h.N." before its name. */
+   of each column block. A tensor of layer N has "h.N." before its name. SCORED is what attention has depending on how
+   its scores are made. */
 static const struct {
     const char *name;
     Letter rows, columns, fan_in;
@@ -54,6 +60,11 @@ static const struct {
     [LN_1_B] =      {"ln_1.bias",          ONE, C,  C,  WITH_BIAS,          START_ZEROS,     3, 1},
     [ATTN_W] =      {"attn.c_attn.weight", C,   HD, C,  ALWAYS,             START_MATRIX,    4, ATTENTION_PARTS},
     [ATTN_B] =      {"attn.c_attn.bias",   ONE, HD, C,  WITH_BIAS,          START_BIAS,      5, ATTENTION_PARTS},
+    [ATTN_V] =      {"attn.v.weight",      H,   D,  D,  SCORED,             START_FAN_IN, LATER + 0, 1},
+    [ATTN_Q_NORM] = {"attn.q_norm.weight", ONE, D,  D,  SCORED,             START_ONES,   LATER + 1, 1},
+    [ATTN_K_NORM] = {"attn.k_norm.weight", ONE, D,  D,  SCORED,             START_ONES,   LATER + 2, 1},
+    [ATTN_SCALE] =  {"attn.scale",         ONE, SCALES, D, SCORED,          START_MULTIPLIER, LATER + 3, 1},
+    [ATTN_SINKS] =  {"attn.sinks",         ONE, H,  D,  SCORED,             START_ZEROS,  LATER + 4, 1},
     [ATTN_PROJ_W] = {"attn.c_proj.weight", HD,  C,  HD, ALWAYS,             START_RESIDUAL,  6, 1},
     [ATTN_PROJ_B] = {"attn.c_proj.bias",   ONE, C,  HD, WITH_BIAS,          START_BIAS,      7, 1},
     [LN_2_W] =      {"ln_2.weight",        ONE, C,  C,  ALWAYS,             START_ONES,      8, 1},
@@ -69,27 +80,31 @@ static const struct {
 };
 static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = "k", [VALUE] = "v"};
 
-/* Every result depends on the streams: each layer has the next 17, and a tensor that is added to the table takes one
-   from 2^31 on, which no layer reaches. */
-enum { STREAMS_PER_LAYER = 17 };
-
 static size_t size_of(const ModelShape *s, Letter letter) {
-    const size_t sizes[] = {
-        [ONE] = 1, [V] = s->V, [T] = s->T, [C] = s->C, [HD] = attention_width_out(&s->attention), [F] = s->F};
+    const Attention *a = &s->attention;
+    const size_t sizes[] = {[ONE] = 1,
+                            [V] = s->V,
+                            [T] = s->T,
+                            [C] = s->C,
+                            [H] = a->H,
+                            [D] = a->D,
+                            [HD] = attention_width_out(a),
+                            [F] = s->F,
+                            [SCALES] = attention_parameter_heads(a, PARAMETER_SCALE)};
     return sizes[letter];
 }
 
-static bool exists(const ModelShape *s, Condition condition) {
-    const bool holds[] = {[ALWAYS] = true,
-                          [WITH_BIAS] = s->bias,
-                          [PRE_NORM] = s->pre_norm,
-                          [PRE_NORM_WITH_BIAS] = s->pre_norm && s->bias,
-                          [UNTIED] = !s->tied};
-    return holds[condition];
+static bool exists(const ModelShape *s, Role role) {
+    const AttentionParameter own = (AttentionParameter)(role - ATTN_V);
+    const bool scored = role >= ATTN_V && role <= ATTN_SINKS && attention_parameter_size(&s->attention, own) > 0;
+    const bool holds[] = {[ALWAYS] = true,          [WITH_BIAS] = s->bias,
+                          [PRE_NORM] = s->pre_norm, [PRE_NORM_WITH_BIAS] = s->pre_norm && s->bias,
+                          [UNTIED] = !s->tied,      [SCORED] = scored};
+    return holds[ROWS[role].exists];
 }
 
 bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer) {
-    if (!exists(shape, ROWS[role].exists)) return false;
+    if (!exists(shape, role)) return false;
     const bool vector = ROWS[role].rows == ONE;
     const size_t rows = size_of(shape, ROWS[role].rows), blocks = ROWS[role].blocks;
     const size_t columns = size_of(shape, ROWS[role].columns), width = size_mul(blocks, columns);

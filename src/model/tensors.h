@@ -37,6 +37,11 @@ typedef enum {
     LN_1_B,
     ATTN_W,
     ATTN_B,
+    ATTN_V, /* and the four after it: attention's own, in the order of AttentionParameter */
+    ATTN_Q_NORM,
+    ATTN_K_NORM,
+    ATTN_SCALE,
+    ATTN_SINKS,
     ATTN_PROJ_W,
     ATTN_PROJ_B,
     LN_2_W,
@@ -57,10 +62,12 @@ typedef enum {
 typedef enum {
     START_ZEROS,
     START_ONES,
-    START_EMBEDDING, /* N(0, .02^2) whatever model.init is */
-    START_MATRIX,    /* as model.init says, by fan_in and fan_out */
-    START_RESIDUAL,  /* the same, but smaller under gpt2: it writes into the residual stream */
-    START_BIAS,      /* as model.init says, by fan_in */
+    START_EMBEDDING,  /* N(0, .02^2) whatever model.init is */
+    START_MATRIX,     /* as model.init says, by fan_in and fan_out */
+    START_RESIDUAL,   /* the same, but smaller under gpt2: it writes into the residual stream */
+    START_BIAS,       /* as model.init says, by fan_in */
+    START_FAN_IN,     /* N(0, 1 / fan_in) whatever model.init is */
+    START_MULTIPLIER, /* that of the scores */
 } Start;
 
 /* Columns of a tensor that belong together: queries, keys and values inside c_attn, in the order of AttentionPart, and

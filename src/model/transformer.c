@@ -1,5 +1,6 @@
 #include "model/transformer.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ static void block_backward(const Worker *w, size_t layer) {
 
     barrier(w); /* the gradients of all rows are complete: now those of the weights, the most recently used first */
     linear_weights(w, f_1, &b->qkv, ATTN_W, layer);
+    attention_weights_backward(w, layer);
     linear_weights(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer);
     linear_weights(w, f_2, &b->fc, FC_W, layer);
     linear_weights(w, &b->act, &b->proj_2, MLP_PROJ_W, layer);
@@ -132,17 +134,31 @@ static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *p
     }
 }
 
-/* Slice by slice. Returns the sum of the losses, in the order of the positions. */
+static void update_score_max(Model *m, size_t sequences) {
+    const size_t H = m->shape.attention.H;
+    for (size_t layer = 0; layer < m->shape.L; layer++)
+        for (size_t pair = 0; pair < sequences * H; pair++) {
+            const real largest = m->blocks[layer].saved.pair_max[pair];
+            real *max = &m->score_max[layer * H + pair % H];
+            if (isnan(largest) || largest > *max) *max = largest;
+        }
+}
+
+/* Slice by slice, to the first whose loss is not finite: its arrays show where that began. Returns the sum of the
+ * losses, in the order of the positions. */
 static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
     const size_t at_most = model_slice(&m->shape, batch->B), slices = (batch->B + at_most - 1) / at_most;
     double sum = 0;
-    for (size_t i = 0; i < slices; i++) {
+    for (size_t i = 0; (pass->zero_gradients || !pass->with_backward) && i < m->shape.L * m->shape.attention.H; i++)
+        m->score_max[i] = -(real)INFINITY;
+    for (size_t i = 0; i < slices && isfinite(sum); i++) {
         const Range sequences = range_split(batch->B, 1, i, slices);
         const size_t first = sequences.begin * batch->T;
         const int32_t *targets = batch->targets ? batch->targets + first : NULL;
         pass_slice(m, &(Batch){batch->tokens + first, targets, range_size(sequences), batch->T}, first, pass);
+        update_score_max(m, range_size(sequences));
+        for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
     }
-    for (size_t r = 0; batch->targets && r < batch->B * batch->T; r++) sum += (double)m->losses[r];
     return sum;
 }
 
@@ -166,4 +182,23 @@ double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint6
                               .seed = seed,
                               .micro_step = micro_step,
                               .loss_weight = loss_weight});
+}
+
+bool model_find_not_finite(const Model *m, size_t *layer, size_t *head) {
+    const size_t H = m->shape.attention.H;
+    for (size_t i = 0; i < m->shape.L * H; i++)
+        if (isnan(m->score_max[i])) {
+            *layer = i / H;
+            *head = i % H;
+            return true;
+        }
+    return false;
+}
+
+void model_qk_clip(Model *m, double limit) {
+    const size_t H = m->shape.attention.H;
+    for (size_t layer = 0; layer < m->shape.L; layer++)
+        attention_clip(&m->shape.attention, limit, m->score_max + layer * H,
+                       tensor_at(&m->tensors, m->parameters, ATTN_W, layer), m->shape.C,
+                       tensor_at(&m->tensors, m->parameters, ATTN_B, layer));
 }

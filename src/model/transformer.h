@@ -50,8 +50,11 @@ typedef struct {
     Activation logits; /* (B,T,V); the gradient overwrites the values */
     real *losses;      /* (max_batch,T) */
     real *sums;        /* (B,T) */
-    real *scratch;     /* (threads, attention_scratch) */
-    const Hook *hook;  /* NULL, or the caller's: called for every activation of every pass */
+    real *partials;    /* (B,H,attention_partials): of the layer in progress */
+    real *score_max;  /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
+                         a row of scores has no finite softmax */
+    real *scratch;    /* (threads, attention_scratch) */
+    const Hook *hook; /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles; /* NULL, or the caller's, one per thread */
 } Model;
 
@@ -84,6 +87,13 @@ double model_training_forward(Model *model, const Batch *batch, uint64_t seed, u
    losses. */
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
+
+/* After a pass: the first layer and its first head with a row of scores that has no finite softmax; false where all
+   have one. */
+bool model_find_not_finite(const Model *model, size_t *layer, size_t *head);
+
+/* Shrinks W_Q and W_K where score_max is above the limit (attention_clip). */
+void model_qk_clip(Model *model, double limit);
 
 /* A layer's attention over sequences of T, with the arrays of the last pass and without dropout: for probes. */
 AttentionLayer model_attention(const Model *model, size_t layer, size_t T);

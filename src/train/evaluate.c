@@ -1,5 +1,7 @@
 #include "train/evaluate.h"
 
+#include <math.h>
+
 #include "base/interrupt.h"
 
 /* Which of `windows` is number i of `count` that are taken from them at even distances. */
@@ -29,6 +31,7 @@ double evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, in
         if (B < batch && i + 1 < count) continue;
         sum += model_forward(m, &(Batch){tokens, targets, B, length});
         B = 0;
+        if (!isfinite(sum)) break;
         if (interrupt_signal()) {
             *complete = i + 1 == count;
             break;

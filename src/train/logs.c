@@ -47,7 +47,10 @@ static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
                        DISTRIBUTION("grad_q"),
                        DISTRIBUTION("grad_scores"),
                        {"w_q_norm", FIGURE},
-                       {"w_k_norm", FIGURE}},
+                       {"w_k_norm", FIGURE},
+                       {"overflows", WHOLE},
+                       {"infinities", WHOLE},
+                       {"subnormals", WHOLE}},
 };
 static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 

@@ -15,7 +15,7 @@ double step_gradients(Model *model, const Corpus *corpus, const Config *config, 
     const size_t B = (size_t)config->train.batch, T = model->shape.T, parts = (size_t)config->train.accumulate;
     const uint64_t seed = (uint64_t)config->train.seed;
     double sum = 0;
-    for (size_t part = 0; part < parts; part++) {
+    for (size_t part = 0; part < parts && isfinite(sum); part++) {
         const uint64_t number = (uint64_t)step * parts + part;
         const double start = omp_get_wtime();
         corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
@@ -42,10 +42,29 @@ static void log_heads(const Trainer *t) {
         const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
         const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {
-            (double)t->state.step, (double)layer,  (double)head, s->score_std, s->score_max, s->entropy, s->max_weight,
-            s->saturated,          q->mean,        q->rms,       q->median,    q->p10,       q->p99,     scores->mean,
-            scores->rms,           scores->median, scores->p10,  scores->p99,  s->w_q_norm,  s->w_k_norm};
+        const double row[ATTENTION_COLUMNS] = {(double)t->state.step,
+                                               (double)layer,
+                                               (double)head,
+                                               s->score_std,
+                                               s->score_max,
+                                               s->entropy,
+                                               s->max_weight,
+                                               s->saturated,
+                                               q->mean,
+                                               q->rms,
+                                               q->median,
+                                               q->p10,
+                                               q->p99,
+                                               scores->mean,
+                                               scores->rms,
+                                               scores->median,
+                                               scores->p10,
+                                               scores->p99,
+                                               s->w_q_norm,
+                                               s->w_k_norm,
+                                               s->rounding.overflows,
+                                               s->rounding.infinities,
+                                               s->rounding.subnormals};
         logs_append(&t->logs, LOG_ATTENTION, row);
     }
 }
@@ -86,14 +105,19 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
     if (isfinite(loss) && isfinite(norm)) return true;
     const char *parameter = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
     const char *gradient = parameter ? NULL : tensors_find_not_finite(&t->model.tensors, t->model.gradients);
+    size_t layer, head;
+    char scores[64] = "";
+    if (!parameter && model_find_not_finite(&t->model, &layer, &head))
+        snprintf(scores, sizeof scores, " (first in the scores of layer %zu, head %zu)", layer, head);
     const char *what = parameter ? "the parameter " : gradient ? "the gradient of " : "an activation";
     return error_set(
         err, STATUS_DIVERGED,
-        "diverged at step %zu: the %s loss is %g, and %s%s is not finite; try a smaller train.lr or a larger divisor",
+        "diverged at step %zu: the %s loss is %g, and %s%s is not finite%s; try a smaller train.lr or a larger divisor",
         t->state.step, which, isnan(loss) ? fabs(loss) : loss, what,
         parameter  ? parameter
         : gradient ? gradient
-                   : "");
+                   : "",
+        scores);
 }
 
 /* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
@@ -161,6 +185,7 @@ static bool take_step(Trainer *t, Error *err) {
     show_progress(t, loss);
     if (last) return true;
     optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
+    if (c->train.qk_clip > 0) model_qk_clip(&t->model, c->train.qk_clip);
     t->state.step = step + 1;
     logs_sizes(&t->logs, t->state.log_size);
     return !due(t->state.step, c->train.steps > (int64_t)t->state.step ? c->log.checkpoint_every : 0) || save(t, err);

@@ -1,0 +1,95 @@
+/* Every way to score, alone and with every other it goes with: all gradients of a model against differences of its
+   loss. A pair that is refused is one of config/refused.c, and all of those are met. */
+#include "configs.h"
+
+#include "gradcheck/gradcheck.h"
+
+/* By key; of values of one key each is tried with each of the other keys. */
+static const struct {
+    const char *key, *value;
+} OPTIONS[] = {{"attention.score", "additive"},
+               {"attention.qk_norm", "l2"},
+               {"attention.qk_norm", "rms"},
+               {"attention.qk_norm", "layer"},
+               {"attention.scale_divisor", "none"},
+               {"attention.scale_divisor", "dk"},
+               {"attention.scale_divisor", "0.7"},
+               {"attention.scale_divisor", "sqrt_dmodel"},
+               {"attention.scale_learned", "layer"},
+               {"attention.scale_learned", "head"},
+               {"attention.scale_length", "log"},
+               {"attention.sink", "one"},
+               {"attention.sink", "learned"},
+               {"model.dropout", "0.2"},
+               {"model.bias", "no"},
+
+               {"train.qk_clip", "0.1"}};
+
+enum { V = 6, B = 2 };
+
+static void check_model(const Config *c, const char *name) {
+    const ModelShape shape = model_shape(c, V);
+    const size_t T = shape.T, count = 2 * B * T;
+    int32_t *ids = calloc(count, sizeof *ids);
+    Model model;
+    GradientTable table;
+    for (size_t i = 0; i < count; i++) ids[i] = (int32_t)(i * i / 3 % V);
+    const Batch batch = {ids, ids + B * T, B, T};
+    assert_that(model_make(&model, &shape, B, 2, true, &err), "%s: %s", name, err.message);
+    gradcheck_parameters(&model, (Init)c->model.init, 1);
+    const TrainingLoss of = {.model = &model, .batches = &batch, .count = 1, .seed = 1};
+    assert_that(gradcheck_model(&of, 16, NULL, &table, &err), "%s: %s", name, err.message);
+    for (size_t i = 0; i < table.count; i++) {
+        const GradientRow *row = &table.rows[i];
+        assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
+                    row->at[0], row->at[1], row->failure, row->error, row->largest);
+    }
+    gradcheck_free(&table);
+    model_free(&model);
+    free(ids);
+}
+
+static const char SMALL[] =
+    "[model]\nlayers = 2\nheads = 2\nd_model = 4\nd_k = 3\nd_ff = 5\ncontext = 5\ninit = torch\n";
+
+static void every_pair(void **state) {
+    (void)state;
+    size_t checked = 0, refused = 0;
+    for (size_t i = 0; i < COUNT_OF(OPTIONS); i++)
+        for (size_t j = i; j < COUNT_OF(OPTIONS); j++) {
+            char name[160], values[3][64] = {"attention.scale_divisor=sqrt_dk"};
+            const char *const overrides[] = {values[0], values[1], values[2]}; /* l2 needs a divisor */
+            if (i != j && strcmp(OPTIONS[i].key, OPTIONS[j].key) == 0) continue;
+            snprintf(values[1], sizeof values[1], "%s=%s", OPTIONS[i].key, OPTIONS[i].value);
+            snprintf(values[2], sizeof values[2], "%s=%s", OPTIONS[j].key, OPTIONS[j].value);
+            snprintf(name, sizeof name, "%s, %s", values[1], values[2]);
+            if (load_with(SMALL, 3, overrides)) {
+                check_model(&config, name);
+                checked++;
+            } else {
+                assert_non_null(strstr(err.message, " does not go with "));
+                refused++;
+            }
+        }
+    print_message("%zu pairs of options checked, %zu refused\n", checked, refused);
+}
+
+/* Each alone at one position, and at more than a tile of queries holds. */
+static void every_length(void **state) {
+    (void)state;
+    static const char *const contexts[] = {"model.context=1", "model.context=70"};
+    for (size_t i = 0; i < COUNT_OF(OPTIONS); i++)
+        for (size_t c = 0; c < COUNT_OF(contexts); c++) {
+            char name[160], value[64];
+            const char *const overrides[] = {"attention.scale_divisor=sqrt_dk", "model.layers=1", contexts[c], value};
+            snprintf(value, sizeof value, "%s=%s", OPTIONS[i].key, OPTIONS[i].value);
+            snprintf(name, sizeof name, "%s, %s", value, contexts[c]);
+            assert_that(load_with(SMALL, 4, overrides), "%s: %s", name, err.message);
+            check_model(&config, name);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair), cmocka_unit_test(every_length)};
+    return cmocka_run_group_tests_name("gradients_scores", tests, enter, leave);
+}
