@@ -14,12 +14,13 @@ static void wrong_names(void **state) {
     refuses("[eval]\nlr = 1\n", "2: \"lr = 1\": [eval] has no key lr; there is train.lr. It accepts: every, batches");
     refuses("[data]\nevery = 1\n",
             "2: \"every = 1\": [data] has no key every; there is eval.every and log.every. It accepts: corpus, "
-            "val_fraction");
+            "val_fraction, task, recall_pairs");
     refuses("[eval]\nzzzzzz = 1\n", "2: \"zzzzzz = 1\": [eval] has no key zzzzzz. It accepts: every, batches");
     refuses("[eval]\nbeta_1 = 1\n",
             "2: \"beta_1 = 1\": [eval] has no key beta_1; did you mean train.beta1? It accepts: every, batches");
-    refuses("[data]\nCorpus = a\n",
-            "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction, task, recall_pairs");
+    refuses(
+        "[data]\nCorpus = a\n",
+        "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction, task, recall_pairs");
     refuses("lr = 1\n", "1: \"lr = 1\": lr needs its section: write train.lr");
     refuses("zz = 1\n", "1: \"zz = 1\": there is no key zz");
     refuses("[eval]\nevery = 1\n\n[eval]\nevery = 1\n",

@@ -152,12 +152,12 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
     value_text(&KEYS[key], (const char *)config + KEYS[key].offset, out, capacity);
 }
 
-void config_other_scores(const Config *config, const char *format, FILE *out) {
+void config_other_scores(const Config *config, const char *indent, FILE *out) {
     for (size_t i = key_at(offsetof(Config, attention.score)) + 1; strcmp(KEYS[i].section, "attention") == 0; i++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(config, i, value, sizeof value);
         if (KEYS[i].kind != KIND_SCALE && KEYS[i].kind != KIND_INTEGER && strcmp(value, KEYS[i].initial) != 0)
-            fprintf(out, format, KEYS[i].name, value);
+            fprintf(out, "%swith %s = %s\n", indent, KEYS[i].name, value);
     }
 }
 

@@ -65,7 +65,7 @@ static void announce_scores(FILE *out, const ModelShape *s, const Config *config
     fprintf(out, "  scores    %s divided by %s, that is multiplied by %.6g\n",
             config->attention.score == SCORE_ADDITIVE ? "v.tanh(q + k)" : "q.k", divisor,
             (double)s->attention.multiplier);
-    config_other_scores(config, "            with %s = %s\n", out);
+    config_other_scores(config, "            ", out);
     if (config->attention.switch_step > 0) {
         scale_title(config->attention.switch_divisor, s->attention.D, divisor, sizeof divisor);
         fprintf(out, "            from step %lld on divided by %s\n", (long long)config->attention.switch_step,
