@@ -1,6 +1,6 @@
 /* The same numbers as PyTorch: the whole model forward and backward, ten updates of AdamW and of SGD, attention by
-   itself, and the statistics of attention as NumPy has them. tests/fixtures/make_fixtures.py computed all of it in
-   float64; this runs twice, with real = double and with float, in which models train. */
+   itself with every way to score, and the statistics of attention as NumPy has them. tests/fixtures/make_fixtures.py
+   computed all of it in float64; this runs twice, with real = double and with float, in which models train. */
 #include "fixture.h"
 
 #include <glob.h>
@@ -54,7 +54,8 @@ static int leave(void **state) {
     return fixture_leave(state);
 }
 
-static void load_config(const Fixture *f) {
+/* The keys of the config are those of the metadata that begin with `prefix`. */
+static void load_config(const Fixture *f, const char *prefix) {
     enum { KEYS_MAX = 64 };
     static char text[KEYS_MAX][128];
     const char *overrides[KEYS_MAX];
@@ -63,9 +64,11 @@ static void load_config(const Fixture *f) {
     Error err = {0};
     for (size_t i = 0; i < js_object_size(metadata); i++) {
         const char *key = js_object_key(metadata, i);
-        if (!strchr(key, '.')) continue; /* the vocabulary's size is not a key of the config */
+        if (strncmp(key, prefix, strlen(prefix)) != 0) continue;
+        const char *name = key + strlen(prefix);
+        if (!strchr(name, '.')) continue; /* the vocabulary's size is not a key of the config */
         assert_true(count < KEYS_MAX);
-        snprintf(text[count], sizeof text[count], "%s=%s", key, fixture_text(f, key));
+        snprintf(text[count], sizeof text[count], "%s=%s", name, fixture_text(f, key));
         overrides[count] = text[count], count++;
     }
     assert_true(count > 0);
@@ -76,7 +79,7 @@ static void load_config(const Fixture *f) {
 /* The model, its initial parameters and its optimizer. */
 static void start(Fixture *f, size_t threads) {
     Error err = {0};
-    load_config(f);
+    load_config(f, "");
     ModelShape shape = model_shape(&config, fixture_number(f, "vocabulary"));
     assert_that(model_make(&model, &shape, (size_t)config.train.batch, threads, true, &err), "%s", err.message);
     assert_that(optimizer_make(&optimizer, &config, model.tensors.flat, threads, &err), "%s", err.message);
@@ -87,9 +90,10 @@ static void start(Fixture *f, size_t threads) {
     }
 }
 
-/* Nothing depends on b_K: softmax ignores a number that all scores of a row have in common. Its gradient is rounding
-   noise in both programs, which passes below since it is small beside those of b_Q and b_V. In float that noise is as
-   large as AdamW's eps and moves b_K by whole steps, so its values are never compared. */
+/* Softmax ignores a number that all scores of a row have in common, so nothing depends on b_K unless something stands
+   between: a norm, additive scores, a cap, a sink. Its gradient is rounding noise in both programs, which passes below
+   since it is small beside those of b_Q and b_V. In float that noise is as large as AdamW's eps and moves b_K by whole
+   steps, so its values are not compared. */
 static void compare_gradients(Fixture *f) {
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
@@ -98,11 +102,13 @@ static void compare_gradients(Fixture *f) {
     }
 }
 static void compare_parameters(Fixture *f, Quantity quantity, size_t step) {
+    const bool noise = config.train.optimizer == OPTIMIZER_ADAMW &&
+                       attention_gradient_vanishes(&model.shape.attention, KEY, true, model.shape.T);
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
         const double *expected = fixture_reals(f, t->count, "step%zu.%s", step, t->name);
         const real *actual = model.parameters + t->offset;
-        if (t->role == ATTN_B) {
+        if (t->role == ATTN_B && noise) {
             size_t HD = t->count / 3;
             compare(quantity, t->name, actual, expected, HD);
             compare(quantity, t->name, actual + 2 * HD, expected + 2 * HD, HD);
@@ -134,6 +140,7 @@ static void compare_training(Fixture *f) {
         if (step == 0) compare_gradients(f);
         if (step == steps) break;
         optimizer_step(&optimizer, &model.tensors, model.parameters, model.gradients, norm, lr, step);
+        if (config.train.qk_clip > 0) model_qk_clip(&model, config.train.qk_clip);
         if (step == 0) compare_parameters(f, STEP_1, 1);
     }
     compare_parameters(f, STEP_10, steps);
@@ -161,33 +168,68 @@ static size_t fixture_size(Fixture *f, size_t n, const char *size) {
     return fixture_number(f, key);
 }
 
-/* One of them is longer than a tile of queries. */
+/* Attention's own parameters, as the fixture names them behind the case. */
+static const char *const OWN[ATTENTION_PARAMETERS] = {"v.weight", "q_norm.weight", "k_norm.weight", "scale", "sinks"};
+
+/* One head by itself, forward and backward. */
+static void compare_head(Fixture *f, size_t n, const Attention *one, size_t T) {
+    const size_t D = one->D, count = T * D;
+    const real *q = as_reals(fixture_reals(f, count, "%zu.q", n), count);
+    const real *k = as_reals(fixture_reals(f, count, "%zu.k", n), count);
+    const real *v = as_reals(fixture_reals(f, count, "%zu.v", n), count);
+    const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
+    real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(one, T));
+    real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
+    AttentionLayer layer = {.attention = one,
+                            .T = T,
+                            .qkv = qkv,
+                            .out = out,
+                            .partials = reals(attention_partials(one)),
+                            .saved = {reals(T), reals(T), reals(1)}};
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
+        const size_t size = attention_parameter_size(one, p);
+        if (size > 0) layer.parameters[p] = as_reals(fixture_reals(f, size, "%zu.%s", n, OWN[p]), size);
+    }
+    const struct {
+        const real *from;
+        real *to;
+    } parts[] = {{q, dq}, {k, dk}, {v, dv}};
+    for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
+    attention_forward(&layer, 0, scratch);
+    attention_backward(&layer, 0, dqkv, dout, scratch);
+    for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
+    compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
+    compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);
+    compare(ATTENTION_GRADIENT, "dk", dk, fixture_reals(f, count, "%zu.dk", n), count);
+    compare(ATTENTION_GRADIENT, "dv", dv, fixture_reals(f, count, "%zu.dv", n), count);
+    const real *partial = layer.partials;
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
+        const size_t size = attention_parameter_size(one, p);
+        if (size > 0) compare(ATTENTION_GRADIENT, OWN[p], partial, fixture_reals(f, size, "%zu.d%s", n, OWN[p]), size);
+        partial += size;
+    }
+}
+
+/* Products and multipliers alone. One of them is longer than a tile of queries. */
 static void attention(void **state) {
     Fixture *f = fixture_open(*state);
     for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
-        const size_t T = fixture_size(f, n, "T"), D = fixture_size(f, n, "d_k"), count = T * D;
-        real multiplier = (real)*fixture_reals(f, 1, "%zu.multiplier", n);
-        const Attention one = {.H = 1, .D = D, .multiplier = multiplier};
-        const real *q = as_reals(fixture_reals(f, count, "%zu.q", n), count);
-        const real *k = as_reals(fixture_reals(f, count, "%zu.k", n), count);
-        const real *v = as_reals(fixture_reals(f, count, "%zu.v", n), count);
-        const real *dout = as_reals(fixture_reals(f, count, "%zu.dout", n), count);
-        real *qkv = reals(3 * count), *dqkv = reals(3 * count), *scratch = reals(attention_scratch(&one, T));
-        real *dq = reals(count), *dk = reals(count), *dv = reals(count), *out = reals(count);
-        const AttentionLayer layer = {
-            .attention = &one, .T = T, .qkv = qkv, .out = out, .saved = {reals(T), reals(T), reals(1)}};
-        const struct {
-            const real *from;
-            real *to;
-        } parts[] = {{q, dq}, {k, dk}, {v, dv}};
-        for (size_t i = 0; i < 3 * count; i++) qkv[i] = parts[i / D % 3].from[i / D / 3 * D + i % D];
-        attention_forward(&layer, 0, scratch);
-        attention_backward(&layer, 0, dqkv, dout, scratch);
-        for (size_t i = 0; i < 3 * count; i++) parts[i / D % 3].to[i / D / 3 * D + i % D] = dqkv[i];
-        compare(ATTENTION, "out", out, fixture_reals(f, count, "%zu.out", n), count);
-        compare(ATTENTION_GRADIENT, "dq", dq, fixture_reals(f, count, "%zu.dq", n), count);
-        compare(ATTENTION_GRADIENT, "dk", dk, fixture_reals(f, count, "%zu.dk", n), count);
-        compare(ATTENTION_GRADIENT, "dv", dv, fixture_reals(f, count, "%zu.dv", n), count);
+        const Attention one = {
+            .H = 1, .D = fixture_size(f, n, "d_k"), .multiplier = (real)*fixture_reals(f, 1, "%zu.multiplier", n)};
+        compare_head(f, n, &one, fixture_size(f, n, "T"));
+    }
+    fixture_was_read(f);
+}
+
+/* Every way to score, as the config of each case has it. */
+static void scores(void **state) {
+    Fixture *f = fixture_open(*state);
+    for (size_t n = 0, cases = fixture_number(f, "cases"); n < cases; n++) {
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "%zu.", n);
+        load_config(f, prefix);
+        const Attention one = attention_make(&config);
+        compare_head(f, n, &one, (size_t)config.model.context);
     }
     fixture_was_read(f);
 }
@@ -238,9 +280,12 @@ static void statistics(void **state) {
 #define FIXTURE(function, file)                                                                                        \
     { file, function, temporary_enter, leave, file }
 static const struct CMUnitTest FIXTURES[] = {
-    FIXTURE(training, "pre_gelu"),   FIXTURE(training, "post_relu"),    FIXTURE(training, "pre_relu"),
-    FIXTURE(training, "post_gelu"),  FIXTURE(training, "no_bias"),      FIXTURE(training, "one_position"),
-    FIXTURE(attention, "attention"), FIXTURE(statistics, "statistics"),
+    FIXTURE(training, "pre_gelu"),     FIXTURE(training, "post_relu"),     FIXTURE(training, "pre_relu"),
+    FIXTURE(training, "post_gelu"),    FIXTURE(training, "no_bias"),       FIXTURE(training, "one_position"),
+    FIXTURE(training, "additive"),     FIXTURE(training, "additive_rms"),  FIXTURE(training, "qk_norm_l2"),
+    FIXTURE(training, "qk_norm_rms"),  FIXTURE(training, "qk_norm_layer"), FIXTURE(training, "sink"),
+    FIXTURE(training, "qk_clip"),      FIXTURE(attention, "attention"),    FIXTURE(scores, "scores"),
+    FIXTURE(statistics, "statistics"),
 };
 
 /* Every file of the folder is read. */
