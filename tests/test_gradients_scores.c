@@ -18,6 +18,7 @@ static const struct {
                {"attention.scale_learned", "layer"},
                {"attention.scale_learned", "head"},
                {"attention.scale_length", "log"},
+               {"attention.softcap", "0.8"},
                {"attention.sink", "one"},
                {"attention.sink", "learned"},
                {"model.dropout", "0.2"},

@@ -115,8 +115,10 @@ mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real
 mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(dqkv + h->part\[KEY\]/if (false) &/' --set attention.scale_learned=head
 
 file=src/model/attention_map.c
-mutant 'length: not in the backward pass' $file 's/h->a->length == LENGTH_LOG && r < t->count/false \&\& r < t->count/' \
+mutant 'length: not in the backward pass' $file 's/const real factor = row_factor(h, t->first + r);/const real factor = 1;/' \
     --set attention.scale_length=log
+mutant 'cap: not in the backward pass' $file 's/factor \* slope\[j\]/factor/' --set attention.softcap=2
+mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attention.softcap=2
 mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
     --set attention.scale_learned=head
 

@@ -12,6 +12,7 @@ Attention attention_make(const Config *config) {
                    .qk_norm = (QkNorm)config->attention.qk_norm,
                    .learned = (ScaleLearned)config->attention.scale_learned,
                    .length = (ScaleLength)config->attention.scale_length,
+                   .softcap = (real)config->attention.softcap,
                    .sink = (Sink)config->attention.sink,
                    .precision = (Precision)config->attention.score_precision,
                    .qk_init_scale = config->model.qk_init_scale,
@@ -56,9 +57,11 @@ double attention_flops(const Attention *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* Two panels, one row of a mask, and the prepared queries and keys. */
+/* p, ds, and for a cap its slope. */
+static size_t panels(const Attention *a) { return a->softcap > 0 ? 3 : 2; }
+/* The panels, one row of a mask, and the prepared queries and keys. */
 size_t attention_scratch(const Attention *a, size_t T) {
-    return size_add((2 * ATTENTION_TILE + 1) * whole_lanes(T), prepared_size(a, T));
+    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), prepared_size(a, T));
 }
 static real *panel_at(const Head *h, real *scratch, size_t i) {
     return scratch + i * ATTENTION_TILE * whole_lanes(h->layer->T);
@@ -85,7 +88,7 @@ static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scr
               .row = pair * l->T};
     for (AttentionPart part = QUERY; part <= VALUE; part++)
         h.part[part] = row * stride + attention_columns(a, part, head).begin;
-    prepare(&h, rows, panel_at(&h, scratch, 2) + whole_lanes(l->T), rounding);
+    prepare(&h, rows, panel_at(&h, scratch, panels(a)) + whole_lanes(l->T), rounding);
     return h;
 }
 
@@ -155,10 +158,10 @@ static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *ma
 void attention_forward(const AttentionLayer *l, size_t pair, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
     const size_t D = h.a->D;
-    real *panel = scratch, *mask = panel_at(&h, scratch, 2), largest = -(real)INFINITY;
+    real *panel = scratch, *mask = panel_at(&h, scratch, panels(h.a)), largest = -(real)INFINITY;
     for (size_t first = 0; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l->T, first);
-        scores_forward(panel, &h, &t, NULL);
+        scores_forward(panel, NULL, &h, &t, NULL);
         const real in_tile = softmax_forward(panel, &h, &t);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
         for (size_t r = 0; dropout_is_on(&l->dropout) && r < t.count; r++) {
@@ -186,14 +189,15 @@ static void sink_backward(const real *dout, const Head *h) {
 void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
     const size_t tiles = (l->T + ATTENTION_TILE - 1) / ATTENTION_TILE, D = h.a->D, partials = attention_partials(h.a);
-    real *p = scratch, *ds = panel_at(&h, scratch, 1), *mask = panel_at(&h, scratch, 2);
+    real *p = scratch, *ds = panel_at(&h, scratch, 1), *slope = panel_at(&h, scratch, 2),
+         *mask = panel_at(&h, scratch, panels(h.a));
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l->T, tile * ATTENTION_TILE);
         const bool adds = tile + 1 < tiles;
         const real *dout_tile = dout + h.out + t.first * h.out_stride;
-        scores_forward(p, &h, &t, NULL);
+        scores_forward(p, slope, &h, &t, NULL);
         queries_by_keys(ds, &t, D, 1, dout_tile, h.out_stride, l->qkv + h.part[VALUE], h.stride);
         if (dropout_is_on(&l->dropout))
             for (size_t r = 0; r < t.count; r++) {
@@ -202,7 +206,7 @@ void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const 
             }
         else
             softmax_backward(p, ds, NULL, dout, &h, &t, 0, t.count);
-        scores_backward(dqkv, ds, &h, &t, adds);
+        scores_backward(dqkv, ds, slope, &h, &t, adds);
         panel_by_queries(dqkv + h.part[VALUE], h.stride, &t, D, 1, p, dout_tile, h.out_stride, adds);
     }
     if (h.a->sink == SINK_LEARNED) sink_backward(dout, &h);
@@ -244,7 +248,7 @@ void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t
     const Head h = head_of(l, pair, first + count, scratch, first == 0 ? rounding : NULL);
     const QueryTile t = unpadded_tile(first, count);
     if (stage == SCORES_MAPPED)
-        scores_forward(scores, &h, &t, rounding);
+        scores_forward(scores, NULL, &h, &t, rounding);
     else
         raw_scores(scores, &h, &t, 1);
 }
@@ -260,7 +264,7 @@ void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *
     const Head h = head_of(l, pair, first + count, scratch, NULL);
     const QueryTile t = unpadded_tile(first, count);
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
-    scores_forward(s, &h, &t, NULL);
+    scores_forward(s, NULL, &h, &t, NULL);
     queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],
                     h.stride);
     for (size_t r = 0; r < count; r++) {
@@ -276,23 +280,24 @@ static bool rows_are_constant(const Attention *a, size_t T) {
 
 bool attention_gradient_vanishes(const Attention *a, AttentionPart part, bool is_bias, size_t T) {
     if (rows_are_constant(a, T) && part != VALUE) return true;
-    return is_bias && part == KEY && a->score == SCORE_DOT && a->qk_norm == QK_NORM_NONE && a->sink == SINK_NONE;
+    return is_bias && part == KEY && a->score == SCORE_DOT && a->qk_norm == QK_NORM_NONE && a->sink == SINK_NONE &&
+           a->softcap == 0;
 }
 
 bool attention_parameter_vanishes(const Attention *a, AttentionParameter parameter, size_t T) {
     return parameter == PARAMETER_SINK ? T == 1 && a->sink == SINK_NONE : rows_are_constant(a, T);
 }
 
-/* The mean of f(x) over a normal x of mean 0; `x` goes by the root of its variance. */
-static double mean_over_normal(double (*f)(double), double deviation) {
-    double sum = 0, weights = 0;
+/* The root mean square of tanh(x), x normal of mean 0 and this standard deviation. */
+static double tanh_rms(double deviation) {
+    double squares = 0, weights = 0;
     for (double z = -8; z <= 8; z += 1.0 / 64) {
-        sum += exp(-z * z / 2) * f(deviation * z);
-        weights += exp(-z * z / 2);
+        const double weight = exp(-z * z / 2), y = tanh(deviation * z);
+        squares += weight * y * y;
+        weights += weight;
     }
-    return sum / weights;
+    return sqrt(squares / weights);
 }
-static double tanh_squared(double x) { return tanh(x) * tanh(x); }
 
 /* The root mean square of ln(n) over the scores of rows of n = 1 .. T keys. */
 static double log_length(size_t T) {
@@ -307,14 +312,15 @@ static double log_length(size_t T) {
 double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,
                                double key_bias) {
     const double D = (double)a->D, lengths = a->length == LENGTH_LOG ? log_length(T) : 1;
-    double shared = query_bias * key_bias, of_products;
+    double shared = query_bias * key_bias, raw;
     if (a->qk_norm != QK_NORM_NONE) {
         query = key = a->qk_norm == QK_NORM_L2 ? 1 / D : 1;
         shared = 0;
     }
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
-        of_products = sqrt(mean_over_normal(tanh_squared, sqrt(query + key)));
+        raw = tanh_rms(sqrt(query + key));
     else
-        of_products = sqrt(D * (query * key - shared));
-    return (double)a->multiplier * lengths * of_products;
+        raw = sqrt(D * (query * key - shared));
+    const double mapped = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
+    return cap > 0 ? cap * tanh_rms(mapped / cap) : mapped;
 }

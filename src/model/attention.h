@@ -32,6 +32,7 @@ typedef struct {
     QkNorm qk_norm;
     ScaleLearned learned;
     ScaleLength length;
+    real softcap; /* 0: none */
     Sink sink;
     Precision precision;
     double qk_init_scale, qk_lr_scale;

@@ -71,10 +71,12 @@ void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rou
 
 /* --- Stage 2 (attention_map.c). */
 
-/* Mapped scores, where key <= query; stage 1 included. */
-void scores_forward(real *panel, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* From ds, the gradient of mapped scores, zero where key > query, which it may overwrite, through stage 1. */
-void scores_backward(real *dqkv, real *ds, const Head *h, const QueryTile *t, bool adds);
+/* Mapped scores, where key <= query; stage 1 included. `slope` NULL, or where there is a cap becomes a panel of its
+   derivative. */
+void scores_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
+/* From ds, the gradient of mapped scores, zero where key > query, which it may overwrite, through stage 1. `slope` is
+   what scores_forward left there. */
+void scores_backward(real *dqkv, real *ds, const real *slope, const Head *h, const QueryTile *t, bool adds);
 
 /* --- Stage 3 (attention_softmax.c). */
 
