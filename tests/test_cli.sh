@@ -498,12 +498,14 @@ listing >"$said/before"
 # shellcheck disable=SC2086 # a list of words
 ends 0 "$train" theory $small --csv
 check "the head of: $name" "d_k,divisor,keys,samples,score_mean,score_var,entropy,max_weight,grad_q_mean,grad_q_rms,\
-grad_q_median,score_mean_se,score_var_se,entropy_se,max_weight_se,grad_q_mean_se,grad_q_rms_se,grad_q_median_se" \
+grad_q_median,score_mean_se,score_var_se,entropy_se,max_weight_se,grad_q_mean_se,grad_q_rms_se,grad_q_median_se,score" \
     "$(head -n 1 "$said/out")"
 check "rows of: $name" "1 none 1 sqrt_dk 1 dk 1 2sqrt_dk 4 none 4 sqrt_dk 4 dk 4 2sqrt_dk 16 none 16 sqrt_dk 16 dk 16 2sqrt_dk " \
-    "$(tail -n +2 "$said/out" | cut -d, -f1,2 | tr ',\n' '  ')"
-check "its fields" "18" "$(awk -F, '{ print NF }' "$said/out" | sort -u)"
-check "its variances, times divisor² / d_k" ok "$(tail -n +2 "$said/out" | awk -F, '
+    "$(grep ',dot$' "$said/out" | cut -d, -f1,2 | tr ',\n' '  ')"
+check "rows of other scores" "4 none additive 4 0.5 cosine 4 sqrt_dk sink 4 none softcap " \
+    "$(grep '^4,' "$said/out" | grep -v ',dot$' | cut -d, -f1,2,19 | tr ',\n' '  ')"
+check "its fields" "19" "$(awk -F, '{ print NF }' "$said/out" | sort -u)"
+check "its variances, times divisor² / d_k" ok "$(grep ',dot$' "$said/out" | awk -F, '
     { c = $2 == "none" ? 1 : $2 == "dk" ? $1 : sqrt($1) * ($2 == "2sqrt_dk" ? 2 : 1)
       z = ($6 - $1 / c / c) / $13; if (z > 5 || z < -5) bad = bad " " $0 } END { print bad ? bad : "ok" }')"
 cp "$said/out" "$said/theory"
@@ -531,7 +533,7 @@ check "theory.png, whatever the list's order" "$(cksum <theory/theory.png)" "$(c
 refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not a run of this program' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
-check "rows of a theory.csv that --force replaced" 5 "$(grep -c '' theory/theory.csv)"
+check "rows of a theory.csv that --force replaced" 9 "$(grep -c '' theory/theory.csv)"
 for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done

@@ -7,16 +7,22 @@
 #include "theory/claims.h"
 
 enum { FIGURES = 7 };
-static const ScaleDivisor FOUR[4] = {
-    {.mode = SCALE_NONE}, {.mode = SCALE_SQRT_DK}, {.mode = SCALE_DK}, {.mode = SCALE_2SQRT_DK}};
+static const TheoryScoring FOUR[4] = {{.divisor.mode = SCALE_NONE},
+                                      {.divisor.mode = SCALE_SQRT_DK},
+                                      {.divisor.mode = SCALE_DK},
+                                      {.divisor.mode = SCALE_2SQRT_DK}};
+static const TheoryScoring OTHERS[4] = {{.divisor.mode = SCALE_NONE, .score = THEORY_ADDITIVE},
+                                        {.divisor = {SCALE_NUMBER, .125}, .score = THEORY_COSINE}, /* of d_k 64 */
+                                        {.divisor.mode = SCALE_SQRT_DK, .score = THEORY_SINK},
+                                        {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP}};
 static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",    "max_weight",
                                            "grad_mean",  "grad_rms",  "grad_median"};
 
 static void measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                    const ScaleDivisor *divisors, size_t count, TheoryFigures *figures) {
+                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
     int signal;
     Error err;
-    bool done = theory_measure(d_k, keys, samples, seed, threads, divisors, count, figures, &signal, &err);
+    bool done = theory_measure(d_k, keys, samples, seed, threads, scorings, count, figures, &signal, &err);
     assert_that(done && !signal, "%s", done ? "a signal" : err.message);
 }
 static Estimate figure(const TheoryFigures *f, int i) {
@@ -64,7 +70,7 @@ static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **stat
             TheoryFigures f[4];
             measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
-                double c = divisor_value(FOUR[s], d_k[i]);
+                double c = divisor_value(FOUR[s].divisor, d_k[i]);
                 assert_within(f[s].score_mean, 0, "mean, d_k %zu, %zu keys", d_k[i], keys[j]);
                 assert_within(f[s].score_var, (double)d_k[i] / c / c, "variance, d_k %zu, %zu keys", d_k[i], keys[j]);
                 /* Var(mean of a row) = d_k / keys / c^2; of its square, 2 d_k (d_k + 2) / keys + 2 d_k, over c^4. */
@@ -81,7 +87,7 @@ static void one_key_has_nothing_to_choose(void **state) {
     (void)state;
     measure(16, 1, 100, 1, 1, FOUR, 4, f);
     for (int s = 0; s < 4; s++) {
-        TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s], 16), 1);
+        TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s].divisor, 16), 1);
         for (int i = 2; i < FIGURES; i++) {
             assert_close(figure(&f[s], i).value, i == 3, 0, "%s", NAMES[i]);
             assert_close(figure(&f[s], i).error, 0, 0, "error of %s", NAMES[i]);
@@ -92,7 +98,7 @@ static void one_key_has_nothing_to_choose(void **state) {
 
 /* Uniform weights: p = 1/n, |w|^2 has mean (n-1)/n^2, and q's part of the keys is as any other. */
 static void a_large_divisor_gives_uniform_weights(void **state) {
-    const ScaleDivisor huge = {.mode = SCALE_NUMBER, .number = 1e5};
+    const TheoryScoring huge = {.divisor = {SCALE_NUMBER, 1e5}};
     (void)state;
     for (size_t n = 2; n <= 50; n += 16)
         for (size_t d = 1; d <= 101; d += 50) {
@@ -188,7 +194,7 @@ static void two_keys_are_integrals(void **state) {
         TheoryFigures f[4];
         measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
         for (int s = 0; s < 4; s++) {
-            double c = divisor_value(FOUR[s], d_k[i]), rms;
+            double c = divisor_value(FOUR[s].divisor, d_k[i]), rms;
             TwoKeys t = two_keys(d_k[i], c);
             TheoryExact e = theory_exact(d_k[i], 2, c, 1);
             rms = sqrt(t.grad_square);
@@ -249,7 +255,7 @@ static void any_number_of_keys(void **state) {
             TheoryFigures f[4], other;
             measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
-                double c = divisor_value(FOUR[s], d_k[i]);
+                double c = divisor_value(FOUR[s].divisor, d_k[i]);
                 TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
                 const double exact[FIGURES] = {0, e.score_var, e.entropy, e.max_weight, NAN, e.grad_rms, NAN};
                 draw_otherwise(d_k[i], keys[j], c, 2000, &other);
@@ -289,6 +295,104 @@ static void errors_are_standard_errors(void **state) {
     }
 }
 
+/* L = <r, softmax(scores / divisor)> by the definitions, with none of the program's code. */
+static double loss(const TheoryDraw *x, const double *q, TheoryScoring scoring) {
+    double total = scoring.score == THEORY_SINK, weighted = 0;
+    for (size_t j = 0; j < x->keys; j++) {
+        double dot = 0, additive = 0, qq = 0, kk = 0, score;
+        for (size_t i = 0; i < x->d_k; i++) {
+            const double k = x->k[j * x->d_k + i];
+            dot += q[i] * k;
+            additive += x->v[i] * tanh(q[i] + k);
+            qq += q[i] * q[i];
+            kk += k * k;
+        }
+        score = scoring.score == THEORY_ADDITIVE  ? additive
+                : scoring.score == THEORY_COSINE  ? dot / sqrt(qq * kk)
+                : scoring.score == THEORY_SOFTCAP ? THEORY_CAP * tanh(dot / THEORY_CAP)
+                                                  : dot;
+        total += exp(score / divisor_value(scoring.divisor, x->d_k));
+        weighted += x->r[j] * exp(score / divisor_value(scoring.divisor, x->d_k));
+    }
+    return weighted / total;
+}
+
+/* Central differences of fourth order. */
+static double difference_norm(const TheoryDraw *x, TheoryScoring scoring) {
+    static const double steps[4] = {-2, -1, 1, 2}, factors[4] = {1, -8, 8, -1};
+    const double h = 1e-3;
+    double q[64], square = 0;
+    for (size_t i = 0; i < x->d_k; i++) {
+        double slope = 0;
+        memcpy(q, x->q, x->d_k * sizeof *q);
+        for (int s = 0; s < 4; s++) {
+            q[i] = x->q[i] + steps[s] * h;
+            slope += factors[s] * loss(x, q, scoring) / (12 * h);
+        }
+        square += slope * slope;
+    }
+    return sqrt(square);
+}
+
+static void gradients_are_finite_differences(void **state) {
+    enum { D = 64, KEYS = 9 };
+    double q[D], v[D], k[(KEYS + 1) * D], r[KEYS + 1], dot[KEYS], slopes[(KEYS + 1) * D], p[KEYS + 1], sum[D];
+    const Rng rng = rng_make(8, RNG_SAMPLE, 0);
+    TheoryScoring all[8];
+    (void)state;
+    memcpy(all, FOUR, sizeof FOUR);
+    memcpy(all + 4, OTHERS, sizeof OTHERS);
+    for (uint64_t draw = 0; draw < 24; draw++) {
+        TheoryDraw x = {draw % 3 ? draw % 3 == 1 ? 7 : D : 1, draw % 2 ? KEYS : 1, q, v, k, r, dot};
+        rng_fill_normal(&rng, draw << 20, D, q);
+        rng_fill_normal(&rng, (draw << 20) + 1000, D, v);
+        rng_fill_normal(&rng, (draw << 20) + 2000, (KEYS + 1) * D, k);
+        rng_fill_normal(&rng, (draw << 20) + 9000, KEYS + 1, r);
+        memset(k + x.keys * x.d_k, 0, x.d_k * sizeof *k);
+        r[x.keys] = 0;
+        for (size_t j = 0; j < x.keys; j++) dot[j] = theory_dot(q, k + j * x.d_k, x.d_k);
+        for (int s = 0; s < 8; s++) {
+            const double *derivatives, multiplier = scale_multiplier(all[s].divisor, x.d_k);
+            double scores[KEYS + 1];
+            size_t n = theory_scores(all[s].score, &x, scores, slopes, &derivatives);
+            size_t top = theory_softmax(scores, n, multiplier, p).top;
+            double norm = theory_gradient_norm(p, r, derivatives, n, x.d_k, top, multiplier, sum);
+            assert_close(norm, difference_norm(&x, all[s]), 1e-9 + 1e-7 * norm, "%s, d_k %zu, %zu keys",
+                         THEORY_SCORES[all[s].score], x.d_k, x.keys);
+        }
+    }
+}
+
+/* Variances are known of all but the cap's; one key is no choice, but with a sink it is; a cap far above the scores is
+   none; and a cosine's derivative is 0 where d_k is 1. */
+static void other_scores_have_the_figures_they_should(void **state) {
+    TheoryFigures f[4], dot[4], one[4];
+    double square = 0, total = 0;
+    (void)state;
+    for (double z = -9; z <= 9; z += .001) {
+        square += exp(-z * z / 2) * tanh(sqrt(2) * z) * tanh(sqrt(2) * z);
+        total += exp(-z * z / 2);
+    }
+    assert_close(theory_exact_scoring(5, 3, OTHERS[0], 1).score_var, square / total, 1e-11, "tanh's mean square");
+    measure(64, 20, 4000, 5, 1, OTHERS, 4, f);
+    measure(64, 20, 4000, 5, 1, FOUR, 4, dot);
+    for (int s = 0; s < 3; s++) {
+        assert_within(f[s].score_mean, 0, "mean, %s", THEORY_SCORES[s + 1]);
+        assert_within(f[s].score_var, s ? 1 : square / total, "variance, %s", THEORY_SCORES[s + 1]);
+        assert_close(theory_exact_scoring(64, 20, OTHERS[s], 1).score_var, s ? 1 : square / total, 1e-9, "exact");
+    }
+    assert_memory_equal(&f[2].score_var, &dot[1].score_var, sizeof(Estimate)); /* the sink's is dot's */
+    assert_true(f[3].score_var.value < dot[0].score_var.value && f[3].entropy.value > dot[0].entropy.value);
+    assert_true(isnan(theory_exact_scoring(64, 20, OTHERS[3], 1).score_var));
+    measure(1, 1, 500, 5, 1, OTHERS, 4, one);
+    for (int s = 0; s < 4; s++)
+        assert_that((one[s].entropy.value > .3) == (s == 2) && (one[s].grad_rms.value > 0) == (s == 2), "one key, %s",
+                    THEORY_SCORES[s + 1]);
+    measure(1, 20, 500, 5, 1, OTHERS, 4, one);
+    assert_true(isfinite(one[0].grad_rms.value) && one[0].grad_rms.value > 0);
+    assert_close(one[1].grad_rms.value, 0, 0, "a cosine of one entry is 1 or -1");
+}
+
 static void threads_and_company_change_no_bit(void **state) {
     TheoryFigures one[4], other[4], alone;
     TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
@@ -302,6 +406,12 @@ static void threads_and_company_change_no_bit(void **state) {
         measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
         assert_memory_equal(&one[s], &alone, sizeof alone);
     }
+    measure(37, 9, 333, 21, 1, OTHERS, 4, one);
+    measure(37, 9, 333, 21, 5, OTHERS, 4, other);
+    assert_memory_equal(one, other, sizeof one);
+    measure(37, 9, 333, 21, 2, &OTHERS[0], 1, &alone);
+    assert_memory_equal(&one[0], &alone, sizeof alone);
+    measure(37, 9, 333, 21, 1, FOUR, 4, one);
     measure(37, 9, 333, 22, 1, FOUR, 4, other);
     for (int k = 0; k < FIGURES; k++)
         assert_that(figure(&one[1], k).value != figure(&other[1], k).value, "%s of another seed", NAMES[k]);
@@ -438,6 +548,8 @@ int main(void) {
         TEST(two_keys_are_integrals),
         TEST(any_number_of_keys),
         TEST(errors_are_standard_errors),
+        TEST(gradients_are_finite_differences),
+        TEST(other_scores_have_the_figures_they_should),
         TEST(threads_and_company_change_no_bit),
         TEST(the_median_and_its_error),
         TEST(too_much_is_refused),

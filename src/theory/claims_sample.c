@@ -167,7 +167,7 @@ bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t th
                    Figure figures[STATISTICS_MAX][CASES_MAX], Error *err) {
     for (size_t i = 0; i < CASES_MAX && claim->cases[i].d_k; i++) {
         const Case *c = &claim->cases[i];
-        /* The lower half of the streams is for values of d_k (theory_measure). */
+        /* The lower half of the streams is theory_measure's. */
         const Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | number << 8 | c->stream);
         Row *rows = calloc(c->rows, sizeof *rows);
         double *x = malloc((c->rows + 1) * sizeof *x);
@@ -177,8 +177,8 @@ bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t th
             int signal;                     /* seen by claims_run, which then prints no more */
             uint32_t own[4];
             rng_block(&rng, 0, own);
-            ok = theory_measure(c->d_k, c->keys, c->rows, (uint64_t)own[0] << 32 | own[1], threads, &c->divisor, 1,
-                                &theory, &signal, err);
+            ok = theory_measure(c->d_k, c->keys, c->rows, (uint64_t)own[0] << 32 | own[1], threads,
+                                &(TheoryScoring){.divisor = c->divisor}, 1, &theory, &signal, err);
         } else if (ok) {
             ok = fill_rows(c, &rng, threads, rows, err);
         }

@@ -1,7 +1,8 @@
-/* The verb: the measured figures beside the exact ones, for a list of d_k and four divisors, as a table, as CSV and as
-   a picture. */
+/* The verb: the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to score, as a
+   table, as CSV and as a picture. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
@@ -28,8 +29,17 @@ static const Option OPTIONS[] = {
 };
 
 enum { LIST_MAX = 64 };
-static const ScaleDivisor DIVISORS[THEORY_DIVISORS] = {
-    {.mode = SCALE_NONE}, {.mode = SCALE_SQRT_DK}, {.mode = SCALE_DK}, {.mode = SCALE_2SQRT_DK}};
+/* The cosine's divisor, 1 / sqrt(d_k), is a number: measure sets it. */
+static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
+    {.divisor.mode = SCALE_NONE},
+    {.divisor.mode = SCALE_SQRT_DK},
+    {.divisor.mode = SCALE_DK},
+    {.divisor.mode = SCALE_2SQRT_DK},
+    {.divisor.mode = SCALE_NONE, .score = THEORY_ADDITIVE},
+    {.divisor.mode = SCALE_NUMBER, .score = THEORY_COSINE},
+    {.divisor.mode = SCALE_SQRT_DK, .score = THEORY_SINK},
+    {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP},
+};
 
 /* "1,4,16" into d_k (LIST_MAX) and count. */
 static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err) {
@@ -59,45 +69,61 @@ static void write_csv(const TheoryPoint *points, size_t count, FILE *file) {
     fprintf(file, "d_k,divisor,keys,samples");
     for (size_t c = 0; c < COLUMN_COUNT; c++) fprintf(file, ",%s", COLUMNS[c]);
     for (size_t c = 0; c < COLUMN_COUNT; c++) fprintf(file, ",%s_se", COLUMNS[c]);
-    fputc('\n', file);
+    fprintf(file, ",score\n");
     for (size_t i = 0; i < count; i++) {
         const Estimate *figures = (const Estimate *)&points[i].measured;
         char divisor[32];
-        scale_text(points[i].divisor, divisor, sizeof divisor);
+        scale_text(points[i].scoring.divisor, divisor, sizeof divisor);
         fprintf(file, "%zu,%s,%lld,%lld", points[i].d_k, divisor, keys, samples);
         for (size_t c = 0; c < COLUMN_COUNT; c++) fprintf(file, ",%.9g", figures[c].value);
         for (size_t c = 0; c < COLUMN_COUNT; c++) fprintf(file, ",%.4g", figures[c].error);
-        fputc('\n', file);
+        fprintf(file, ",%s\n", THEORY_SCORES[points[i].scoring.score]);
     }
 }
 
-static void print_divisor(const TheoryPoint *point) {
+/* The divisor of a dot product, or the other way to score. */
+static void print_scoring(const TheoryPoint *points, size_t i) {
+    const TheoryScoring scoring = points[i].scoring;
     char divisor[32];
-    scale_text(point->divisor, divisor, sizeof divisor);
-    if (point->divisor.mode == DIVISORS[0].mode) printf("d_k = %zu\n", point->d_k);
-    printf("%-8s", divisor);
+    scale_text(scoring.divisor, divisor, sizeof divisor);
+    if (i % THEORY_SCORINGS == 0) printf("d_k = %zu\n", points[i].d_k);
+    printf("%-8s", scoring.score == THEORY_DOT ? divisor : THEORY_SCORES[scoring.score]);
+}
+
+/* A figure and, behind it, the exact value: blank where there is none, and nothing at the end of a line. */
+static void print_figure(Estimate e, int width, bool fixed, double exact, bool last) {
+    printf(fixed ? " %*.4f ±" : " %*.4g ±", width, e.value);
+    printf(isnan(exact) && last ? "%.1g" : "%-6.1g", e.error);
+    if (!isnan(exact))
+        printf(fixed ? " %*.4f" : " %*.4g", width, exact);
+    else if (!last)
+        printf(" %*s", width, "");
 }
 
 static void print_tables(const TheoryPoint *points, size_t count) {
-    printf("%lld key%s, %lld samples, seed %lld. Each figure is the mean over the samples, followed\n"
-           "by its standard error and, where there is one, the exact value (docs/theory.md).\n\n"
+    printf("%lld key%s, %lld samples, seed %lld. Each figure is the mean over the samples,\n"
+           "followed by its standard error and, where there is one, the exact value.\n"
+           "From %s to %s: other ways to score (docs/theory.md).\n\n"
            "%-8s %-27s %-21s %s\n",
-           keys, keys == 1 ? "" : "s", samples, seed, "divisor", "    variance of scores", "    entropy, nats",
+           keys, keys == 1 ? "" : "s", samples, seed, THEORY_SCORES[THEORY_ADDITIVE],
+           THEORY_SCORES[THEORY_SCORE_COUNT - 1], "divisor", "    variance of scores", "    entropy, nats",
            "   largest weight");
-    for (const TheoryPoint *p = points; p < points + count; p++) {
-        const TheoryFigures *m = &p->measured;
-        print_divisor(p);
-        printf(" %9.4g ±%-6.1g %9.4g", m->score_var.value, m->score_var.error, p->exact.score_var);
-        printf(" %6.4f ±%-6.1g %6.4f", m->entropy.value, m->entropy.error, p->exact.entropy);
-        printf(" %6.4f ±%-6.1g %6.4f\n", m->max_weight.value, m->max_weight.error, p->exact.max_weight);
+    for (size_t i = 0; i < count; i++) {
+        const TheoryFigures *m = &points[i].measured;
+        const TheoryExact *exact = &points[i].exact;
+        print_scoring(points, i);
+        print_figure(m->score_var, 9, false, exact->score_var, false);
+        print_figure(m->entropy, 6, true, exact->entropy, false);
+        print_figure(m->max_weight, 6, true, exact->max_weight, true);
+        putchar('\n');
     }
     printf("\nNorm of the gradient of the query, |dL/dq|\n\n%-8s %-17s %-27s %s\n", "divisor", "     mean",
            "   root mean square", "   median");
-    for (const TheoryPoint *p = points; p < points + count; p++) {
-        const TheoryFigures *m = &p->measured;
-        print_divisor(p);
+    for (size_t i = 0; i < count; i++) {
+        const TheoryFigures *m = &points[i].measured;
+        print_scoring(points, i);
         printf(" %9.4g ±%-6.1g", m->grad_mean.value, m->grad_mean.error);
-        printf(" %9.4g ±%-6.1g %9.4g", m->grad_rms.value, m->grad_rms.error, p->exact.grad_rms);
+        print_figure(m->grad_rms, 9, false, points[i].exact.grad_rms, false);
         printf(" %9.4g ±%.1g\n", m->grad_median.value, m->grad_median.error);
     }
 }
@@ -113,7 +139,7 @@ static bool write_files(const char *directory, const TheoryPoint *points, size_t
     if (!ok) return false;
     write_csv(points, count, file.stream);
     return file_writer_commit(&file, err) && path_join(path, sizeof path, directory, "theory.png", err) &&
-           theory_picture_save(points, count / THEORY_DIVISORS, (size_t)keys, path, err);
+           theory_picture_save(points, count / THEORY_SCORINGS, (size_t)keys, path, err);
 }
 
 static bool write_directory(const TheoryPoint *points, size_t count, const Command *command, Progress *progress,
@@ -129,15 +155,20 @@ static bool write_directory(const TheoryPoint *points, size_t count, const Comma
     return ok;
 }
 
-/* points (THEORY_DIVISORS) of one d_k. */
+/* points (THEORY_SCORINGS) of one d_k. */
 static bool measure(size_t d_k, size_t threads, TheoryPoint *points, int *signal, Error *err) {
-    TheoryFigures figures[THEORY_DIVISORS];
-    if (!theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, DIVISORS, THEORY_DIVISORS, figures,
+    TheoryFigures figures[THEORY_SCORINGS];
+    TheoryScoring scorings[THEORY_SCORINGS];
+    for (size_t i = 0; i < THEORY_SCORINGS; i++) {
+        scorings[i] = SCORINGS[i];
+        if (scorings[i].score == THEORY_COSINE) scorings[i].divisor.number = 1 / sqrt((double)d_k);
+    }
+    if (!theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures,
                         signal, err))
         return false;
-    for (size_t i = 0; i < THEORY_DIVISORS && !*signal; i++) {
-        points[i] = (TheoryPoint){.d_k = d_k, .divisor = DIVISORS[i], .measured = figures[i]};
-        if (!csv) points[i].exact = theory_exact(d_k, (size_t)keys, divisor_value(DIVISORS[i], d_k), threads);
+    for (size_t i = 0; i < THEORY_SCORINGS && !*signal; i++) {
+        points[i] = (TheoryPoint){.d_k = d_k, .scoring = scorings[i], .measured = figures[i]};
+        if (!csv) points[i].exact = theory_exact_scoring(d_k, (size_t)keys, scorings[i], threads);
     }
     return true;
 }
@@ -146,7 +177,7 @@ static bool measure(size_t d_k, size_t threads, TheoryPoint *points, int *signal
 static bool run(const Command *command, int *signal, Error *err) {
     Progress progress = progress_make(stderr, command->quiet);
     const size_t threads = command_threads(command);
-    static TheoryPoint points[LIST_MAX * THEORY_DIVISORS];
+    static TheoryPoint points[LIST_MAX * THEORY_SCORINGS];
     size_t d_k[LIST_MAX], sizes = 0;
     if (claims) {
         if (d_k_list || keys || samples || out || force)
@@ -166,11 +197,11 @@ static bool run(const Command *command, int *signal, Error *err) {
     bool ok = true;
     for (size_t i = 0; ok && !*signal && i < sizes; i++) {
         progress_count(&progress, omp_get_wtime(), "values of d_k", i, sizes);
-        ok = measure(d_k[i], threads, points + i * THEORY_DIVISORS, signal, err);
+        ok = measure(d_k[i], threads, points + i * THEORY_SCORINGS, signal, err);
     }
     progress_clear(&progress);
     if (!ok || *signal) return ok;
-    const size_t count = sizes * THEORY_DIVISORS;
+    const size_t count = sizes * THEORY_SCORINGS;
     if (csv)
         write_csv(points, count, stdout);
     else
@@ -180,8 +211,9 @@ static bool run(const Command *command, int *signal, Error *err) {
 
 const Verb theory_verb = {
     .name = "theory",
-    .what = "Draws queries and keys at random and measures what four divisors of their scores\n"
-            "do to a row of attention and to its gradient: no model, no training.",
+    .what = "Draws queries and keys at random and measures what four divisors of their\n"
+            "scores, and four other ways to score, do to a row of attention and to its\n"
+            "gradient: no model, no training.",
     .options = OPTIONS,
     .run = run,
 };

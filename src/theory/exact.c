@@ -111,3 +111,11 @@ TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads
     exact.grad_rms = sqrt(square) / divisor;
     return exact;
 }
+
+/* Additive: E tanh^2(sqrt(2) z), z ~ N(0, 1), as v brings d_k times 1 / d_k. The squares of d_k cosines add up to 1. */
+TheoryExact theory_exact_scoring(size_t d_k, size_t keys, TheoryScoring scoring, size_t threads) {
+    const double divisor = divisor_value(scoring.divisor, d_k), d = (double)d_k;
+    const double variances[THEORY_SCORE_COUNT] = {d, .519975745667, 1 / d, d, NAN};
+    if (scoring.score == THEORY_DOT) return theory_exact(d_k, keys, divisor, threads);
+    return (TheoryExact){variances[scoring.score] / (divisor * divisor), NAN, NAN, NAN};
+}

@@ -7,7 +7,12 @@
 
 #include "show/chart.h"
 
-enum { PANELS = 3, SERIES_MAX = 2 * THEORY_DIVISORS };
+enum { PANELS = 3, COLUMNS = 2, CURVES_MAX = 6, SERIES_MAX = 2 * CURVES_MAX };
+
+/* The scorings that a column shows: those of its subject, and in the second two divisors for comparison. */
+static const struct {
+    size_t count, scorings[CURVES_MAX];
+} SHOWN[COLUMNS] = {{4, {0, 1, 2, 3}}, {6, {0, 1, 4, 5, 6, 7}}};
 typedef enum { ENTROPY, LARGEST, GRADIENT } Panel;
 
 static double value_of(const TheoryPoint *p, Panel panel, bool second) {
@@ -29,37 +34,54 @@ static void write_title(const TheoryPoint *points, Panel panel, char *out, size_
         "Largest weight of a row, at d_k = %zu: %.3g undivided, %.3g divided by √d_k",
         "Median gradient of the query, at d_k = %zu: %.2g undivided, %.2g divided by √d_k"};
     double value[SCALE_NUMBER];
-    for (size_t i = 0; i < THEORY_DIVISORS; i++) value[points[i].divisor.mode] = value_of(&points[i], panel, true);
+    for (size_t i = 0; i < THEORY_DIVISORS; i++)
+        value[points[i].scoring.divisor.mode] = value_of(&points[i], panel, true);
     snprintf(out, capacity, formats[panel], points->d_k, value[SCALE_NONE], value[SCALE_SQRT_DK]);
 }
 
+/* In the second column every other way to score. */
+static void write_second_title(const TheoryPoint *points, Panel panel, char *out, size_t capacity) {
+    static const char *const figures[PANELS] = {"Entropy", "Largest weight", "Median gradient"};
+    int length = snprintf(out, capacity, "%s at d_k = %zu:", figures[panel], points->d_k);
+    for (size_t i = THEORY_DIVISORS; i < THEORY_SCORINGS; i++)
+        length += snprintf(out + length, capacity - (size_t)length, "%s %s %.3g", i > THEORY_DIVISORS ? "," : "",
+                           THEORY_SCORES[points[i].scoring.score], value_of(&points[i], panel, true));
+}
+
+static void write_label(TheoryScoring scoring, char *out, size_t capacity) {
+    static const char *const labels[THEORY_SCORE_COUNT] = {NULL, "additive", "cosine · √d_k", "sink", "softcap 30"};
+    char divisor[64];
+    scale_title(scoring.divisor, 0, divisor, sizeof divisor);
+    snprintf(out, capacity, "%s%s", scoring.score ? "" : "÷ ", scoring.score ? labels[scoring.score] : divisor);
+}
+
 /* x (count), y (SERIES_MAX, count) hold the coordinates. */
-static bool draw_panel(const TheoryPoint *points, size_t count, size_t keys, Panel panel, double *x, double *y,
-                       Canvas *canvas, Error *err) {
+static bool draw_panel(const TheoryPoint *points, size_t count, size_t keys, Panel panel, size_t column, double *x,
+                       double *y, Canvas *canvas, Error *err) {
     static const char *const y_labels[PANELS] = {"entropy (nats)", "mean of the largest weight",
                                                  "|dL/dq| (logarithmic)"};
-    char title[256], subtitles[PANELS][160], labels[THEORY_DIVISORS][80], name[64];
+    char title[256], subtitles[PANELS][160], labels[CURVES_MAX][80], name[64];
     Series series[SERIES_MAX];
-    const size_t curves = panel == GRADIENT ? SERIES_MAX : THEORY_DIVISORS;
-    for (size_t i = 0; i < count; i++) x[i] = (double)points[i * THEORY_DIVISORS].d_k;
+    const size_t shown = SHOWN[column].count, curves = panel == GRADIENT ? 2 * shown : shown;
+    for (size_t i = 0; i < count; i++) x[i] = (double)points[i * THEORY_SCORINGS].d_k;
     for (size_t k = 0; k < curves; k++) {
-        const size_t divisor = k % THEORY_DIVISORS;
-        const bool second = k >= THEORY_DIVISORS;
+        const size_t of = SHOWN[column].scorings[k % shown];
+        const TheoryScoring scoring = points[of].scoring;
+        const bool second = k >= shown;
         for (size_t i = 0; i < count; i++)
-            y[k * count + i] = value_of(&points[i * THEORY_DIVISORS + divisor], panel, second);
-        scale_title(points[divisor].divisor, 0, name, sizeof name);
-        snprintf(labels[divisor], sizeof *labels, "÷ %s", name);
-        scale_text(points[divisor].divisor, name, sizeof name);
-        series[k] = (Series){.label = second ? NULL : labels[divisor],
+            y[k * count + i] = value_of(&points[i * THEORY_SCORINGS + of], panel, second);
+        if (!second) write_label(scoring, labels[k], sizeof *labels);
+        scale_text(scoring.divisor, name, sizeof name);
+        series[k] = (Series){.label = second ? NULL : labels[k],
                              .x = x,
                              .y = y + k * count,
                              .count = count,
-                             .style = style_of_divisor(name, 0),
+                             .style = style_of_divisor(scoring.score == THEORY_DOT ? name : "", of % THEORY_DIVISORS),
                              .thickness = second ? 1.5 : 2.5,
                              .dash = second ? 6 : 0,
                              .markers = true};
     }
-    write_title(points + (count - 1) * THEORY_DIVISORS, panel, title, sizeof title);
+    (column ? write_second_title : write_title)(points + (count - 1) * THEORY_SCORINGS, panel, title, sizeof title);
     snprintf(subtitles[ENTROPY], sizeof *subtitles,
              "%zu key%s; q and k of independent N(0, 1) entries; uniform weights have %.2f", keys, keys == 1 ? "" : "s",
              log((double)keys));
@@ -76,19 +98,26 @@ static bool draw_panel(const TheoryPoint *points, size_t count, size_t keys, Pan
     return chart_draw(&chart, canvas, err);
 }
 
+/* Charts are drawn one by one: a canvas has no part that is narrower than itself. */
 bool theory_picture_save(const TheoryPoint *points, size_t count, size_t keys, const char *path, Error *err) {
-    Canvas all;
-    if (!canvas_make(&all, CHART_WIDTH, PANELS * CHART_HEIGHT, err)) return false;
+    Canvas all, part = {0};
+    if (!canvas_make(&all, COLUMNS * CHART_WIDTH, PANELS * CHART_HEIGHT, err)) return false;
     double *coordinates = malloc((1 + SERIES_MAX) * count * sizeof *coordinates);
-    TheoryPoint *sorted = malloc(count * THEORY_DIVISORS * sizeof *sorted); /* by d_k */
+    TheoryPoint *sorted = malloc(count * THEORY_SCORINGS * sizeof *sorted); /* by d_k */
     bool ok = (coordinates && sorted) || error_set(err, STATUS_FAILED, "no memory for a picture");
     if (ok) {
-        memcpy(sorted, points, count * THEORY_DIVISORS * sizeof *sorted);
-        qsort(sorted, count, THEORY_DIVISORS * sizeof *sorted, compare_sizes);
+        memcpy(sorted, points, count * THEORY_SCORINGS * sizeof *sorted);
+        qsort(sorted, count, THEORY_SCORINGS * sizeof *sorted, compare_sizes);
     }
-    for (int panel = 0; ok && panel < PANELS; panel++) {
-        Canvas part = {CHART_WIDTH, CHART_HEIGHT, all.rgb + (size_t)panel * CHART_HEIGHT * CHART_WIDTH * 3, all.cover};
-        ok = draw_panel(sorted, count, keys, (Panel)panel, coordinates, coordinates + count, &part, err);
+    for (size_t i = 0; ok && i < (size_t)PANELS * COLUMNS; i++) {
+        const size_t column = i % COLUMNS, line = (size_t)CHART_WIDTH * 3;
+        unsigned char *to = all.rgb + (i / COLUMNS * CHART_HEIGHT * COLUMNS + column) * line;
+        ok =
+            canvas_make(&part, CHART_WIDTH, CHART_HEIGHT, err) &&
+            draw_panel(sorted, count, keys, (Panel)(i / COLUMNS), column, coordinates, coordinates + count, &part, err);
+        for (size_t row = 0; ok && row < CHART_HEIGHT; row++)
+            memcpy(to + row * COLUMNS * line, part.rgb + row * line, line);
+        canvas_free(&part);
     }
     ok = ok && canvas_save(&all, path, err);
     canvas_free(&all);

@@ -10,13 +10,15 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
+const char *const THEORY_SCORES[THEORY_SCORE_COUNT] = {"dot", "additive", "cosine", "sink", "softcap"};
+
 enum { CHUNK = 16 }; /* samples a thread takes at a time */
 
 typedef struct {
     size_t d_k, keys, samples, count;
-    const ScaleDivisor *divisors;
-    Rng rng;
-    double *score, *square;       /* (samples): mean over a row of q.k, and of its square */
+    const TheoryScoring *scorings;
+    Rng rng, v_rng;
+    double *score, *square; /* (count, samples): mean over a row of scores before the divisor, and of their squares */
     double *entropy, *max, *grad; /* (count, samples) */
     double *scratch;              /* (threads, scratch_size) */
     size_t scratch_size;          /* of one thread */
@@ -63,44 +65,123 @@ double theory_gradient_norm(double *p, const double *r, const double *k, size_t 
     return multiplier * largest * sqrt(theory_dot(sum, sum, d_k));
 }
 
-static void take_sample(const Measurement *m, size_t sample, double *scratch) {
-    const size_t d_k = m->d_k, keys = m->keys, drawn = d_k + keys * d_k + keys;
-    double *q = scratch, *k = q + d_k, *r = k + keys * d_k, *scores = r + keys, *p = scores + keys, *sum = p + keys;
-    double total = 0, squares = 0;
-    rng_fill_normal(&m->rng, (uint64_t)sample * ((drawn + 3) / 4 * 4), drawn, q);
-    for (size_t j = 0; j < keys; j++) {
-        scores[j] = theory_dot(q, k + j * d_k, d_k);
-        total += scores[j];
-        squares += scores[j] * scores[j];
+/* The derivative, 1 - tanh^2, without cancellation where tanh is near 1. */
+static double tanh_and_derivative(double x, double *derivative) {
+    const double e = exp(-2 * fabs(x)), share = 1 / (1 + e);
+    *derivative = 4 * e * share * share;
+    return copysign((1 - e) * share, x);
+}
+
+static void additive_scores(const TheoryDraw *draw, double *scores, double *slopes) {
+    for (size_t j = 0; j < draw->keys; j++) {
+        scores[j] = 0;
+        for (size_t i = 0; i < draw->d_k; i++) {
+            double derivative, t = tanh_and_derivative(draw->q[i] + draw->k[j * draw->d_k + i], &derivative);
+            scores[j] += draw->v[i] * t;
+            slopes[j * draw->d_k + i] = draw->v[i] * derivative;
+        }
     }
-    m->score[sample] = total / (double)keys;
-    m->square[sample] = squares / (double)keys;
+}
+
+/* With one entry the cosine is 1 or -1, and its derivative 0, exactly. */
+static void cosine_scores(const TheoryDraw *draw, double *scores, double *slopes) {
+    const size_t d_k = draw->d_k;
+    const double q_norm = sqrt(theory_dot(draw->q, draw->q, d_k)), per_q_norm = 1 / q_norm;
+    double *q = slopes + draw->keys * d_k; /* q / |q|, where a sink would be */
+    for (size_t i = 0; i < d_k; i++) q[i] = draw->q[i] / q_norm;
+    for (size_t j = 0; j < draw->keys; j++) {
+        const double *k = draw->k + j * d_k, k_norm = sqrt(theory_dot(k, k, d_k));
+        scores[j] = draw->dot[j] / (q_norm * k_norm);
+        for (size_t i = 0; i < d_k; i++) slopes[j * d_k + i] = (k[i] / k_norm - scores[j] * q[i]) * per_q_norm;
+    }
+}
+
+static void softcap_scores(const TheoryDraw *draw, double *scores, double *slopes) {
+    for (size_t j = 0; j < draw->keys; j++) {
+        double derivative;
+        scores[j] = THEORY_CAP * tanh_and_derivative(draw->dot[j] / THEORY_CAP, &derivative);
+        for (size_t i = 0; i < draw->d_k; i++) slopes[j * draw->d_k + i] = derivative * draw->k[j * draw->d_k + i];
+    }
+}
+
+size_t theory_scores(TheoryScore score, const TheoryDraw *draw, double *scores, double *slopes,
+                     const double **derivatives) {
+    *derivatives = score == THEORY_DOT || score == THEORY_SINK ? draw->k : slopes;
+    switch (score) {
+    case THEORY_ADDITIVE: additive_scores(draw, scores, slopes); break;
+    case THEORY_COSINE: cosine_scores(draw, scores, slopes); break;
+    case THEORY_SOFTCAP: softcap_scores(draw, scores, slopes); break;
+    default:
+        for (size_t j = 0; j < draw->keys; j++) scores[j] = draw->dot[j];
+        scores[draw->keys] = 0;
+    }
+    return draw->keys + (score == THEORY_SINK);
+}
+
+/* Streams below 2^30 are values of d_k, those from 2^31 on are the claims'. */
+enum { V_STREAM = 1 << 30 };
+
+static uint64_t first_number(size_t sample, size_t drawn) { return (uint64_t)sample * ((drawn + 3) / 4 * 4); }
+
+static void take_draw(const Measurement *m, size_t sample, TheoryDraw *draw) {
+    const size_t d_k = m->d_k, keys = m->keys;
+    const uint64_t first = first_number(sample, d_k + keys * d_k + keys), vectors = d_k + keys * d_k;
+    rng_fill_normal(&m->rng, first, vectors, draw->q); /* and k, which follows it */
+    rng_fill_normal(&m->rng, first + vectors, keys, draw->r);
+    rng_fill_normal(&m->v_rng, first_number(sample, d_k), d_k, draw->v);
+    for (size_t i = 0; i < d_k; i++) {
+        draw->v[i] /= sqrt((double)d_k);
+        draw->k[keys * d_k + i] = 0;
+    }
+    draw->r[keys] = 0;
+    for (size_t j = 0; j < keys; j++) draw->dot[j] = theory_dot(draw->q, draw->k + j * d_k, d_k);
+}
+
+/* The order of lay_out. */
+static void take_sample(const Measurement *m, size_t sample, double *scratch) {
+    const size_t d_k = m->d_k, keys = m->keys, rows = keys + 1;
+    TheoryDraw draw = {.d_k = d_k, .keys = keys, .q = scratch, .k = scratch + d_k};
+    double *slopes = draw.k + rows * d_k, *sum = slopes + rows * d_k, *scores = sum + d_k, *p = scores + rows;
+    draw.v = p + rows;
+    draw.r = draw.v + d_k;
+    draw.dot = draw.r + rows;
+    take_draw(m, sample, &draw);
     for (size_t i = 0; i < m->count; i++) {
-        double multiplier = scale_multiplier(m->divisors[i], d_k);
-        TheoryRow row = theory_softmax(scores, keys, multiplier, p);
-        m->entropy[i * m->samples + sample] = row.entropy;
-        m->max[i * m->samples + sample] = row.max_weight;
-        m->grad[i * m->samples + sample] = theory_gradient_norm(p, r, k, keys, d_k, row.top, multiplier, sum);
+        const double *derivatives, multiplier = scale_multiplier(m->scorings[i].divisor, d_k);
+        const size_t at = i * m->samples + sample,
+                     n = theory_scores(m->scorings[i].score, &draw, scores, slopes, &derivatives);
+        const TheoryRow row = theory_softmax(scores, n, multiplier, p);
+        double total = 0, squares = 0;
+        for (size_t j = 0; j < keys; j++) {
+            total += scores[j];
+            squares += scores[j] * scores[j];
+        }
+        m->score[at] = total / (double)keys;
+        m->square[at] = squares / (double)keys;
+        m->entropy[at] = row.entropy;
+        m->max[at] = row.max_weight;
+        m->grad[at] = theory_gradient_norm(p, draw.r, derivatives, n, d_k, row.top, multiplier, sum);
     }
 }
 
 /* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */
-static void find_score_moments(const Measurement *m, double *row, Estimate *mean, Estimate *variance) {
-    *mean = estimate_mean(m->score, m->samples);
-    for (size_t i = 0; i < m->samples; i++)
-        row[i] = m->square[i] - 2 * mean->value * m->score[i] + mean->value * mean->value;
+static void find_score_moments(const Measurement *m, const double *score, const double *square, double *row,
+                               Estimate *mean, Estimate *variance) {
+    *mean = estimate_mean(score, m->samples);
+    for (size_t i = 0; i < m->samples; i++) row[i] = square[i] - 2 * mean->value * score[i] + mean->value * mean->value;
     *variance = estimate_mean(row, m->samples);
-    /* Scores are uncorrelated, even within a row, so this makes it unbiased as for independent ones. */
+    /* Scores are uncorrelated, even within a row, so this makes it unbiased as for independent ones. Additive scores of
+       a row correlate by less than a half: a bias of less than variance / (2 samples). */
     double count = (double)m->samples * (double)m->keys, factor = count / (count - 1);
     *variance = (Estimate){factor * variance->value, factor * variance->error};
 }
 
 static void find_figures(const Measurement *m, TheoryFigures *figures) {
     double *row = m->scratch; /* (samples) */
-    Estimate mean, variance;
-    find_score_moments(m, row, &mean, &variance);
     for (size_t i = 0; i < m->count; i++) {
-        double c = scale_multiplier(m->divisors[i], m->d_k), *grad = m->grad + i * m->samples;
+        double c = scale_multiplier(m->scorings[i].divisor, m->d_k), *grad = m->grad + i * m->samples;
+        Estimate mean, variance;
+        find_score_moments(m, m->score + i * m->samples, m->square + i * m->samples, row, &mean, &variance);
         TheoryFigures *f = &figures[i];
         f->score_mean = (Estimate){c * mean.value, c * mean.error};
         f->score_var = (Estimate){c * c * variance.value, c * c * variance.error};
@@ -117,8 +198,8 @@ static void find_figures(const Measurement *m, TheoryFigures *figures) {
 
 /* One block for all arrays. The scratch of the threads serves as `row` above: it must be long enough for that. */
 static double *lay_out(Measurement *m, size_t threads, Error *err) {
-    size_t own = size_add(size_mul(m->keys, m->d_k), size_add(size_mul(2, m->d_k), size_mul(3, m->keys)));
-    size_t scratch = size_mul(threads, own), results = size_mul(m->samples, size_add(2, size_mul(3, m->count)));
+    size_t rows = m->keys + 1, own = size_add(size_mul(2 * rows, m->d_k), size_add(size_mul(3, m->d_k), 4 * rows));
+    size_t scratch = size_mul(threads, own), results = size_mul(m->samples, 5 * m->count);
     if (scratch < m->samples) scratch = m->samples;
     size_t bytes = size_mul(size_add(scratch, results), sizeof(double)), machine = memory_of_machine();
     double *memory = bytes < machine ? malloc(bytes) : NULL;
@@ -131,17 +212,18 @@ static double *lay_out(Measurement *m, size_t threads, Error *err) {
     m->scratch_size = own;
     m->scratch = memory;
     m->score = m->scratch + scratch;
-    m->square = m->score + m->samples;
-    m->entropy = m->square + m->samples;
+    m->square = m->score + m->count * m->samples;
+    m->entropy = m->square + m->count * m->samples;
     m->max = m->entropy + m->count * m->samples;
     m->grad = m->max + m->count * m->samples;
     return memory;
 }
 
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                    const ScaleDivisor *divisors, size_t count, TheoryFigures *figures, int *signal, Error *err) {
-    Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .divisors = divisors, .count = count};
+                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err) {
+    Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
     m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
+    m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
     double *memory = lay_out(&m, threads, err);
     if (!memory) return false;
 #pragma omp parallel num_threads((int)threads)
