@@ -21,6 +21,7 @@ typedef struct {
     size_t L, C, H, D, F, V, T, B, threads;
     size_t batch_T, max_batch; /* 0: T and B */
     size_t accumulate;         /* micro-batches of a check of gradients; 0: 1 */
+    size_t answers;            /* only every such target counts; 0: all */
     bool post, relu, no_bias, untied;
     double dropout;
     ScaleDivisor divisor;

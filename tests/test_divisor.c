@@ -89,7 +89,6 @@ static void one_factor_is_not(void **state) {
 /* Up to the step nothing changes; from then on the same weights are scored by the other divisor, by every command. */
 static void switched(void **state) {
     (void)state;
-    bool complete;
     int32_t tokens[64], targets[64];
     CONFIGURE(CONSTANT_LR, "train.steps=20", "log.every=1", "attention.scale_divisor=0.5");
     train("plain", 1);
@@ -110,9 +109,9 @@ static void switched(void **state) {
     assert_non_null(strstr(contents(in("jump/run.json"), NULL), "\"switch_divisor\": \"8\""));
     open_run("jump");
     assert_true(model.shape.attention.multiplier == (real)0.125);
-    assert_close(evaluate(&model, &run.corpus, 4, 0, tokens, targets, &complete), after, 1e-6, "by the second");
+    assert_close(evaluate(&model, &run.corpus, 4, 0, tokens, targets).loss, after, 1e-6, "by the second");
     model.shape.attention.multiplier = 2;
-    const double before = evaluate(&model, &run.corpus, 4, 0, tokens, targets, &complete);
+    const double before = evaluate(&model, &run.corpus, 4, 0, tokens, targets).loss;
     close_run();
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
     train("short", 1);

@@ -244,9 +244,9 @@ static bool check(Error *err) {
 static bool use(Error *err) {
     static Run run;
     Model model = {0};
-    double loss;
-    bool complete, done = run_open(&run, in("run"), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err) &&
-                          run_load_corpus(&run, err) && run_evaluate(&run, &model, &loss, &complete, err);
+    Evaluation evaluation;
+    bool done = run_open(&run, in("run"), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err) &&
+                run_load_corpus(&run, err) && run_evaluate(&run, &model, &evaluation, err);
     model_free(&model);
     run_close(&run);
     return done;

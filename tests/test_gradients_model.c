@@ -12,7 +12,10 @@ static void check_case(const Case *c) {
     GradientTable table;
     setup(&u, c, true);
     if (u.model.shape.V == 1) assert_close(backward(&u, 1, true), 0, 0, "%s: loss of one character", c->name);
-    const Batch batches[] = {u.batch, {u.batch.targets, u.batch.tokens, u.batch.B, u.batch.T}};
+    for (size_t r = 0; c->answers && r < u.batch.B * u.batch.T; r++)
+        if (r % c->answers) u.ids[u.batch.B * u.batch.T + r] = -1;
+    const Batch batches[] = {u.batch,
+                             {c->answers ? u.batch.tokens : u.batch.targets, u.batch.tokens, u.batch.B, u.batch.T}};
     const TrainingLoss of = {.model = &u.model,
                              .batches = batches,
                              .count = c->accumulate ? c->accumulate : 1,
@@ -91,6 +94,8 @@ static void every_edge(void **state) {
         {.name = "gpt2, post, no bias", .init = INIT_GPT2, .post = true, .no_bias = true},
         {.name = "xavier", .init = INIT_XAVIER, .post = true},
         {.name = "two micro-batches", .accumulate = 2, .threads = 2, .relu = true},
+        {.name = "every third target counts", .answers = 3, .dropout = .2},
+        {.name = "every second, post, then all of another micro-batch", .answers = 2, .accumulate = 2, .post = true},
         {.name = "two micro-batches, dropout, T = 1", .accumulate = 2, .T = 1, .dropout = .2, .post = true},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) check_case(&cases[n]);

@@ -37,8 +37,10 @@ static void a_runs_logs(void **state) {
     log_table_free(&table);
 }
 
+/* The accuracy is a quarter where there is no loss. */
 static void append(const Logs *logs, double step, double val_loss) {
-    const double row[METRICS_COLUMNS] = {step, 64 * step, 0.12345, 1e-3, 2.123456789, val_loss, 3};
+    const double accuracy = isnan(val_loss) ? 0.25 : (double)NAN;
+    const double row[METRICS_COLUMNS] = {step, 64 * step, 0.12345, 1e-3, 2.123456789, val_loss, 3, accuracy};
     Error err;
     logs_append(logs, LOG_METRICS, row);
     assert_true(logs_flush(logs, LOG_METRICS, &err));
@@ -47,8 +49,8 @@ static void append(const Logs *logs, double step, double val_loss) {
 /* Rows in the digits of docs/formats.md; cut back, and appended to again. */
 static void cut_back(void **state) {
     (void)state;
-    static const char *const lines = "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
-                                     "0,0,0.123,0.001,2.123457,3.5,3\n10,640,0.123,0.001,2.123457,,3\n";
+    static const char *const lines = "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
+                                     "0,0,0.123,0.001,2.123457,3.5,3,\n10,640,0.123,0.001,2.123457,,3,0.25\n";
     Logs logs;
     Error err = {0};
     size_t size[LOG_COUNT], ended[LOG_COUNT];
@@ -94,7 +96,32 @@ static void many_rows(void **state) {
     log_table_free(&table);
 }
 
+/* Of earlier versions, which had no accuracy. */
 #define HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
+#define NEW_HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
+/* A run of an earlier version is read, and resumed in the columns it has. */
+static void fewer_columns(void **state) {
+    (void)state;
+    Logs logs;
+    LogTable table;
+    Error err = {0};
+    size_t size[LOG_COUNT];
+    assert_true(logs_start(&logs, temporary, &err));
+    logs_sizes(&logs, size);
+    logs_close(&logs);
+    put_text("metrics.csv", HEADER "0,0,0,1,2,3,4\n");
+    size[LOG_METRICS] = strlen(HEADER "0,0,0,1,2,3,4\n");
+    assert_that(logs_resume(&logs, temporary, size, &err), "%s", err.message);
+    append(&logs, 10, NAN);
+    logs_close(&logs);
+    assert_string_equal(contents(in("metrics.csv"), NULL), HEADER "0,0,0,1,2,3,4\n10,640,0.123,0.001,2.123457,,3\n");
+    assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
+    assert_int_equal(table.rows, 2);
+    assert_true(table.column[METRICS_GRAD_NORM][0] == 4 && table.column[METRICS_VAL_LOSS][0] == 3);
+    assert_true(isnan(log_last(&table, METRICS_VAL_ACCURACY)));
+    log_table_free(&table);
+}
+
 static void refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {
@@ -114,6 +141,8 @@ static void refused(void **state) {
         {HEADER "0,0,0,1,2,3,4\n\n", "metrics.csv:3 is not a row of 7 numbers"},
         {HEADER "0,0,0,1,2,3, \n4\n", "metrics.csv:2"},
         {HEADER HEADER, "metrics.csv:2"},
+        {NEW_HEADER "0,0,0,1,2,3,4\n", "metrics.csv:2 is not a row of 8 numbers"},
+        {HEADER "0,0,0,1,2,3,4,.5\n", "metrics.csv:2 is not a row of 7 numbers"},
         {"step", "does not begin with"},
     };
     LogTable table;
@@ -151,8 +180,8 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),  TRAINING_TEST(many_rows),
-        TRAINING_TEST(refused),     TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
+        TRAINING_TEST(a_runs_logs),   TRAINING_TEST(cut_back),  TRAINING_TEST(many_rows), TRAINING_TEST(refused),
+        TRAINING_TEST(fewer_columns), TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,8 @@ dropout = 0.2
 batch = 1
 accumulate = 2
 CONFIG
+# Where not every target counts.
+recall='--set data.task=recall --set data.recall_pairs=1'
 # More positions than one tile of queries holds.
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
@@ -77,7 +79,7 @@ mutant() {
     [ $((count % at_once)) != 0 ] || wait
 }
 
-for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long"; do
+for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long" "$recall"; do
     # shellcheck disable=SC2086 # a list of words, here and below
     gradcheck "$tmp/original" $options && continue
     echo "FAILED: the program as it is, with ${options:-the tiny config}: $(cat "$tmp/original.err")"
@@ -156,6 +158,9 @@ mutant 'embedding: gradient of the tokens forgotten' $file 's/token\[c\] += dx\[
 file=src/ops/cross_entropy.c
 mutant 'loss: target off by one' $file \
     '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/(size_t)targets\[r\]/((size_t)targets[r] + 1) % V/'
+# shellcheck disable=SC2086
+mutant 'loss: targets that do not count get a gradient' $file \
+    '/^MULTIVERSIONED void cross_entropy_backward/,/^}/s/memset(.*);/logits[r * V] = weight;/' $recall
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c

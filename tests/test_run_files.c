@@ -180,8 +180,7 @@ static void opened_again(void **state) {
         Model model = {0};
         Error err = {0};
         char name[16], got[32], expected[32];
-        double loss = 0;
-        bool complete = false;
+        Evaluation e = {0};
         snprintf(name, sizeof name, "run%zu", n);
         CONFIGURE("train.steps=20", choices[n][0], choices[n][1]);
         train(name, 1);
@@ -189,10 +188,10 @@ static void opened_again(void **state) {
         for (size_t batch = 0; batch < 2; batch++) {
             bool done = run_open(&run, in(name), NULL, 0, false, &err) &&
                         run_load_model(&run, &model, batch * 7, 1, &err) && run_load_corpus(&run, &err) &&
-                        run_evaluate(&run, &model, &loss, &complete, &err);
+                        run_evaluate(&run, &model, &e, &err);
             assert_that(done, "%s", err.message);
-            assert_true(complete);
-            assert_close(loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * loss, "loss of %s", name);
+            assert_true(e.complete);
+            assert_close(e.loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * e.loss, "loss of %s", name);
             model_free(&model);
             run_close(&run);
             if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */

@@ -16,7 +16,7 @@ static void runs_are_runs_by_themselves(void **state) {
     char *rest = timeless("sweep"), *line = strsep(&rest, "\n");
     assert_string_equal(
         line, "run,scale_divisor,seed,result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,"
-              "entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,"
+              "val_accuracy,entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,"
               "grad_q_first,grad_q_last,grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,"
               "grad_norm_median,grad_norm_max,threads,error");
     for (int i = 0; i < 4; i++) {

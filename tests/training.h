@@ -79,11 +79,11 @@ static inline const Table *read_table(const char *path, const char *header) {
     return table;
 }
 
-enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM };
+enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM, VAL_ACCURACY };
 static inline const Table *read_metrics(const char *run) {
     char path[128];
     snprintf(path, sizeof path, "%s/metrics.csv", run);
-    return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm");
+    return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy");
 }
 
 /* The first and the last row's value. */

@@ -13,6 +13,8 @@ typedef enum {
     RNG_SAMPLE = 3,
     RNG_DROPOUT = 4,
     RNG_THEORY = 5,
+    RNG_RECALL = 6,
+    RNG_RECALL_VALIDATION = 7,
 } RngPurpose;
 
 /* One stream of numbers: of one purpose and of one `stream` (a tensor, a step, a layer). */

@@ -228,6 +228,8 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
     return from > 0 && step >= (size_t)from ? config->attention.switch_divisor : config->attention.scale_divisor;
 }
 
+const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
+
 bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
                          Error *err) {
     const char *keys[SWEEP_AXES_MAX];

@@ -90,6 +90,8 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
 
 /* What scores are divided by at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
+/* What its losses are a mean over: "character" or "answer". */
+const char *config_target(const Config *config);
 
 /* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
    (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */

@@ -7,10 +7,12 @@
 
 #include "base/files.h"
 #include "base/rng.h"
+#include "data/recall.h"
 
 extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
 
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
+enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
 /* Code points of a text, *count of them. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
@@ -86,6 +88,17 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     return ok;
 }
 
+bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err) {
+    uint32_t letters[RECALL_VOCABULARY];
+    for (uint32_t i = 0; i < RECALL_LETTERS; i++) {
+        letters[i] = 'A' + i;
+        letters[RECALL_LETTERS + i] = 'a' + i;
+    }
+    *corpus = (Corpus){.pairs = pairs};
+    return vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : letters,
+                           vocabulary ? vocabulary->count : RECALL_VOCABULARY, err);
+}
+
 void corpus_free(Corpus *corpus) {
     vocabulary_free(&corpus->vocabulary);
     free(corpus->ids);
@@ -101,6 +114,7 @@ void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t v = 0; v < corpus->vocabulary.count; v++) hash = fnv(hash, corpus->vocabulary.characters[v]);
     for (size_t i = 0; i < corpus->count; i++) hash = fnv(hash, (uint32_t)corpus->ids[i]);
+    if (corpus->pairs) hash = fnv(hash, (uint32_t)corpus->pairs);
     snprintf(out, CORPUS_FINGERPRINT, "%016" PRIx64, hash);
 }
 
@@ -108,15 +122,30 @@ void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_s
                            int32_t *tokens, int32_t *targets) {
     Rng rng = rng_make(seed, RNG_BATCH, 0);
     for (size_t b = 0; b < B; b++) {
+        if (corpus->pairs) {
+            recall_record(seed, RNG_RECALL, micro_step * B + b, corpus->pairs, T, tokens + b * T, targets + b * T);
+            continue;
+        }
         size_t at = (size_t)rng_below(&rng, micro_step * B + b, corpus->train - T);
         memcpy(tokens + b * T, corpus->ids + at, T * sizeof *tokens);
         memcpy(targets + b * T, corpus->ids + at + 1, T * sizeof *targets);
     }
 }
 
-size_t corpus_windows(const Corpus *corpus, size_t T) { return (corpus->count - corpus->train - 1 + T - 1) / T; }
+size_t corpus_whole_windows(const Corpus *corpus, size_t T) {
+    if (corpus->pairs) return T < RECALL_VALIDATION ? RECALL_VALIDATION / T : 1;
+    return (corpus->count - corpus->train - 1) / T;
+}
+
+size_t corpus_windows(const Corpus *corpus, size_t T) {
+    return corpus->pairs ? corpus_whole_windows(corpus, T) : (corpus->count - corpus->train - 1 + T - 1) / T;
+}
 
 size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens, int32_t *targets) {
+    if (corpus->pairs) {
+        recall_record(0, RNG_RECALL_VALIDATION, i, corpus->pairs, T, tokens, targets);
+        return T;
+    }
     size_t at = corpus->train + i * T, left = corpus->count - 1 - at, length = left < T ? left : T;
     memcpy(tokens, corpus->ids + at, length * sizeof *tokens);
     memcpy(targets, corpus->ids + at + 1, length * sizeof *targets);

@@ -1,4 +1,5 @@
-/* A text as token ids, split into a training part and, after it, a validation part. */
+/* Where batches come from: a text as token ids, split into a training part and, after it, a validation part; or the
+   records of the recall task (data/recall.h), which are generated. Targets of -1 do not count in the loss. */
 #pragma once
 
 #include "data/vocabulary.h"
@@ -8,6 +9,7 @@ typedef struct {
     int32_t *ids; /* (count) */
     size_t count;
     size_t train; /* ids[0 .. train-1] are for training, the rest for validation */
+    size_t pairs; /* of a record of recall, which has no ids; 0: a text */
 } Corpus;
 
 /* Reads `path` (empty: the built-in corpus): UTF-8 text, without the byte order mark at its start if it has one.
@@ -16,19 +18,24 @@ typedef struct {
    Errors in the text have status STATUS_USAGE. The caller frees with corpus_free. */
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
                  Error *err);
+/* The same for the recall task with that many pairs, from 1 to 26. */
+bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err);
 void corpus_free(Corpus *corpus);
 
 /* A hash that tells texts and vocabularies apart: FNV-1a, 64 bits, over the characters of the vocabulary and the ids of
-   the text, as hexadecimal digits. */
+   the text, or the number of pairs, as hexadecimal digits. */
 enum { CORPUS_FINGERPRINT = 17 };
 void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]);
 
 /* B windows of T tokens from the training part, and as targets the tokens one position later, both (B, T). The windows
-   are drawn from (seed, micro_step): runs with the same seed have the same batches. */
+   are drawn from (seed, micro_step): runs with the same seed have the same batches. Of recall: records, none of them
+   twice. */
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens, int32_t *targets);
 
-/* How many windows of T the validation part has: they do not overlap, and the last one may be shorter. */
+/* How many windows of T the validation part has: they do not overlap, and the last one may be shorter. Of recall:
+   records of about 16000 characters in all, the same ones whatever the seed. */
 size_t corpus_windows(const Corpus *corpus, size_t T);
+size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without one that is shorter */
 /* Window i of them; returns its length, at most T. */
 size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens, int32_t *targets);

@@ -68,12 +68,14 @@ static void backward(PerturbedLoss *l, void (*function)(void *context, const Hoo
 /* Of micro-batches begin .. end - 1. Summed position by position, so that the rounding of a sum of thousands of losses
    does not cover what one entry does to them. */
 static double change(PerturbedLoss *l, size_t begin, size_t end) {
-    double sum = 0;
+    double mean = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
+        double sum = 0;
         model_training_forward(l->of.model, &l->of.batches[l->micro], l->of.seed, l->of.micro_step + l->micro);
         for (size_t r = 0; r < l->rows; r++) sum += (double)l->of.model->losses[r] - l->losses[l->micro * l->rows + r];
+        mean += sum / ((double)batch_targets(&l->of.batches[l->micro]) * (double)l->of.count);
     }
-    return sum / ((double)l->rows * (double)l->of.count);
+    return mean;
 }
 
 double perturbed_loss_change(void *loss, double delta) {
@@ -119,8 +121,10 @@ bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
     for (size_t i = 0; i < model->tensors.flat; i++)
         model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
     backward(l, survey);
-    for (size_t i = 0; i < of->count * l->rows; i++) l->loss += l->losses[i];
-    l->loss /= (double)(of->count * l->rows);
+    for (size_t i = 0; i < of->count; i++) {
+        const double counted = (double)batch_targets(&of->batches[i]);
+        for (size_t r = 0; r < l->rows; r++) l->loss += l->losses[i * l->rows + r] / (counted * (double)of->count);
+    }
     if (l->on_kink)
         return error_set(err, STATUS_FAILED,
                          "the input of a ReLU is exactly 0, where it has no derivative: use another seed");

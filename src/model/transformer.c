@@ -144,20 +144,37 @@ static void update_score_max(Model *m, size_t sequences) {
         }
 }
 
+size_t batch_targets(const Batch *batch) {
+    size_t count = 0;
+    for (size_t r = 0; r < batch->B * batch->T; r++) count += batch->targets[r] >= 0;
+    return count;
+}
+
+/* The logits of a slice are exp(z - max) by now, and the largest is 1. */
+static size_t count_right(const Model *m, const Batch *slice) {
+    size_t right = 0;
+    for (size_t r = 0; r < slice->B * slice->T; r++)
+        right += slice->targets[r] >= 0 && m->logits.values[r * m->shape.V + (size_t)slice->targets[r]] == 1;
+    return right;
+}
+
 /* Slice by slice, to the first whose loss is not finite: its arrays show where that began. Returns the sum of the
  * losses, in the order of the positions. */
 static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
     const size_t at_most = model_slice(&m->shape, batch->B), slices = (batch->B + at_most - 1) / at_most;
     double sum = 0;
+    m->right = 0;
     for (size_t i = 0; (pass->zero_gradients || !pass->with_backward) && i < m->shape.L * m->shape.attention.H; i++)
         m->score_max[i] = -(real)INFINITY;
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
         const Range sequences = range_split(batch->B, 1, i, slices);
         const size_t first = sequences.begin * batch->T;
         const int32_t *targets = batch->targets ? batch->targets + first : NULL;
-        pass_slice(m, &(Batch){batch->tokens + first, targets, range_size(sequences), batch->T}, first, pass);
+        const Batch slice = {batch->tokens + first, targets, range_size(sequences), batch->T};
+        pass_slice(m, &slice, first, pass);
         update_score_max(m, range_size(sequences));
         for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
+        if (targets && !pass->with_backward) m->right += count_right(m, &slice);
     }
     return sum;
 }
@@ -174,7 +191,7 @@ double model_training_forward(Model *m, const Batch *batch, uint64_t seed, uint6
 
 double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients) {
-    const real loss_weight = (real)(batch_weight / ((double)batch->B * (double)batch->T));
+    const real loss_weight = (real)(batch_weight / (double)batch_targets(batch));
     return pass_batch(m, batch,
                       &(Pass){.training = true,
                               .with_backward = true,

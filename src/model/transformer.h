@@ -54,6 +54,7 @@ typedef struct {
     real *score_max;  /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
                          a row of scores has no finite softmax */
     real *scratch;    /* (threads, attention_scratch) */
+    size_t right;     /* targets of the last pass whose logits were the largest; unless it went backward */
     const Hook *hook; /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles; /* NULL, or the caller's, one per thread */
 } Model;
@@ -65,11 +66,13 @@ bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t 
 void model_free(Model *model);
 
 /* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. targets may be NULL: then
-   only the logits are computed. */
+   only the logits are computed. A target of -1 does not count. */
 typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
+/* How many of its targets count. */
+size_t batch_targets(const Batch *batch);
 
 /* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
    With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of
@@ -83,8 +86,8 @@ double model_gradients(Model *model, const Batch *batch);
 double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
-   batch_weight * (mean loss of the batch), or starts them at zero first with `zero_gradients`. Returns the sum of the
-   losses. */
+   batch_weight * (mean loss of the batch's targets, of which one must count), or starts them at zero first with
+   `zero_gradients`. Returns the sum of the losses. */
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
 

@@ -1,6 +1,7 @@
 #include "ops/cross_entropy.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ops/lanes.h"
 
@@ -8,6 +9,8 @@ MULTIVERSIONED void cross_entropy_forward(real *losses, real *sums, real *logits
                                           size_t V) {
     for (size_t r = 0; r < rows; r++) {
         real *z = logits + r * V;
+        losses[r] = 0;
+        if (targets[r] < 0) continue;
         const real target = z[targets[r]], maximum = lanes_maximum(z, V);
         sums[r] = lanes_exponentials(z, z, V, maximum);
         losses[r] = (real)log((double)sums[r]) + (maximum - target);
@@ -17,6 +20,10 @@ MULTIVERSIONED void cross_entropy_forward(real *losses, real *sums, real *logits
 MULTIVERSIONED void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight,
                                            size_t rows, size_t V) {
     for (size_t r = 0; r < rows; r++) {
+        if (targets[r] < 0) {
+            memset(logits + r * V, 0, V * sizeof *logits);
+            continue;
+        }
         lanes_scale(logits + r * V, V, weight / sums[r]);
         logits[r * V + (size_t)targets[r]] -= weight;
     }

@@ -172,8 +172,10 @@ static bool draw(const Sweep *s, const Picture *picture, Error *err) {
 }
 
 bool sweep_draw_curves(const Sweep *s, Error *err) {
-    static const Picture pictures[] = {
-        {CURVE_VAL_LOSS, "loss.png", "Validation loss", "loss (nats per character)", "%.3f", false},
+    char loss[64];
+    snprintf(loss, sizeof loss, "loss (nats per %s)", config_target(&s->config));
+    const Picture pictures[] = {
+        {CURVE_VAL_LOSS, "loss.png", "Validation loss", loss, "%.3f", false},
         {CURVE_ENTROPY, "entropy.png", "Entropy of attention", "entropy, mean over all heads (1: uniform, 0: one-hot)",
          "%.2f", false},
         {CURVE_SCORE_STD, "score_std.png", "Standard deviation of the scores",

@@ -90,7 +90,7 @@ bool sweep_final_losses(const Sweep *s, FinalLosses *f) {
 static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     Series series[SWEEP_LINES_MAX] = {0};
     Outcome outcomes[RUNS_MAX];
-    char path[4096], title[1024] = "Final validation loss", subtitle[256], x_label[128],
+    char path[4096], title[1024] = "Final validation loss", subtitle[256], x_label[128], y_label[64],
                      labels[SWEEP_LINES_MAX][SETTING_LABEL + 64];
     for (size_t i = 0; i < f->count; i++) {
         const FinalLine *line = &f->lines[i];
@@ -107,6 +107,7 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
                              .high = line->band ? line->high : NULL};
         series[i].style = sweep_style(s, line->setting, f->axis, i, &series[i].dash);
     }
+    snprintf(y_label, sizeof y_label, "final validation loss (nats per %s)", config_target(&s->config));
     sweep_describe_band("point", f->seeds, subtitle, sizeof subtitle);
     if (f->more) text_append(subtitle, sizeof subtitle, "; the first %zu lines", f->count);
     for (size_t g = 0; g < s->setting_count; g++) {
@@ -121,7 +122,7 @@ static bool draw(const Sweep *s, const FinalLosses *f, Error *err) {
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = x_label,
-                         .y_label = "final validation loss (nats per character)",
+                         .y_label = y_label,
                          .series = series,
                          .count = f->count,
                          .x_base = f->base};

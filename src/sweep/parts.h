@@ -42,6 +42,7 @@ typedef struct {
     double train_loss_mean;                 /* over the last tenth of the steps: a single batch's varies */
     double grad_norm_median, grad_norm_max; /* the latter after the warmup */
     double best_val_loss, best_step;
+    double val_accuracy;   /* the last one */
     double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv */
     double threads;        /* of run.json */
 } RunResults;

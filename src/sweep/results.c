@@ -71,6 +71,7 @@ static bool take_metrics(RunResults *r, const LogTable *table, double warmup, Er
         if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = step;
     }
     r->train_loss_mean = sum / count;
+    r->val_accuracy = log_last(table, METRICS_VAL_ACCURACY);
     if (isnan(r->steps)) r->steps = last;
     if (table->rows && isnan(r->seconds)) r->seconds = table->column[METRICS_SECONDS][table->rows - 1];
     r->grad_norm_median = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
@@ -146,6 +147,7 @@ void run_results_clear(RunResults *r) {
                       .grad_norm_max = NAN,
                       .best_val_loss = NAN,
                       .best_step = NAN,
+                      .val_accuracy = NAN,
                       .steps = NAN,
                       .seconds = NAN,
                       .threads = NAN};

@@ -11,7 +11,7 @@
 /* --- summary.csv */
 
 const char SUMMARY_COLUMNS[] =
-    ",result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,entropy_first,entropy_last,"
+    ",result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,val_accuracy,entropy_first,entropy_last,"
     "score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
     "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,grad_norm_max,threads,error,seconds,";
 
@@ -37,6 +37,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     write_number(out, "%.7g", curve_last(&r->curves[CURVE_VAL_LOSS]));
     write_number(out, "%.7g", r->best_val_loss);
     write_number(out, "%.0f", r->best_step);
+    write_number(out, "%.6g", r->val_accuracy);
     for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) {
         write_number(out, "%.6g", curve_first(&r->curves[kind]));
         write_number(out, "%.6g", curve_last(&r->curves[kind]));
@@ -206,7 +207,7 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
     fprintf(out, "# %s\n\nEvery combination of\n\n", s->config.name);
     combinations_print(&s->config, "    ", out);
     fputs(
-        "\nwith everything else as in config.ini. Losses are in nats per character, over the validation split. A setting's "
+        "\nwith everything else as in config.ini. Losses are in nats per character (recall: per answer), over the validation split. A setting's "
         "runs differ\nin the seed alone; runs with the same seed share their initial weights and their batches to the "
         "bit.\n\n",
         out);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/machine.h"
+#include "data/recall.h"
 #include "model/probe.h"
 #include "ops/matmul.h"
 
@@ -52,6 +53,14 @@ static void format_bytes(size_t bytes, char out[32]) {
 
 static void announce_corpus(FILE *out, const Config *config, const Corpus *corpus) {
     char all[32], train[32];
+    const size_t T = (size_t)config->model.context;
+    if (corpus->pairs) {
+        fprintf(out, "  corpus    recall: %zu pair%s of %d keys and %d values; %zu characters a record,\n",
+                corpus->pairs, corpus->pairs == 1 ? "" : "s", RECALL_LETTERS, RECALL_LETTERS, T);
+        fprintf(out, "            %zu of which are queries; guessing has loss ln %zu = %.4g, accuracy %.3g\n",
+                recall_answers(corpus->pairs, T), corpus->pairs, log((double)corpus->pairs), 1 / (double)corpus->pairs);
+        return;
+    }
     format_count(corpus->count, all, sizeof all);
     format_count(corpus->train, train, sizeof train);
     fprintf(out, "  corpus    %s\n",

@@ -99,11 +99,14 @@ static const Option EVAL_OPTIONS[] = {
 };
 
 static bool print_loss(Run *run, Model *model, bool *complete, Error *err) {
-    double loss;
-    if (!run_evaluate(run, model, &loss, complete, err)) return false;
-    if (*complete)
-        printf("validation loss %.4f nats per character, over %zu characters\n", loss,
-               run->corpus.count - run->corpus.train - 1);
+    Evaluation e;
+    const char *target = config_target(&run->config);
+    if (!run_evaluate(run, model, &e, err)) return false;
+    *complete = e.complete;
+    if (!e.complete) return true;
+    printf("validation loss %.4f nats per %s", e.loss, target);
+    if (!isnan(e.accuracy)) printf(", accuracy %.4f", e.accuracy);
+    printf(", over %zu %ss\n", e.targets, target);
     return true;
 }
 

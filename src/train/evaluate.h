@@ -4,12 +4,18 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 
-/* Mean loss in nats per character. `batches` 0: the whole validation split in windows that do not overlap, so that
-   every character but the first is predicted once; otherwise batches * batch windows of it, at even
-   distances. `tokens` and
-   `targets` are (batch, T) to work in. A caught signal cuts it short: then *complete is false. */
-double evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets,
-                bool *complete);
+typedef struct {
+    double loss;     /* mean over `targets`, in nats */
+    double accuracy; /* the part of them whose logit is the largest; NaN of a text */
+    size_t targets;  /* that counted */
+    bool complete;   /* no signal cut it short */
+} Evaluation;
+
+/* `batches` 0: the whole validation split in windows that do not overlap, so that every character but the first is
+   predicted once; otherwise batches * batch windows of it, at even distances. `tokens` and `targets` are (batch, T) to
+   work in. */
+Evaluation evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens,
+                    int32_t *targets);
 
 /* Up to `batch` full windows of the validation split, at even distances: the fixed batch attention is measured on.
    Returns how many. */

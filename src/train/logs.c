@@ -17,10 +17,10 @@ const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "sampl
 #define FIGURE .format = "%.6g"
 
 /* A field that is `optional` is left empty for a NaN, which is otherwise written as one; `whole` are numbers that
- * count. */
+ * count. Files of earlier versions do not have the last columns, which are `added`. */
 typedef struct {
     const char *name, *format;
-    bool optional, whole;
+    bool optional, whole, added;
 } Column;
 
 /* A norm's distribution over the rows of scores. */
@@ -35,7 +35,8 @@ static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
                      {"lr", .format = "%.8g"},
                      {"train_loss", .format = LOSS_FORMAT},
                      {"val_loss", .format = LOSS_FORMAT, .optional = true},
-                     {"grad_norm", FIGURE}},
+                     {"grad_norm", FIGURE},
+                     {"val_accuracy", FIGURE, .optional = true, .added = true}},
     [LOG_ATTENTION] = {{"step", WHOLE},
                        {"layer", WHOLE},
                        {"head", WHOLE},
@@ -56,12 +57,13 @@ static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 
 /* The line of column names, with its end; "" for samples.txt. */
 enum { HEADER_MAX = 1024 };
-static void write_header(Log log, char out[HEADER_MAX]) {
+static size_t write_header(Log log, int columns, char out[HEADER_MAX]) {
     size_t used = 0;
     *out = 0;
-    for (int c = 0; c < COUNTS[log]; c++)
-        used += (size_t)snprintf(out + used, HEADER_MAX - used, "%s%s", COLUMNS[log][c].name,
-                                 c + 1 < COUNTS[log] ? "," : "\n");
+    for (int c = 0; c < columns; c++)
+        used +=
+            (size_t)snprintf(out + used, HEADER_MAX - used, "%s%s", COLUMNS[log][c].name, c + 1 < columns ? "," : "\n");
+    return used;
 }
 
 static bool fail_to_write(const Logs *l, Log log, Error *err) {
@@ -80,7 +82,7 @@ bool logs_start(Logs *l, const char *directory, Error *err) {
     for (Log log = 0; log < LOG_COUNT; log++) {
         char header[HEADER_MAX];
         if (!open_log(l, log, "wb", err)) return false;
-        write_header(log, header);
+        write_header(log, l->columns[log] = COUNTS[log], header);
         fputs(header, l->file[log]);
         if (!logs_flush(l, log, err)) return false;
     }
@@ -96,7 +98,7 @@ void logs_close(Logs *l) {
 
 void logs_append(const Logs *l, Log log, const double row[]) {
     FILE *file = l->file[log];
-    for (int c = 0; c < COUNTS[log]; c++) {
+    for (int c = 0; c < l->columns[log]; c++) {
         const Column *column = &COLUMNS[log][c];
         if (c) fputc(',', file);
         if (!(column->optional && isnan(row[c]))) fprintf(file, column->format, row[c]);
@@ -123,14 +125,15 @@ static bool is_whole(double number) { return number >= 0 && number < 0x1p53 && n
 /* Parses a line, which has a zero byte at `end`, into the table's next row. */
 static bool take_row(const char *path, Log log, const char *line, const char *end, LogTable *table, Error *err) {
     const size_t line_number = table->rows + 2; /* in the file */
-    for (int c = 0; c < COUNTS[log]; c++, line++) {
+    for (int c = table->columns; c < COUNTS[log]; c++) table->column[c][table->rows] = NAN;
+    for (int c = 0; c < table->columns; c++, line++) {
         const Column *column = &COLUMNS[log][c];
         const bool empty = *line == ',' || line == end;
         char *behind = NULL;
         const double number = empty ? NAN : strtod(line, &behind);
         if (!empty) line = behind;
-        if (c + 1 < COUNTS[log] ? *line != ',' : line != end)
-            return error_set(err, STATUS_USAGE, "%s:%zu is not a row of %d numbers", path, line_number, COUNTS[log]);
+        if (c + 1 < table->columns ? *line != ',' : line != end)
+            return error_set(err, STATUS_USAGE, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
         if (column->whole && !is_whole(number))
             return error_set(err, STATUS_USAGE, "%s:%zu: its %s is not a whole number", path, line_number,
                              column->name);
@@ -162,9 +165,7 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
     char path[4096], header[HEADER_MAX], *text = NULL;
     size_t size;
     bool ok = true;
-    *table = (LogTable){0};
-    write_header(log, header);
-    const size_t skipped = strlen(header);
+    *table = (LogTable){.columns = COUNTS[log]};
     if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) ||
         !file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err))
         return false;
@@ -172,9 +173,15 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         ok = error_set(err, STATUS_USAGE, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
     else if (limit < size)
         size = limit;
-    if (ok && (size < skipped || memcmp(text, header, skipped) != 0))
+    size_t skipped = write_header(log, table->columns, header);
+    while (ok && (size < skipped || memcmp(text, header, skipped) != 0) && table->columns &&
+           COLUMNS[log][table->columns - 1].added)
+        skipped = write_header(log, --table->columns, header);
+    if (ok && (size < skipped || memcmp(text, header, skipped) != 0)) {
+        write_header(log, COUNTS[log], header);
         ok = error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s", path,
                        SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
+    }
     ok = ok && take_rows(path, log, text + skipped, size - skipped, table, err);
     free(text);
     return ok;
@@ -195,6 +202,7 @@ bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], E
     for (Log log = 0; ok && log < LOG_COUNT; log++) {
         LogTable table;
         ok = read_part(directory, log, size[log], &table, err);
+        l->columns[log] = table.columns;
         log_table_free(&table);
     }
     for (Log log = 0; ok && log < LOG_COUNT; log++)

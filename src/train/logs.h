@@ -22,6 +22,7 @@ enum {
     METRICS_TRAIN_LOSS,
     METRICS_VAL_LOSS, /* empty (NaN) between evaluations */
     METRICS_GRAD_NORM,
+    METRICS_VAL_ACCURACY, /* empty where METRICS_VAL_LOSS is, and for a text */
     METRICS_COLUMNS
 };
 /* Columns of attention.csv; rows come by step, layer, head. */
@@ -51,14 +52,15 @@ enum {
 typedef struct {
     const char *directory; /* of the run; outlives this */
     FILE *file[LOG_COUNT];
+    int columns[LOG_COUNT]; /* that the file has: fewer where an earlier version made it */
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
 /* The logs of a run that is resumed, cut back to `size` bytes each. Nothing is written before all of them are known to
-   begin with this version's headers, to hold whole lines up to there, and to be readable: else an error of status
-   STATUS_USAGE. */
+   begin with headers that this version can read, to hold whole lines up to there, and to be readable: else an error of
+   status STATUS_USAGE. */
 bool logs_resume(Logs *logs, const char *directory, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
@@ -74,7 +76,8 @@ void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 /* Rows of a log, by column. */
 typedef struct {
     size_t rows;
-    double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
+    int columns;                     /* that the file has */
+    double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty, or not in the file */
     double *numbers;                 /* that the columns are in */
 } LogTable;
 

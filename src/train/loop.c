@@ -14,16 +14,17 @@ double step_gradients(Model *model, const Corpus *corpus, const Config *config, 
                       int32_t *targets, double *batch_seconds) {
     const size_t B = (size_t)config->train.batch, T = model->shape.T, parts = (size_t)config->train.accumulate;
     const uint64_t seed = (uint64_t)config->train.seed;
-    double sum = 0;
+    const Batch batch = {tokens, targets, B, T};
+    double sum = 0, counted = 0;
     for (size_t part = 0; part < parts && isfinite(sum); part++) {
         const uint64_t number = (uint64_t)step * parts + part;
         const double start = omp_get_wtime();
         corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
         if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
-        sum +=
-            model_forward_backward(model, &(Batch){tokens, targets, B, T}, seed, number, 1 / (double)parts, part == 0);
+        sum += model_forward_backward(model, &batch, seed, number, 1 / (double)parts, part == 0);
+        counted += (double)batch_targets(&batch);
     }
-    return sum / ((double)B * (double)T * (double)parts);
+    return sum / counted;
 }
 
 /* Of the parameters after state.step updates. */
@@ -122,12 +123,13 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
 
 /* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
 static bool validate(Trainer *t, Error *err) {
-    bool complete;
-    const double loss = evaluate(&t->model, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches,
-                                 t->tokens, t->targets, &complete);
-    t->cut_short = !complete;
+    const Evaluation e =
+        evaluate(&t->model, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
+    const double loss = e.loss;
+    t->cut_short = !e.complete;
     if (t->cut_short) return true;
     t->val_loss = loss;
+    t->val_accuracy = e.accuracy;
     if (!check_finite(t, "validation", loss, 0, err)) return false;
     if (logs_rounded(loss) < t->state.best_val_loss) {
         t->state.best_val_loss = logs_rounded(loss);
@@ -148,6 +150,7 @@ static bool write_metrics(Trainer *t, double lr, double loss, bool validated, do
         [METRICS_TRAIN_LOSS] = loss,
         [METRICS_VAL_LOSS] = validated ? t->val_loss : NAN,
         [METRICS_GRAD_NORM] = norm,
+        [METRICS_VAL_ACCURACY] = validated ? t->val_accuracy : NAN,
     };
     t->state.train_loss = logs_rounded(loss);
     if (validated) t->state.val_loss = logs_rounded(t->val_loss);
@@ -179,9 +182,11 @@ static bool take_step(Trainer *t, Error *err) {
                  norm = gradient_norm(&t->optimizer, t->model.gradients);
     if (!check_finite(t, "training", loss, norm, err)) return false;
     if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
+    char accuracy[32] = "";
+    if (!isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
     if (validated)
-        progress_message(t->progress, "step %5zu   train %.4f   validation %.4f   gradient norm %.3g", step, loss,
-                         t->val_loss, norm);
+        progress_message(t->progress, "step %5zu   train %.4f   validation %.4f%s   gradient norm %.3g", step, loss,
+                         t->val_loss, accuracy, norm);
     show_progress(t, loss);
     if (last) return true;
     optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);

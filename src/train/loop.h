@@ -32,9 +32,9 @@ typedef struct {
     bool text_is_cut; /* it is longer than the context */
     Snapshot snapshot;
 
-    double val_loss; /* at this step, if it was measured */
-    bool cut_short;  /* a signal came during the last validation or sample */
-    int signal;      /* that ended the run early, or 0 */
+    double val_loss, val_accuracy; /* at this step, if it was measured */
+    bool cut_short;                /* a signal came during the last validation or sample */
+    int signal;                    /* that ended the run early, or 0 */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }

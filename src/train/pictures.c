@@ -25,7 +25,8 @@ bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
         *cut = *length > T;
         if (*cut) *length = T;
     } else {
-        memcpy(ids, corpus->ids + corpus->train, longest * sizeof *ids);
+        int32_t targets[SNAPSHOT_TEXT_MAX];
+        corpus_window(corpus, 0, longest, ids, targets);
     }
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
     return true;
@@ -53,26 +54,37 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     snprintf(subtitle, sizeof subtitle, "%lld layers, %lld heads, d_k %lld, context %lld, seed %lld",
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
-    const Style style = style_of_divisor(name, 0);
-    const Series series[] = {{.label = "training (one batch)",
-                              .x = steps,
-                              .y = metrics->column[METRICS_TRAIN_LOSS],
-                              .count = metrics->rows,
-                              .style = {.color = {140, 140, 140}},
-                              .thickness = 1.5},
-                             {.label = label,
-                              .x = steps,
-                              .y = losses,
-                              .count = metrics->rows,
-                              .style = style,
-                              .thickness = count <= CHART_FEW_POINTS ? 0 : 2.5,
-                              .markers = true}};
+    const Style style = style_of_divisor(name, 0), gray = {.color = {140, 140, 140}};
+    /* Of recall: where all answers are right, and where they are guessed (data/recall.h). */
+    const bool recall = c->data.task == TASK_RECALL;
+    const double pairs = (double)c->data.recall_pairs, chance = log(pairs);
+    const double ends[] = {0, metrics->rows ? steps[metrics->rows - 1] : 0}, zero[2] = {0},
+                 guesses[] = {chance, chance};
+    char guess[64], y_label[64];
+    snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
+    snprintf(guess, sizeof guess, "guess: ln %.0f = %.3f", pairs, chance);
+    const Series series[] = {
+        {.label = "training (one batch)",
+         .x = steps,
+         .y = metrics->column[METRICS_TRAIN_LOSS],
+         .count = metrics->rows,
+         .style = gray,
+         .thickness = 1.5},
+        {.label = label,
+         .x = steps,
+         .y = losses,
+         .count = metrics->rows,
+         .style = style,
+         .thickness = count <= CHART_FEW_POINTS ? 0 : 2.5,
+         .markers = true},
+        {.label = guess, .x = ends, .y = guesses, .count = 2, .style = gray, .thickness = 1, .dash = 6},
+        {.label = "all right: 0", .x = ends, .y = zero, .count = 2, .style = gray, .thickness = 1, .dash = 6}};
     const Chart chart = {.title = title,
                          .subtitle = subtitle,
                          .x_label = "step",
-                         .y_label = "loss (nats per character)",
+                         .y_label = y_label,
                          .series = series,
-                         .count = 2};
+                         .count = recall ? 4 : 2};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
 }
 

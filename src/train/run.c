@@ -7,9 +7,9 @@
 #include "base/range.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
-#include "train/evaluate.h"
 
 bool config_corpus(Corpus *corpus, const Config *c, const Vocabulary *vocabulary, Error *err) {
+    if (c->data.task == TASK_RECALL) return corpus_recall(corpus, (size_t)c->data.recall_pairs, vocabulary, err);
     return corpus_load(corpus, c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context, err);
 }
 
@@ -219,11 +219,11 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
            error_set(err, STATUS_USAGE, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);
 }
 
-bool run_evaluate(Run *run, Model *model, double *loss, bool *complete, Error *err) {
+bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err) {
     const size_t T = model->shape.T, B = model->max_batch;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
     if (!tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
-    *loss = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T, complete);
+    *evaluation = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T);
     free(tokens);
     return true;
 }

@@ -9,6 +9,7 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 #include "show/progress.h"
+#include "train/evaluate.h"
 #include "train/logs.h"
 
 typedef struct {
@@ -62,9 +63,8 @@ bool run_resumed(const Run *run, const Model *model, size_t step, const char *co
 /* The run has ended, early where `signal` is not 0, or failed where there is a `failure`: run.json says so. */
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
 
-/* Mean loss of the model over the whole validation split of the run's text, which is loaded. A caught signal cuts it
-   short; then *complete is false. */
-bool run_evaluate(Run *run, Model *model, double *loss, bool *complete, Error *err);
+/* Evaluates the model over the whole validation split of the run's text, which is loaded. */
+bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);
 
 /* Loads the text a config names, with that vocabulary or, where it is NULL, with the text's own. Fails as corpus_load
    does; the caller frees with corpus_free, also after a failure. */

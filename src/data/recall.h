@@ -1,0 +1,24 @@
+/* Associative recall, a task whose smallest loss is known (cf. the multi-query recall of Arora et al. 2023, "Zoology"):
+   a record shows pairs of a key and a value, "kX" for k and X, and then asks for some of them again. Only the answers
+   count, so that the smallest loss is 0, and who does not look at the key that is asked for cannot do better than
+   guess among the values that were shown: loss ln(pairs), accuracy 1 / pairs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+/* The vocabulary: values are A to Z, ids 0 to 25, keys are a to z, ids 26 to 51. */
+enum { RECALL_LETTERS = 26, RECALL_VOCABULARY = 2 * RECALL_LETTERS };
+
+/* Record `number` of (seed, purpose), its first T characters: `pairs` pairs of different keys and different values,
+   then queries, a key and its value, each key drawn from those shown whatever was asked before. (If every key had its
+   turn, the answers that are left could be known without the key.) `targets` (T) is the answer where the token is the
+   key of a query, and -1 elsewhere. */
+void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pairs, size_t T, int32_t *tokens,
+                   int32_t *targets);
+
+/* How many targets of a record are answers. */
+static inline size_t recall_answers(size_t pairs, size_t T) { return T > 2 * pairs ? (T - 2 * pairs + 1) / 2 : 0; }
