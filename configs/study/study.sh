@@ -13,6 +13,9 @@ results=docs/results
 page=docs/results.md
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
 sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors)
+score_ways=()
+for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
+bench_seconds=1
 case "${1:-}" in
 "") ;;
 --quick)
@@ -23,6 +26,8 @@ case "${1:-}" in
     folder=runs/study-try
     overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=)
     results=$folder/results
+    score_ways=(additive sqrt_dk)
+    bench_seconds=0.1
     rm -rf $folder
     mkdir -p $folder
     cp $page $folder/results.md
@@ -42,20 +47,78 @@ fail() {
 # The config of a sweep as it is resolved, without comments and blank lines.
 plain() { sed '/^;/d; /^$/d'; }
 
-# Trains what is not trained yet, if the sweep that is there is that of the config.
+# train NAME [CONFIG [--set KEY=VALUE]...]: trains what is not trained yet, if the sweep that is there is that of the
+# config, NAME.ini if not given.
 train() {
-    local config=configs/study/$1.ini there=$folder/$1 wanted
+    local there=$folder/$1 config=configs/study/${2:-$1}.ini wanted
+    shift $(($# > 1 ? 2 : 1))
     echo "== $config -> $there" >&2
-    wanted=$(./train sweep "$config" --dry-run "${overrides[@]}")
-    mkdir -p "$folder"
+    wanted=$(./train sweep "$config" --dry-run "$@" "${overrides[@]}")
+    mkdir -p "$(dirname "$there")"
     [ -e "$there/run.json" ] || rm -rf "$there" # it was killed before it began
     if ! [ -e "$there" ]; then
-        ./train sweep "$config" --out "$there" "${overrides[@]}"
+        ./train sweep "$config" --out "$there" "$@" "${overrides[@]}"
     elif [ "$(plain <<<"$wanted")" = "$(./train sweep "$there/config.ini" --dry-run | plain)" ]; then
         ./train resume "$there"
     else
         fail "$there is not the sweep of $config as it is now: move it away, and start again" 2
     fi
+}
+
+# The keys of configs/scores/WAY.ini, as arguments.
+keys_of() {
+    sed 's/ *;.*//' "configs/scores/$1.ini" | awk -F ' *= *' '
+        /^\[/ { section = substr($0, 2, length($0) - 2) }
+        NF == 2 { printf "--set\n%s.%s=%s\n", section, $1, $2 }'
+}
+
+# The learning rate with the lowest mean validation loss of an initialization.
+best_rate() { # SUMMARY INIT
+    awk -F, -v init="$2" '
+        NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+        NR > 1 && $column["init"] == init && $column["result"] == "finished" {
+            sum[$column["lr"]] += $column["val_loss"]
+            count[$column["lr"]]++
+        }
+        END {
+            for (lr in sum) if (best == "" || sum[lr] / count[lr] < sum[best] / count[best]) best = lr
+            print best
+        }' "$1"
+}
+
+# A summary.csv with a column for the way to score; the first of a file has the header.
+with_way() { # WAY SUMMARY OUT
+    awk -F, -v OFS=, -v way="$1" -v first="$([ -s "$3" ] || echo 1)" '
+        NR > 1 || first { $1 = $1 OFS (NR == 1 ? "way" : way); print }' "$2" >>"$3"
+}
+
+# Every way to score, in the sweep of NAME.ini: a learning rate for each initialization is chosen on seeds 1 and 2, and
+# reported on 3 to 5. NAME_rates.csv and NAME.csv.
+ways() {
+    local name=$1 way init there arguments
+    rm -f "$results/$name.csv" "$results/${name}_rates.csv"
+    for way in "${score_ways[@]}"; do
+        mapfile -t arguments < <(keys_of "$way")
+        there=$name/$way
+        train "$there-rates" "$name" "${arguments[@]}"
+        with_way "$way" "$folder/$there-rates/summary.csv" "$results/${name}_rates.csv"
+        for init in unit gpt2; do
+            train "$there-$init" "$name" "${arguments[@]}" --set sweep.model.init=$init --set "sweep.train.seed=3, 4, 5" \
+                --set sweep.train.lr="$(best_rate "$folder/$there-rates/summary.csv" $init)"
+            with_way "$way" "$folder/$there-$init/summary.csv" "$results/$name.csv"
+        done
+    done
+}
+
+# The time of a step relative to √d_k's: the median of three rounds, in each of which every way takes its turn.
+costs() {
+    local round way
+    echo "figure,value"
+    for round in 1 2 3; do
+        for way in sqrt_dk "${score_ways[@]}"; do
+            echo "$way $(./train bench "configs/scores/$way.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/')"
+        done | awk '$1 == "sqrt_dk" && !base { base = $2; next } { print $1, $2 / base }'
+    done | sort -k1,1 -k2,2n | awk '{ value[$1] = value[$1] " " $2 } END { for (w in value) { split(value[w], v, " "); print w "," v[2] } }' | sort
 }
 
 # What grows in an undivided model: a row for each run at d_k 64 of two sweeps, means over heads of what `eval --swap-qk`
@@ -91,4 +154,7 @@ for name in "${sweeps[@]}"; do
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
 weights >$results/weights.csv
+ways scores
+ways scores_recall
+[ -e $results/scores_cost.csv ] && [ "${1:-}" != --try ] || costs >$results/scores_cost.csv
 configs/study/page.py --results $results --page "$page"
