@@ -195,7 +195,7 @@ static void opened_again(void **state) {
             model_free(&model);
             run_close(&run);
             if (batch > 0) continue; /* in the run's own batches it is the same to the last digit */
-            snprintf(got, sizeof got, "%.7g", loss);
+            snprintf(got, sizeof got, "%.7g", e.loss);
             snprintf(expected, sizeof expected, "%.7g", m->at[m->rows - 1][VAL_LOSS]);
             assert_string_equal(got, expected);
         }
