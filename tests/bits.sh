@@ -46,6 +46,11 @@ run() {
     run d_k_over_384 model.heads=1 model.d_k=400 attention.scale_divisor=20 train.steps=10
     run one_sequence train.batch=1 model.context=100 model.dropout=0.1
     run narrow_heads model.heads=16 model.layers=1 train.weight_decay=0 train.grad_clip=0
+    run additive attention.score=additive attention.qk_norm=rms attention.scale_learned=head model.dropout=0.1
+    run cosine attention.qk_norm=l2 attention.scale_divisor=0.125 attention.scale_learned=layer attention.sink=one train.batch=80
+    run length_and_cap attention.qk_norm=layer attention.scale_length=log attention.softcap=5 attention.sink=learned
+    run rounded attention.score_precision=fp16 attention.scale_divisor=none train.qk_clip=20 train.accumulate=2
+    run recall data.task=recall model.norm=post
 } >"$tmp/hashes"
 
 if [ "${1-}" = --write ]; then

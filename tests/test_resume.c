@@ -206,6 +206,9 @@ static void stops_anywhere(void **state) {
         {"model.dropout=0.2", "train.accumulate=2", "train.batch=3"},
         {"train.optimizer=sgd", "model.norm=post", "model.tie_embeddings=no"},
         {"model.bias=no", "model.activation=relu", "attention.scale_divisor=none"},
+        {"attention.score=additive", "attention.scale_learned=head", "attention.sink=learned"},
+        {"attention.qk_norm=rms", "attention.scale_length=log", "attention.score_precision=bf16"},
+        {"train.qk_clip=0.5", "train.accumulate=2", "attention.scale_divisor=none"},
     };
     for (size_t v = 0; v < COUNT_OF(variants); v++) {
         const size_t threads = v == 0 ? 2 : 1;

@@ -117,8 +117,7 @@ size_t config_key_count(void);
 const char *config_key_name(size_t key);
 /* Whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
-/* Prints "with KEY = VALUE" after `indent` for each key of [attention] that is not at its default, the divisors and the
-   score aside: what else makes the scores. */
-void config_other_scores(const Config *config, const char *indent, FILE *out);
+/* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)". */
+void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
 void config_value_text(const Config *config, size_t key, char *out, size_t capacity);

@@ -152,13 +152,20 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
     value_text(&KEYS[key], (const char *)config + KEYS[key].offset, out, capacity);
 }
 
-void config_other_scores(const Config *config, const char *indent, FILE *out) {
-    for (size_t i = key_at(offsetof(Config, attention.score)) + 1; strcmp(KEYS[i].section, "attention") == 0; i++) {
-        char value[CONFIG_VALUE_MAX];
-        config_value_text(config, i, value, sizeof value);
-        if (KEYS[i].kind != KIND_SCALE && KEYS[i].kind != KIND_INTEGER && strcmp(value, KEYS[i].initial) != 0)
-            fprintf(out, "%swith %s = %s\n", indent, KEYS[i].name, value);
+void config_scores_title(const Config *config, size_t step, char *out, size_t capacity) {
+    const char *between = " (";
+    char value[CONFIG_VALUE_MAX];
+    scale_title(config_divisor(config, step), (size_t)config->model.d_k, value, sizeof value);
+    snprintf(out, capacity, "%s divided by %s",
+             config->attention.score == SCORE_ADDITIVE ? "Additive scores" : "Scores", value);
+    for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
+        if (strcmp(key->section, "attention") != 0 || key->kind == KIND_SCALE || key->kind == KIND_INTEGER) continue;
+        value_text(key, (const char *)config + key->offset, value, sizeof value);
+        if (strcmp(value, key->initial) == 0 || strcmp(key->name, "score") == 0) continue;
+        text_append(out, capacity, "%s%s %s", between, key->name, value);
+        between = ", ";
     }
+    if (*between == ',') text_append(out, capacity, ")");
 }
 
 bool section_check(const char *section, Error *why) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/machine.h"
 #include "data/recall.h"
@@ -69,12 +70,10 @@ static void announce_corpus(FILE *out, const Config *config, const Corpus *corpu
 }
 
 static void announce_scores(FILE *out, const ModelShape *s, const Config *config, double measured) {
-    char divisor[64];
-    scale_title(config->attention.scale_divisor, s->attention.D, divisor, sizeof divisor);
-    fprintf(out, "  scores    %s divided by %s, that is multiplied by %.6g\n",
-            config->attention.score == SCORE_ADDITIVE ? "v.tanh(q + k)" : "q.k", divisor,
-            (double)s->attention.multiplier);
-    config_other_scores(config, "            ", out);
+    char divisor[64], title[256];
+    config_scores_title(config, 0, title, sizeof title);
+    fprintf(out, "  attention %s,%sthat is multiplied by %.6g%s\n", title, strlen(title) < 36 ? " " : "\n            ",
+            (double)s->attention.multiplier, s->attention.learned == LEARNED_NO ? "" : " at the start");
     if (config->attention.switch_step > 0) {
         scale_title(config->attention.switch_divisor, s->attention.D, divisor, sizeof divisor);
         fprintf(out, "            from step %lld on divided by %s\n", (long long)config->attention.switch_step,

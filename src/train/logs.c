@@ -49,9 +49,9 @@ static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
                        DISTRIBUTION("grad_scores"),
                        {"w_q_norm", FIGURE},
                        {"w_k_norm", FIGURE},
-                       {"overflows", WHOLE},
-                       {"infinities", WHOLE},
-                       {"subnormals", WHOLE}},
+                       {"overflows", WHOLE, .added = true},
+                       {"infinities", WHOLE, .added = true},
+                       {"subnormals", WHOLE, .added = true}},
 };
 static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 

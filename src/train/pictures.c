@@ -40,9 +40,8 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     size_t count = 0, last = 0;
     for (size_t i = 0; i < metrics->rows; i++)
         if (isfinite(losses[i])) count++, last = i;
-    scale_title(c->attention.scale_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
     scale_text(c->attention.scale_divisor, name, sizeof name);
-    snprintf(title, sizeof title, "Scores divided by %s", divisor);
+    config_scores_title(c, 0, title, sizeof title);
     if (c->attention.switch_step > 0) {
         scale_title(c->attention.switch_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
         text_append(title, sizeof title, ", from step %lld on by %s", (long long)c->attention.switch_step, divisor);
@@ -108,7 +107,7 @@ static size_t row_of(const LogTable *attention, size_t first, size_t step, size_
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
     const Config *c = &run->config;
-    char path[4096], name[64], title[512], divisor[64], labels[HEADS_SHOWN][LABEL];
+    char path[4096], name[64], title[512], labels[HEADS_SHOWN][LABEL];
     const float *panels[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const char *texts[HEADS_SHOWN + PANELS_ACROSS] = {0};
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN,
@@ -125,9 +124,8 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
         panels[head] = snapshot_weights(s, layer, head);
         texts[head] = labels[head];
     }
-    scale_title(config_divisor(c, s->step), (size_t)c->model.d_k, divisor, sizeof divisor);
-    snprintf(title, sizeof title, "Scores divided by %s: entropy of attention %.2f in layer %zu at step %zu", divisor,
-             entropy, layer, s->step);
+    config_scores_title(c, s->step, title, sizeof title);
+    text_append(title, sizeof title, ": entropy %.2f in layer %zu at step %zu", entropy, layer, s->step);
     const AttentionFigure figure = {
         .title = title,
         .subtitle =

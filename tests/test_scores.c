@@ -1,0 +1,134 @@
+/* What other ways to score do beside their gradients: rounding to a format, QK-clip over a whole step, and which head a
+   loss that is not finite is blamed on. Gradients are in test_gradients_scores.c, PyTorch's numbers in test_torch.c. */
+#include "support.h"
+
+#include "model/attention_stages.h"
+#include "model/initialization.h"
+#include "model/transformer.h"
+
+static real rounded(Precision precision, real x, AttentionRounding *counts) {
+    round_scores(precision, &x, 1, counts);
+    return x;
+}
+
+/* Ties go to the even neighbour, in subnormals too. */
+static void rounding(void **state) {
+    (void)state;
+    static const struct {
+        Precision precision;
+        float x, expected;
+        int overflows, subnormals;
+    } CASES[] = {
+        {PRECISION_FP32, 1.1f, 1.1f, 0, 0},
+        {PRECISION_FP32, 1e-40f, 1e-40f, 0, 0},
+        {PRECISION_FP16, 1 + 0x1p-11f, 1, 0, 0},
+        {PRECISION_FP16, 1 + 3 * 0x1p-11f, 1 + 0x1p-9f, 0, 0},
+        {PRECISION_FP16, -(1 + 0x1.8p-11f), -(1 + 0x1p-10f), 0, 0},
+        {PRECISION_FP16, 65504, 65504, 0, 0},
+        {PRECISION_FP16, 65519.99f, 65504, 0, 0},
+        {PRECISION_FP16, 65520, INFINITY, 1, 0},
+        {PRECISION_FP16, -1e30f, -INFINITY, 1, 0},
+        {PRECISION_FP16, 0x1p-14f, 0x1p-14f, 0, 0},
+        {PRECISION_FP16, 0x1p-14f - 0x1p-26f, 0x1p-14f, 0, 0}, /* up to the smallest normal number */
+        {PRECISION_FP16, 0x1p-15f, 0x1p-15f, 0, 1},
+        {PRECISION_FP16, 0x1.8p-24f, 0x1p-23f, 0, 1},
+        {PRECISION_FP16, -0x1p-25f, -0.0f, 0, 1},
+        {PRECISION_FP16, 0x1.02p-25f, 0x1p-24f, 0, 1},
+        {PRECISION_FP16, 0, 0, 0, 0},
+        {PRECISION_BF16, 1 + 0x1p-8f, 1, 0, 0},
+        {PRECISION_BF16, 1 + 3 * 0x1p-8f, 1 + 0x1p-6f, 0, 0},
+        {PRECISION_BF16, 65520, 65536, 0, 0},
+        {PRECISION_BF16, 0x1.fffffep127f, INFINITY, 1, 0},
+        {PRECISION_BF16, 1e-40f, 0x1p-133f, 0, 1},
+        {PRECISION_FP16, INFINITY, INFINITY, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        AttentionRounding counts = {0};
+        const float y = (float)rounded(CASES[i].precision, CASES[i].x, &counts);
+        assert_that(y == CASES[i].expected && signbit(y) == signbit(CASES[i].expected), "case %zu: %a", i, (double)y);
+        assert_true(counts.overflows == CASES[i].overflows && counts.subnormals == CASES[i].subnormals);
+    }
+    assert_true(isnan(rounded(PRECISION_FP16, NAN, NULL)) && isnan(rounded(PRECISION_BF16, NAN, NULL)));
+}
+
+enum { T = 8, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };
+
+static Model model;
+static int32_t *ids;
+
+static void start(Attention attention) {
+    Error err = {0};
+    attention.H = H, attention.D = D, attention.qk_init_scale = attention.qk_lr_scale = 1;
+    if (attention.multiplier == 0) attention.multiplier = 1;
+    const ModelShape shape = {
+        .T = T, .C = C, .F = 7, .V = V, .L = L, .attention = attention, .pre_norm = true, .bias = true, .tied = true};
+    assert_that(model_make(&model, &shape, STEPS_B, 2, true, &err), "%s", err.message);
+    tensors_initialize(&model.tensors, &shape, INIT_TORCH, 3, 1, model.parameters);
+    ids = malloc(4 * STEPS_B * T * sizeof *ids);
+    random_tokens(ids, 4 * STEPS_B * T, V);
+}
+static int leave(void **state) {
+    model_free(&model);
+    free(ids);
+    ids = NULL;
+    return support_release(state);
+}
+/* Micro-batch 0 or 1 of a step. */
+static double backward(size_t micro, bool first) {
+    const int32_t *own = ids + 2 * micro * STEPS_B * T;
+    return model_forward_backward(&model, &(Batch){own, own + STEPS_B * T, STEPS_B, T}, 1, micro, .5, first);
+}
+
+/* The largest score of a step is over its slices and micro-batches; after the clip the first layer, whose input stays
+   as it is, has no larger one than the limit, and heads below it have the bits that they had. */
+static void qk_clip(void **state) {
+    (void)state;
+    real each[2][L * H], whole[L * H];
+    start((Attention){0});
+    for (size_t micro = 0; micro < 2; micro++) {
+        backward(micro, true);
+        memcpy(each[micro], model.score_max, sizeof whole);
+    }
+    backward(0, true);
+    backward(1, false);
+    memcpy(whole, model.score_max, sizeof whole);
+    real least = INFINITY, most = 0;
+    for (size_t i = 0; i < H; i++) {
+        assert_true(whole[i] == fmaxf(each[0][i], each[1][i]));
+        least = whole[i] < least ? whole[i] : least, most = whole[i] > most ? whole[i] : most;
+    }
+    const double limit = (double)(least + most) / 2;
+    real *before = malloc(model.tensors.flat * sizeof *before);
+    memcpy(before, model.parameters, model.tensors.flat * sizeof *before);
+    model_qk_clip(&model, limit);
+    const Tensor *w = tensor_find(&model.tensors, ATTN_W, 0);
+    for (size_t i = w->offset; i < w->offset + w->count; i++) {
+        const size_t column = (i - w->offset) % w->width, head = column / D % H;
+        const bool clipped = column < 2 * H * D && (double)whole[head] > limit;
+        assert_true((model.parameters[i] != before[i]) == clipped);
+    }
+    backward(0, true);
+    backward(1, false);
+    for (size_t i = 0; i < H; i++)
+        assert_close(model.score_max[i], fmin((double)whole[i], limit), 1e-5 * limit, "head %zu", i);
+    free(before);
+}
+
+/* Two heads of the second layer get huge queries: scores of fp16 overflow there, and the first of them is named. */
+static void not_finite(void **state) {
+    (void)state;
+    size_t layer = 9, head = 9;
+    start((Attention){.precision = PRECISION_FP16});
+    assert_true(isfinite(backward(0, true)) && !model_find_not_finite(&model, &layer, &head));
+    real *bias = tensor_at(&model.tensors, model.parameters, ATTN_B, 1);
+    for (size_t i = D; i < 3 * D; i++) bias[i] = 6e4f;
+    for (size_t i = (H + 1) * D; i < (H + 3) * D; i++) bias[i] = 6e4f;
+    assert_true(isnan(backward(0, true)) && model_find_not_finite(&model, &layer, &head));
+    assert_true(layer == 1 && head == 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), cmocka_unit_test_teardown(qk_clip, leave),
+                                       cmocka_unit_test_teardown(not_finite, leave)};
+    return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
+}
