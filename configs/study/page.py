@@ -59,8 +59,30 @@ MEASURES = {
     "score_std_initial_qk": "trained with initial W_Q, W_K",
     "score_std_trained_qk": "initial with trained W_Q, W_K",
     "grad_norm_max": "largest norm of the gradient",
+    "recall_loss": "recall: validation loss",
+    "recall_accuracy": "recall: accuracy",
+    "step_cost": "time of a step, √d_k's as 1",
+    "overflows": "overflows",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
+WAYS = {
+    "sqrt_dk": "÷ √d_k",
+    "none": "none",
+    "sqrt_dmodel": "÷ √d_model",
+    "additive": "additive",
+    "cosine": "cosine × √d_k",
+    "cosine_learned": "cosine, learned multiplier",
+    "rms": "q, k by rms, ÷ √d_k",
+    "layer": "q, k by LayerNorm, ÷ √d_k",
+    "learned": "learned multiplier",
+    "ssmax": "scalable softmax",
+    "softcap": "none, capped at 10",
+    "sink_one": "÷ √d_k, sink of one",
+    "sink_learned": "÷ √d_k, learned sink",
+    "qk_clip": "none, QK-clip at 20",
+    "fp16": "none, in fp16",
+    "bf16": "÷ √d_k, in bf16",
+}
 AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "steps": "steps of training"}
 
 
@@ -76,6 +98,8 @@ def value_text(key, value):
 def key_text(key, value):
     if key == "scale_divisor":
         return "none" if value == "none" else f"÷ {value_text(key, value)}"
+    if key == "way":
+        return WAYS.get(value, value)
     return f"{key} {value_text(key, value)}"
 
 

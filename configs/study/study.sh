@@ -65,6 +65,20 @@ train() {
     fi
 }
 
+# What rounding to fp16 did: a row for each run, its counts over all measured steps, layers and heads.
+roundings() {
+    echo "run,d_k,scale_divisor,seed,result,val_loss,score_max,overflows,infinities,subnormals"
+    awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { print $1, $2, $3, $at["result"], $at["val_loss"] }' "$folder/fp16/summary.csv" |
+        while IFS=, read -r run d_k divisor result loss; do
+            awk -F, -v OFS=, -v row="$run,$d_k,$divisor,3,$result,$loss" '
+                NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+                $at["score_max"] > most { most = $at["score_max"] }
+                { over += $at["overflows"]; inf += $at["infinities"]; sub_ += $at["subnormals"] }
+                END { print row, most, over, inf, sub_ }' "$folder/fp16/$run/attention.csv"
+        done
+}
+
 # The keys of configs/scores/WAY.ini, as arguments.
 keys_of() {
     sed 's/ *;.*//' "configs/scores/$1.ini" | awk -F ' *= *' '
@@ -121,6 +135,27 @@ costs() {
     done | sort -k1,1 -k2,2n | awk '{ value[$1] = value[$1] " " $2 } END { for (w in value) { split(value[w], v, " "); print w "," v[2] } }' | sort
 }
 
+# For each way, initialization and seed: what it does on the text and on recall, and what a step costs.
+score_table() {
+    python3 - "$results" <<'PYTHON'
+import csv, sys
+
+def rows(name):
+    with open(f"{sys.argv[1]}/{name}.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+costs = {row["figure"]: row["value"] for row in rows("scores_cost")}
+recalled = {(row["way"], row["init"], row["seed"]): row for row in rows("scores_recall")}
+print("run,way,init,seed,result,lr,val_loss,recall_lr,recall_loss,recall_accuracy,step_cost")
+for row in rows("scores"):
+    key = way, init, seed = row["way"], row["init"], row["seed"]
+    recall = recalled[key]
+    ended = "finished" if row["result"] == recall["result"] == "finished" else "diverged"
+    print("+".join(key), way, init, seed, ended, row["lr"], row["val_loss"], recall["lr"], recall["val_loss"],
+          recall["val_accuracy"], costs[way], sep=",")
+PYTHON
+}
+
 # What grows in an undivided model: a row for each run at d_k 64 of two sweeps, means over heads of what `eval --swap-qk`
 # prints.
 weights() {
@@ -154,7 +189,10 @@ for name in "${sweeps[@]}"; do
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
 weights >$results/weights.csv
+train fp16
+roundings >$results/fp16.csv
 ways scores
 ways scores_recall
 [ -e $results/scores_cost.csv ] && [ "${1:-}" != --try ] || costs >$results/scores_cost.csv
+score_table >$results/scores_table.csv
 configs/study/page.py --results $results --page "$page"
