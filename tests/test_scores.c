@@ -51,6 +51,22 @@ static void rounding(void **state) {
     assert_true(isnan(rounded(PRECISION_FP16, NAN, NULL)) && isnan(rounded(PRECISION_BF16, NAN, NULL)));
 }
 
+/* Queries are counted once each, whatever the tiles: they overflow, and all scores with them. */
+static void counts(void **state) {
+    (void)state;
+    enum { LONG = 70, WIDTH = 3 };
+    const Attention attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
+    real *qkv = reals((size_t)LONG * 3 * WIDTH), *scratch = reals(attention_scratch(&attention, LONG));
+    real *scores = reals((size_t)LONG * LONG);
+    for (size_t i = 0; i < LONG * 3 * WIDTH; i++) qkv[i] = i / WIDTH % 3 == QUERY ? 1e5f : 0x1p-20f;
+    const AttentionLayer layer = {.attention = &attention, .T = LONG, .qkv = qkv};
+    AttentionRounding counts = {0};
+    attention_scores(&layer, 0, 0, 64, SCORES_MAPPED, scores, &counts, scratch);
+    attention_scores(&layer, 0, 64, LONG - 64, SCORES_MAPPED, scores, &counts, scratch);
+    assert_true(counts.overflows == LONG * WIDTH && counts.subnormals == LONG * WIDTH);
+    assert_true(counts.infinities == LONG * (LONG + 1) / 2);
+}
+
 enum { T = 8, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };
 
 static Model model;
@@ -128,7 +144,8 @@ static void not_finite(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), cmocka_unit_test_teardown(qk_clip, leave),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), TEST(counts),
+                                       cmocka_unit_test_teardown(qk_clip, leave),
                                        cmocka_unit_test_teardown(not_finite, leave)};
     return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
 }

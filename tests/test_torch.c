@@ -7,7 +7,7 @@
 
 #include "model/probe.h"
 #include "ops/matmul.h"
-#include "train/optimizer.h"
+#include "train/loop.h"
 
 /* Relative to the largest entry of the tensor. */
 static const double TOLERANCE = sizeof(real) == 4 ? 2e-5 : 1e-10;
@@ -139,8 +139,7 @@ static void compare_training(Fixture *f) {
         losses[step] = (real)(sum / (double)(B * T)), norms[step] = (real)norm, rates[step] = (real)lr;
         if (step == 0) compare_gradients(f);
         if (step == steps) break;
-        optimizer_step(&optimizer, &model.tensors, model.parameters, model.gradients, norm, lr, step);
-        if (config.train.qk_clip > 0) model_qk_clip(&model, config.train.qk_clip);
+        step_update(&model, &optimizer, &config, norm, step);
         if (step == 0) compare_parameters(f, STEP_1, 1);
     }
     compare_parameters(f, STEP_10, steps);

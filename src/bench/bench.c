@@ -96,8 +96,7 @@ static double take_step(Bench *b, bool clocks) {
     step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
     const double with_gradients = omp_get_wtime();
     const double norm = gradient_norm(&b->optimizer, b->model.gradients), with_norm = omp_get_wtime();
-    optimizer_step(&b->optimizer, &b->model.tensors, b->model.parameters, b->model.gradients, norm,
-                   learning_rate(b->config, b->step), b->step);
+    step_update(&b->model, &b->optimizer, b->config, norm, b->step);
     const double end = omp_get_wtime();
     if (clocks) {
         outside[NORM] += with_norm - with_gradients;

@@ -74,6 +74,13 @@ static bool check(Combination *c, size_t threads, FILE *print) {
         ok = error_set(
             &c->err, STATUS_USAGE,
             "LayerNorm makes constants of one or two channels, whose gradients are rounding: choose a model.d_model of 3 or more");
+    if (ok && config->attention.score_precision != PRECISION_FP32)
+        ok = error_set(&c->err, STATUS_USAGE,
+                       "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+    if (ok && config->attention.qk_norm != QK_NORM_NONE && config->model.d_k < 3)
+        ok = error_set(
+            &c->err, STATUS_USAGE,
+            "attention.qk_norm makes constants of one or two entries, whose gradients are rounding: choose a model.d_k of 3 or more");
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
         ok = model_make(&model, &shape, B, threads, true, &c->err);

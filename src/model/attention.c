@@ -245,7 +245,7 @@ void attention_clip(const Attention *a, double limit, const real *score_max, rea
 
 void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
-    const Head h = head_of(l, pair, first + count, scratch, first == 0 ? rounding : NULL);
+    const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
     const QueryTile t = unpadded_tile(first, count);
     if (stage == SCORES_MAPPED)
         scores_forward(scores, NULL, &h, &t, rounding);

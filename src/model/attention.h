@@ -129,7 +129,8 @@ typedef struct {
 } AttentionRounding;
 
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
-   sees: raw, or after the map. Entries with key > query are not meaningful. `rounding` NULL, or added to. */
+   sees: raw, or after the map. Entries with key > query are not meaningful. `rounding` NULL, or added to: what is
+   counted of queries and keys comes with the last query. */
 typedef enum { SCORES_RAW, SCORES_MAPPED } ScoreStage;
 void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores, AttentionRounding *rounding, real *scratch);

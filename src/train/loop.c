@@ -27,6 +27,12 @@ double step_gradients(Model *model, const Corpus *corpus, const Config *config, 
     return sum / counted;
 }
 
+void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step) {
+    optimizer_step(optimizer, &model->tensors, model->parameters, model->gradients, norm, learning_rate(config, step),
+                   step);
+    if (config->train.qk_clip > 0) model_qk_clip(model, config->train.qk_clip);
+}
+
 /* Of the parameters after state.step updates. */
 static bool save(Trainer *t, Error *err) {
     Error left;
@@ -189,8 +195,7 @@ static bool take_step(Trainer *t, Error *err) {
                          t->val_loss, accuracy, norm);
     show_progress(t, loss);
     if (last) return true;
-    optimizer_step(&t->optimizer, &t->model.tensors, t->model.parameters, t->model.gradients, norm, lr, step);
-    if (c->train.qk_clip > 0) model_qk_clip(&t->model, c->train.qk_clip);
+    step_update(&t->model, &t->optimizer, c, norm, step);
     t->state.step = step + 1;
     logs_sizes(&t->logs, t->state.log_size);
     return !due(t->state.step, c->train.steps > (int64_t)t->state.step ? c->log.checkpoint_every : 0) || save(t, err);

@@ -48,3 +48,5 @@ bool loop_run(Trainer *trainer, Error *err);
    the making of batches took. tokens, targets: (batch, context). */
 double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds);
+/* Then the update of the parameters, number `step`, from these gradients and their norm, and QK-clip. */
+void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);
