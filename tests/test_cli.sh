@@ -139,7 +139,6 @@ refuses_config 'bad.ini:[0-9]+: .*did you mean \[train\]' '[trian]\nlr = 1'
 refuses_config 'steps is given twice, in line 9 and in line [0-9]+' '[train]\nsteps = 3'
 refuses_config 'bad.ini:[0-9]+: .*neither' 'steps'
 refuses_config 'bad.ini has a \[sweep\] section: .*./train sweep bad.ini' '[sweep]\ntrain.seed = 1, 2'
-refuses_config 'log.attention_text has the character .~' '[log]\nattention_text = "a~b"'
 refuses 2 'heads' "$train" tiny.ini --set model.heads=0
 refuses 2 'heads = 3 .*does not divide' "$train" tiny.ini --set model.heads=3
 refuses 2 'd_model' "$train" tiny.ini --set model.d_model=1e9
@@ -305,6 +304,11 @@ check "samples of two seeds" differ "$([ "$one" = "$other" ] && echo agree || ec
 check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1)"
 check "characters of a sample" 204 "$(printf '%s.' "$one" | wc -m | awk '{ print $1 - 1 }')"
 check "the prompt of a sample" 'The ' "$(printf '%.4s' "$one")"
+
+# --- a text for the pictures that the corpus lacks
+ends 0 "$train" tiny.ini --set log.attention_text=a~b --out other_text
+check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
+    "$(cat "$said/err")"
 
 # --- a run that diverges, by itself and in a sweep
 set -- --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet

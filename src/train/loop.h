@@ -29,7 +29,7 @@ typedef struct {
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
     int32_t text[SNAPSHOT_TEXT_MAX];
-    bool text_is_cut; /* it is longer than the context */
+    Error text_note; /* about the text, or empty */
     Snapshot snapshot;
 
     double val_loss, val_accuracy; /* at this step, if it was measured */

@@ -12,24 +12,23 @@
 
 enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, LABEL = 96 };
 
-bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, bool *cut, Error *err) {
+void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
+                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
     const char *wanted = config->log.attention_text;
-    size_t longest = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
-    *cut = false;
-    *length = longest;
-    if (*wanted) {
-        if (!vocabulary_encode(&corpus->vocabulary, "log.attention_text", wanted, strlen(wanted), ids,
-                               SNAPSHOT_TEXT_MAX, length, err))
-            return false;
-        *cut = *length > T;
-        if (*cut) *length = T;
+    const size_t longest = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+    int32_t targets[SNAPSHOT_TEXT_MAX];
+    Error why = {0};
+    *note = (Error){0};
+    if (*wanted && vocabulary_encode(&corpus->vocabulary, "log.attention_text", wanted, strlen(wanted), ids,
+                                     SNAPSHOT_TEXT_MAX, length, &why)) {
+        if (*length > T) error_set(note, STATUS_OK, "pictures show the first %zu characters of log.attention_text", T);
+        if (*length > T) *length = T;
     } else {
-        int32_t targets[SNAPSHOT_TEXT_MAX];
+        if (*wanted) error_set(note, STATUS_OK, "pictures show validation text instead: %.400s", why.message);
+        *length = longest;
         corpus_window(corpus, 0, longest, ids, targets);
     }
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
-    return true;
 }
 
 /* Few validation losses are points: a line from one to the next would run beside the training loss. */

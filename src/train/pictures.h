@@ -7,9 +7,10 @@
 #include "train/snapshot.h"
 
 /* The fixed text of a run's heatmaps, in ids and in code points, at most T characters of it: log.attention_text, or the
-   beginning of the validation split. *cut: log.attention_text has more. */
-bool picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, bool *cut, Error *err);
+   beginning of the validation split, also where the corpus lacks a character of log.attention_text. note->message: what
+   there is to say about it, or empty. */
+void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
+                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note);
 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 bool picture_loss(const Run *run, Error *err);

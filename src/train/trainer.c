@@ -41,8 +41,8 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
     lay_out(t);
     t->probe_batch = validation_batch(&t->run.corpus, model_slice(&shape, batch_size(t)), shape.T, t->probe_tokens,
                                       t->probe_targets);
-    return picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_is_cut, err) &&
-           snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
+    picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_note);
+    return snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
 /* The same for a new run, whose directory must be free too. */
@@ -107,9 +107,7 @@ static bool announce(Trainer *t, Error *err) {
     progress_message(t->progress, "training %s into %s\n%s", c->name, t->run.directory, text);
     free(text);
     note_set_aside(t);
-    if (t->text_is_cut)
-        progress_message(t->progress, "  note      pictures show the first %zu characters of log.attention_text",
-                         t->snapshot.T);
+    if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
     return true;
 }
 
