@@ -313,7 +313,7 @@ check_match "the note on another text" "pictures show validation text instead: l
 # --- a run that diverges, by itself and in a sweep
 set -- --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet
 fails 3 'diverged.* step [0-9]+' "$train" tiny.ini "$@" --out diverged
-fails 3 'diverged at step 0: .* \(first in the scores of layer 0, head 0\)' "$train" tiny.ini --quiet --out overflowing \
+fails 3 'diverged at step 0: .* \(of the scores, those of layer 0, head 0 first\)' "$train" tiny.ini --quiet --out overflowing \
     --set attention.score_precision=fp16 --set attention.scale_divisor=1e-6
 check "the result in diverged/run.json" diverged "$(result_of diverged)"
 ends 0 "$train" sweep sweep.ini "$@" --out diverging

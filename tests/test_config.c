@@ -276,6 +276,9 @@ static void scores(void **state) {
             "sqrt_dk are nearly equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does");
     loads("[attention]\nqk_norm = l2\nscale_divisor = sqrt_dk\n");
     loads("[attention]\nqk_norm = l2\nscale_learned = layer\n");
+    loads("[attention]\nqk_norm = l2\nscore = additive\n");
+    loads("[attention]\nqk_norm = l2\n[sweep]\nattention.scale_divisor = 1, 2\n");
+    loads("[attention]\nqk_norm = l2\n[sweep]\nattention.scale_learned = head, layer\n");
     loads("[data]\ntask = recall\nrecall_pairs = 4\n[model]\ncontext = 9\n");
     refuses("[data]\ntask = recall\nrecall_pairs = 4\n[model]\ncontext = 8\n",
             " data.recall_pairs = 4 (line 3) takes a context of at least 9, and model.context = 8 (line 5)");

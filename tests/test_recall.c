@@ -146,7 +146,7 @@ static void answers_alone_count(void **state) {
     assert_close(e.loss, sum / (answers * (double)count), 1e-5 * e.loss, "validation loss");
     assert_close(e.accuracy, (double)right / (answers * (double)count), 1e-12, "accuracy");
 
-    /* Training: the mean over two batches' answers, and gradients that do not change with the weight of the rest. */
+    /* Training: the mean over two batches' answers, and the gradients of that mean. */
     CONFIGURE("data.corpus=\"\"", "data.task=recall", "data.recall_pairs=4", "model.context=21", "train.batch=5",
               "train.accumulate=2");
     const double loss = step_gradients(&model, &corpus, &config, 3, tokens, targets, NULL);
@@ -157,10 +157,10 @@ static void answers_alone_count(void **state) {
     }
     assert_close(loss, sum / (answers * 2 * B), 1e-5 * loss, "training loss");
     const real *once = copied_reals(model.gradients, model.tensors.flat);
-    for (uint64_t number = 6; number < 8; number++) {
-        corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);
-        const double weight = 1 / (answers * 2 * B) * B * answers; /* of the mean over a batch's answers */
-        model_forward_backward(&model, &(Batch){tokens, targets, B, T}, 1, number, weight, number == 6);
+    for (uint64_t i = 0; i < 2 * B; i++) { /* one record at a time */
+        const size_t at = i % B * T;
+        corpus_training_batch(&corpus, 1, 6 + i / B, B, T, tokens, targets);
+        model_forward_backward(&model, &(Batch){tokens + at, targets + at, 1, T}, 1, 6, 1. / (2 * B), i == 0);
     }
     assert_all_close(model.gradients, once, model.tensors.flat, 1e-6, "gradients");
 }

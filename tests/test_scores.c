@@ -65,6 +65,9 @@ static void counts(void **state) {
     attention_scores(&layer, 0, 64, LONG - 64, SCORES_MAPPED, scores, &counts, scratch);
     assert_true(counts.overflows == LONG * WIDTH && counts.subnormals == LONG * WIDTH);
     assert_true(counts.infinities == LONG * (LONG + 1) / 2);
+    /* a key whose score overflowed downwards has no weight, and adds nothing to the entropy */
+    const AttentionRow row = attention_row(&layer, 0, (const real[]){-(real)INFINITY, 1, 1}, 3);
+    assert_close(row.entropy, log(2), 1e-12, "entropy of two keys");
 }
 
 enum { T = 8, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };

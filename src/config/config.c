@@ -115,19 +115,11 @@ static bool take_override(Config *config, const char *override, Error *err) {
     return ok || error_set(err, why.status, "--set %s: %s", shown, why.message);
 }
 
-const char *key_text(const Config *config, size_t offset, char out[96]) {
-    const size_t key = key_at(offset);
-    const int origin = config->origin[key];
-    snprintf(out, 96, "%s = ", KEYS[key].full);
-    config_value_text(config, key, out + strlen(out), 96 - strlen(out));
-    if (origin > 0)
-        text_append(out, 96, " (line %d)", origin);
-    else if (origin != ORIGIN_SWEEP)
-        text_append(out, 96, origin == ORIGIN_OVERRIDE ? " (--set)" : " (the default)");
-    return out;
-}
-
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
+/* By [sweep] too, whose values come later. */
+static bool is_chosen_at(const Config *config, size_t offset) {
+    return is_given_at(config, offset) || config->sweep_origin[key_at(offset)];
+}
 
 /* sqrt_dmodel holds the width that it is of. */
 static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
@@ -157,16 +149,17 @@ static bool config_finish(Config *config, const char *where, Error *err) {
             return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_divisor, the divisor from then on",
                              where, key_text(config, offsetof(Config, attention.switch_step), a));
         config->attention.switch_divisor = config->attention.scale_divisor;
-    } else if (!is_given_at(config, offsetof(Config, attention.switch_step)) &&
-               !config->sweep_origin[key_at(offsetof(Config, attention.switch_step))]) {
+    } else if (!is_chosen_at(config, offsetof(Config, attention.switch_step))) {
         return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_step, the step from which on it holds",
                          where, key_text(config, offsetof(Config, attention.switch_divisor), a));
     }
     resolve_divisor(config, &config->attention.scale_divisor);
     resolve_divisor(config, &config->attention.switch_divisor);
     if (!refused_pairs_check(config, where, err)) return false;
-    if (config->attention.qk_norm == QK_NORM_L2 && config->attention.scale_learned == LEARNED_NO &&
-        !is_given_at(config, offsetof(Config, attention.scale_divisor)))
+    if (config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
+        config->attention.scale_learned == LEARNED_NO &&
+        !is_chosen_at(config, offsetof(Config, attention.scale_divisor)) &&
+        !config->sweep_origin[key_at(offsetof(Config, attention.scale_learned))])
         return error_set(
             err, STATUS_USAGE,
             "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "

@@ -117,6 +117,8 @@ size_t config_key_count(void);
 const char *config_key_name(size_t key);
 /* Whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
+/* Whether its value is the default, given or not; true where the default follows from other keys. */
+bool config_is_default(const Config *config, size_t key);
 /* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)". */
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */

@@ -55,8 +55,10 @@ static void write_value(size_t offset, const char *value, FILE *out) {
 }
 
 static void write_refused_pairs(FILE *out) {
-    fprintf(out, "\n## What does not go together\n\nA key without a value is set to anything but its default. Whatever "
-                 "is not here goes together.\n\n| | with | why not |\n|---|---|---|\n");
+    fprintf(
+        out,
+        "\n## What does not go together\n\nA key without a value is set to anything but its default. Other "
+        "pairs go together, if each key has what it needs: the error says what.\n\n| | with | why not |\n|---|---|---|\n");
     for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++) {
         write_value(pair->first.key, pair->first.value, out);
         write_value(pair->second.key, pair->second.value, out);

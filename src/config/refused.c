@@ -26,12 +26,9 @@ const RefusedPair REFUSED_PAIRS[] = {
 
 /* `value` NULL: any but the default. */
 static bool has_value(const Config *config, size_t offset, const char *value) {
-    const Key *key = &KEYS[key_at(offset)];
-    const char *member = (const char *)config + offset;
     char now[CONFIG_VALUE_MAX];
-    if (key->kind == KIND_TEXT) return *member;
-    value_text(key, member, now, sizeof now);
-    return value ? strcmp(now, value) == 0 : strcmp(now, key->initial) != 0;
+    config_value_text(config, key_at(offset), now, sizeof now);
+    return value ? strcmp(now, value) == 0 : !config_is_default(config, key_at(offset));
 }
 
 bool refused_pairs_check(const Config *config, const char *where, Error *err) {

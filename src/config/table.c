@@ -112,7 +112,7 @@ const Key KEYS[] = {
     {FIELD(train, grad_clip), NUMBER(0, 1e9), .initial = "1",
      .help = "Largest norm of the gradient, which is scaled down to it; 0: no clipping."},
     {FIELD(train, qk_clip), NUMBER(0, 1e9), .initial = "0",
-     .help = "Largest score of a head; W_Q and W_K shrink to keep it; 0: no clipping."},
+     .help = "Above this score of a head its W_Q and W_K shrink; 0: no clipping."},
     {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 
@@ -145,6 +145,27 @@ size_t key_at(size_t offset) {
     return i;
 }
 
+const char *key_text(const Config *config, size_t offset, char out[96]) {
+    const size_t key = key_at(offset);
+    const int origin = config->origin[key];
+    snprintf(out, 96, "%s = ", KEYS[key].full);
+    config_value_text(config, key, out + strlen(out), 96 - strlen(out));
+    if (origin > 0)
+        text_append(out, 96, " (line %d)", origin);
+    else if (origin != ORIGIN_SWEEP)
+        text_append(out, 96, origin == ORIGIN_OVERRIDE ? " (--set)" : " (the default)");
+    return out;
+}
+
+bool config_is_default(const Config *config, size_t key) {
+    const Key *k = &KEYS[key];
+    const char *member = (const char *)config + k->offset;
+    char now[CONFIG_VALUE_MAX];
+    if (k->kind == KIND_TEXT) return !*member;
+    value_text(k, member, now, sizeof now);
+    return !k->initial || strcmp(now, k->initial) == 0;
+}
+
 size_t config_key_count(void) { return KEY_COUNT; }
 const char *config_key_name(size_t key) { return KEYS[key].full; }
 
@@ -160,12 +181,13 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
              config->attention.score == SCORE_ADDITIVE ? "Additive scores" : "Scores", value);
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
         if (strcmp(key->section, "attention") != 0 || key->kind == KIND_SCALE || key->kind == KIND_INTEGER) continue;
+        if (config_is_default(config, (size_t)(key - KEYS)) || strcmp(key->name, "score") == 0) continue;
         value_text(key, (const char *)config + key->offset, value, sizeof value);
-        if (strcmp(value, key->initial) == 0 || strcmp(key->name, "score") == 0) continue;
         text_append(out, capacity, "%s%s %s", between, key->name, value);
         between = ", ";
     }
-    if (*between == ',') text_append(out, capacity, ")");
+    if (*between == ',')
+        text_append(out, capacity, ")%s", config->attention.scale_learned == LEARNED_NO ? "" : " at first");
 }
 
 bool section_check(const char *section, Error *why) {

@@ -28,8 +28,8 @@ enum { CORPUS_FINGERPRINT = 17 };
 void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]);
 
 /* B windows of T tokens from the training part, and as targets the tokens one position later, both (B, T). The windows
-   are drawn from (seed, micro_step): runs with the same seed have the same batches. Of recall: records, none of them
-   twice. */
+   are drawn from (seed, micro_step): runs with the same seed have the same batches. Of recall: records, each
+   drawn anew. */
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens, int32_t *targets);
 

@@ -1,7 +1,7 @@
 /* Associative recall, a task whose smallest loss is known (cf. the multi-query recall of Arora et al. 2023, "Zoology"):
    a record shows pairs of a key and a value, "kX" for k and X, and then asks for some of them again. Only the answers
-   count, so that the smallest loss is 0, and who does not look at the key that is asked for cannot do better than
-   guess among the values that were shown: loss ln(pairs), accuracy 1 / pairs. */
+   count, so that the smallest loss is 0. A model that ignores the key that is asked for can only guess among the
+   values that were shown: loss ln(pairs), accuracy 1 / pairs. */
 #pragma once
 
 #include <stdbool.h>

@@ -101,51 +101,6 @@ static QueryTile unpadded_tile(size_t first, size_t count) {
     return (QueryTile){first, count, first + count, first + count};
 }
 
-void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
-                     const real *y, size_t y_stride) {
-    const Product product = {.op_b = TRANSPOSED,
-                             .m = t->count,
-                             .n = t->keys,
-                             .k = D,
-                             .lda = x_stride,
-                             .ldb = y_stride,
-                             .ldc = t->stride,
-                             .alpha = alpha,
-                             .triangle = LOWER_C,
-                             .diagonal = t->first};
-    matmul_product(&product, x, y, panel);
-}
-
-void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel, const real *x,
-                   size_t x_stride) {
-    const Product product = {.m = t->count,
-                             .n = D,
-                             .k = t->keys,
-                             .lda = t->stride,
-                             .ldb = x_stride,
-                             .ldc = y_stride,
-                             .alpha = alpha,
-                             .triangle = LOWER_A,
-                             .diagonal = t->first};
-    matmul_product(&product, panel, x, y);
-}
-
-void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
-                      const real *x, size_t x_stride, bool adds) {
-    const Product product = {.op_a = TRANSPOSED,
-                             .accumulate = adds,
-                             .m = t->keys,
-                             .n = D,
-                             .k = t->count,
-                             .lda = t->stride,
-                             .ldb = x_stride,
-                             .ldc = y_stride,
-                             .alpha = alpha,
-                             .triangle = UPPER_A,
-                             .diagonal = t->first};
-    matmul_product(&product, panel, x, y);
-}
-
 MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
@@ -285,7 +240,7 @@ bool attention_gradient_vanishes(const Attention *a, AttentionPart part, bool is
 }
 
 bool attention_parameter_vanishes(const Attention *a, AttentionParameter parameter, size_t T) {
-    return parameter == PARAMETER_SINK ? T == 1 && a->sink == SINK_NONE : rows_are_constant(a, T);
+    return parameter != PARAMETER_SINK && rows_are_constant(a, T);
 }
 
 /* The root mean square of tanh(x), x normal of mean 0 and this standard deviation. */
@@ -309,13 +264,22 @@ static double log_length(size_t T) {
     return sqrt(squares / count);
 }
 
+/* Of an entry of a normalized query or key, whose entries had this variance. */
+static double normalized_variance(const Attention *a, double variance) {
+    const double epsilon = a->qk_norm == QK_NORM_L2    ? L2_EPSILON / (double)a->D
+                           : a->qk_norm == QK_NORM_RMS ? RMS_EPSILON
+                                                       : LAYER_EPSILON;
+    return variance / (variance + epsilon) / (a->qk_norm == QK_NORM_L2 ? (double)a->D : 1);
+}
+
 double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,
                                double key_bias) {
     const double D = (double)a->D, lengths = a->length == LENGTH_LOG ? log_length(T) : 1;
     double shared = query_bias * key_bias, raw;
     if (a->qk_norm != QK_NORM_NONE) {
-        query = key = a->qk_norm == QK_NORM_L2 ? 1 / D : 1;
-        shared = 0;
+        const double q = normalized_variance(a, query), k = normalized_variance(a, key);
+        shared *= q / query * (k / key);
+        query = q, key = k;
     }
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
         raw = tanh_rms(sqrt(query + key));

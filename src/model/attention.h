@@ -130,7 +130,8 @@ typedef struct {
 
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
    sees: raw, or after the map. Entries with key > query are not meaningful. `rounding` NULL, or added to: what is
-   counted of queries and keys comes with the last query. */
+   counted of queries and keys comes with the last query. `scores` may
+   be the start of scratch where count <= ATTENTION_TILE. */
 typedef enum { SCORES_RAW, SCORES_MAPPED } ScoreStage;
 void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores, AttentionRounding *rounding, real *scratch);
@@ -159,6 +160,7 @@ bool attention_parameter_vanishes(const Attention *attention, AttentionParameter
 
 /* The root mean square of mapped scores of rows of 1 to T keys whose queries and keys have independent normal entries
    of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k
-   products, and the products of the two biases add the same number to all scores, which is left out. */
+   products, and the products of the two biases add the same number to all scores, which is left out. Additive scores
+   count biases as if they differed. */
 double attention_predicted_std(const Attention *attention, size_t T, double query, double query_bias, double key,
                                double key_bias);

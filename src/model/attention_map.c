@@ -30,7 +30,7 @@ void scores_forward(real *panel, real *slope, const Head *h, const QueryTile *t,
         const size_t visible = t->first + r + 1;
         const real factor = row_factor(h, t->first + r) * (rounds ? h->multiplier : 1);
         if (rounds) round_scores(h->a->precision, row, visible, rounding);
-        for (size_t j = 0; factor != 1 && j < visible; j++) row[j] *= factor;
+        for (size_t j = 0; factor != 1 && j < visible; j++) row[j] = factor == 0 ? 0 : row[j] * factor;
         if (h->a->softcap > 0) cap_row(row, slope ? slope + r * t->stride : NULL, h->a->softcap, visible);
         round_scores(h->a->precision, row, visible, rounding);
         for (size_t j = 0; rounding && j < visible; j++) rounding->infinities += !isfinite(row[j]);

@@ -11,6 +11,55 @@
 
 #include "model/attention_stages.h"
 
+/* --- Products. Each gives what it has of its own; the tile has the rest. */
+
+static void multiply(Product product, const QueryTile *t, const real *a, const real *b, real *c) {
+    product.diagonal = t->first;
+    matmul_product(&product, a, b, c);
+}
+
+void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
+                     const real *y, size_t y_stride) {
+    multiply((Product){.op_b = TRANSPOSED,
+                       .m = t->count,
+                       .n = t->keys,
+                       .k = D,
+                       .lda = x_stride,
+                       .ldb = y_stride,
+                       .ldc = t->stride,
+                       .alpha = alpha,
+                       .triangle = LOWER_C},
+             t, x, y, panel);
+}
+
+void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel, const real *x,
+                   size_t x_stride) {
+    multiply((Product){.m = t->count,
+                       .n = D,
+                       .k = t->keys,
+                       .lda = t->stride,
+                       .ldb = x_stride,
+                       .ldc = y_stride,
+                       .alpha = alpha,
+                       .triangle = LOWER_A},
+             t, panel, x, y);
+}
+
+void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
+                      const real *x, size_t x_stride, bool adds) {
+    multiply((Product){.op_a = TRANSPOSED,
+                       .accumulate = adds,
+                       .m = t->keys,
+                       .n = D,
+                       .k = t->count,
+                       .lda = t->stride,
+                       .ldb = x_stride,
+                       .ldc = y_stride,
+                       .alpha = alpha,
+                       .triangle = UPPER_A},
+             t, panel, x, y);
+}
+
 /* --- Rounding. */
 
 /* x without its lowest `dropped` bits, to nearest, ties to even. */
@@ -50,10 +99,6 @@ void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rou
 
 /* --- Normalization. */
 
-#define L2_EPSILON ((real)1e-12)
-#define RMS_EPSILON ((real)1e-6)
-#define LAYER_EPSILON ((real)1e-5)
-
 typedef struct {
     real mean, rstd;
 } RowNorm;
@@ -63,8 +108,8 @@ static RowNorm norm_of(QkNorm norm, const real *x, size_t D) {
     for (size_t d = 0; norm == QK_NORM_LAYER && d < D; d++) mean += x[d] / (real)D;
     for (size_t d = 0; d < D; d++) squares += (x[d] - mean) * (x[d] - mean);
     const double n = (double)D, s = (double)squares;
-    if (norm == QK_NORM_L2) return (RowNorm){0, (real)(1 / sqrt(s + (double)L2_EPSILON))};
-    return (RowNorm){mean, (real)(1 / sqrt(s / n + (double)(norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON)))};
+    if (norm == QK_NORM_L2) return (RowNorm){0, (real)(1 / sqrt(s + L2_EPSILON))};
+    return (RowNorm){mean, (real)(1 / sqrt(s / n + (norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON)))};
 }
 
 /* y = gain (x - mean) rstd; gain NULL: 1. */

@@ -85,7 +85,7 @@ MULTIVERSIONED void softmax_backward(real *p, real *ds, const real *mask, const 
 static void add_term(double shifted, double *sum, double *mean_log) {
     const double e = exp(shifted);
     *sum += e;
-    *mean_log += e * shifted;
+    if (e > 0) *mean_log += e * shifted; /* 0 for a score of -infinity */
 }
 
 /* In double whatever `real` is. With e_j = exp(s_j - max) and p_j = e_j / sum: H = ln(sum) - sum_j p_j (s_j - max). */

@@ -39,7 +39,12 @@ typedef struct {
 /* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
 static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
-/* panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the queries, y (keys, D) to the keys.
+#define L2_EPSILON 1e-12 /* under the roots of the norms of queries and keys */
+#define RMS_EPSILON 1e-6
+#define LAYER_EPSILON 1e-5
+
+/* Products (attention_scores.c). panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the
+ * queries, y (keys, D) to the keys.
  */
 void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
                      const real *y, size_t y_stride);

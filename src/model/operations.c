@@ -146,7 +146,7 @@ void self_attention_backward(const Worker *w, const Activation *qkv, const Activ
 }
 
 /* Too few numbers to be split among threads. */
-void attention_weights_backward(const Worker *w, size_t layer) {
+void self_attention_weights(const Worker *w, size_t layer) {
     const Model *m = w->m;
     const AttentionLayer a = attention_of(w, layer);
     real *own[ATTENTION_PARAMETERS];

@@ -25,8 +25,8 @@ ModelShape model_shape(const Config *config, size_t vocabulary);
 double model_linear_weights(const ModelShape *shape);
 
 /* Floating-point operations of one training step over `tokens` tokens: per token 6 for each weight of the linear
-   layers, output head included, and 12 L H D T for the attention's products (Chowdhery et al. 2022, PaLM, appendix
-   B); the causal half that is skipped is counted, as is usual. */
+   layers, output head included, and 3 L attention_flops, 12 L H D T for dot products (Chowdhery et al. 2022, PaLM,
+   appendix B); the causal half that is skipped is counted, as is usual. */
 double model_flops(const ModelShape *shape, double tokens);
 
 /* What a tensor is for. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */

@@ -60,7 +60,7 @@ static void block_backward(const Worker *w, size_t layer) {
 
     barrier(w); /* the gradients of all rows are complete: now those of the weights, the most recently used first */
     linear_weights(w, f_1, &b->qkv, ATTN_W, layer);
-    attention_weights_backward(w, layer);
+    self_attention_weights(w, layer);
     linear_weights(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer);
     linear_weights(w, f_2, &b->fc, FC_W, layer);
     linear_weights(w, &b->act, &b->proj_2, MLP_PROJ_W, layer);

@@ -77,5 +77,5 @@ void residual_backward(const Worker *w, const Activation *res, const Activation 
 void unembedding_weights(const Worker *w, const Activation *x);
 void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer);
 void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer);
-void attention_weights_backward(const Worker *w, size_t layer); /* of attention's own parameters */
-void embedding_weights(const Worker *w, const Activation *x);   /* with a barrier of its own */
+void self_attention_weights(const Worker *w, size_t layer);   /* of attention's own parameters */
+void embedding_weights(const Worker *w, const Activation *x); /* with a barrier of its own */

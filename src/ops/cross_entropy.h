@@ -1,5 +1,5 @@
-/* Cross-entropy of the next token, in nats, from logits z: loss = ln sum_v exp(z_v) - z_target. A
-   target below 0 does not count: its loss and gradient are 0. */
+/* Cross-entropy of the next token, in nats, from logits z: loss = ln sum_v exp(z_v) - z_target. A target
+   below 0 does not count: its loss and gradient are 0. */
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +11,6 @@
    of these; of a row that does not count, the loss alone. */
 void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows, size_t V);
 
-/* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (targets that count) when L is
-   the mean of the losses. Overwrites
-   `logits`, which hold what the forward pass left there. */
+/* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (targets that count) when L is the mean of the
+   losses. Overwrites `logits`, which hold what the forward pass left there. */
 void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows, size_t V);

@@ -207,8 +207,8 @@ bool sweep_write_markdown(const Sweep *s, Error *err) {
     fprintf(out, "# %s\n\nEvery combination of\n\n", s->config.name);
     combinations_print(&s->config, "    ", out);
     fputs(
-        "\nwith everything else as in config.ini. Losses are in nats per character (recall: per answer), over the validation split. A setting's "
-        "runs differ\nin the seed alone; runs with the same seed share their initial weights and their batches to the "
+        "\nwith everything else as in config.ini. Losses are in nats per character, or per answer of recall, over the\n"
+        "validation split. A setting's runs differ in the seed alone; runs with the same seed share their initial weights and their batches to the "
         "bit.\n\n",
         out);
     write_settings(s, out);

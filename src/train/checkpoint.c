@@ -180,7 +180,7 @@ static bool check_config(const Run *run, const char *path, const Json *config, E
         char now[CONFIG_VALUE_MAX];
         config_value_text(&run->config, i, now, sizeof now);
         /* A program that had no such key yet did what is now its default. */
-        if (binds(key) && (then ? strcmp(then, now) != 0 : config_is_given(&run->config, i)))
+        if (binds(key) && (then ? strcmp(then, now) != 0 : !config_is_default(&run->config, i)))
             return error_set(err, STATUS_USAGE,
                              "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
                              then ? then : "(nothing)", run->directory, now);

@@ -82,7 +82,8 @@ bool logs_start(Logs *l, const char *directory, Error *err) {
     for (Log log = 0; log < LOG_COUNT; log++) {
         char header[HEADER_MAX];
         if (!open_log(l, log, "wb", err)) return false;
-        write_header(log, l->columns[log] = COUNTS[log], header);
+        l->columns[log] = COUNTS[log];
+        write_header(log, l->columns[log], header);
         fputs(header, l->file[log]);
         if (!logs_flush(l, log, err)) return false;
     }

@@ -48,30 +48,21 @@ static void log_heads(const Trainer *t) {
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
         const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
-        const NormStatistics *q = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {(double)t->state.step,
-                                               (double)layer,
-                                               (double)head,
-                                               s->score_std,
-                                               s->score_max,
-                                               s->entropy,
-                                               s->max_weight,
-                                               s->saturated,
-                                               q->mean,
-                                               q->rms,
-                                               q->median,
-                                               q->p10,
-                                               q->p99,
-                                               scores->mean,
-                                               scores->rms,
-                                               scores->median,
-                                               scores->p10,
-                                               scores->p99,
-                                               s->w_q_norm,
-                                               s->w_k_norm,
-                                               s->rounding.overflows,
-                                               s->rounding.infinities,
-                                               s->rounding.subnormals};
+        double row[ATTENTION_COLUMNS] = {[ATTENTION_STEP] = (double)t->state.step,
+                                         [ATTENTION_LAYER] = (double)layer,
+                                         [ATTENTION_HEAD] = (double)head,
+                                         [ATTENTION_SCORE_STD] = s->score_std,
+                                         [ATTENTION_SCORE_MAX] = s->score_max,
+                                         [ATTENTION_ENTROPY] = s->entropy,
+                                         [ATTENTION_MAX_WEIGHT] = s->max_weight,
+                                         [ATTENTION_SATURATED] = s->saturated,
+                                         [ATTENTION_W_Q_NORM] = s->w_q_norm,
+                                         [ATTENTION_W_K_NORM] = s->w_k_norm,
+                                         [ATTENTION_OVERFLOWS] = s->rounding.overflows,
+                                         [ATTENTION_INFINITIES] = s->rounding.infinities,
+                                         [ATTENTION_SUBNORMALS] = s->rounding.subnormals};
+        memcpy(&row[ATTENTION_GRAD_Q], &t->gradients[i].query, sizeof t->gradients[i].query);
+        memcpy(&row[ATTENTION_GRAD_SCORES], &t->gradients[i].scores, sizeof t->gradients[i].scores);
         logs_append(&t->logs, LOG_ATTENTION, row);
     }
 }
@@ -115,7 +106,7 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
     size_t layer, head;
     char scores[64] = "";
     if (!parameter && model_find_not_finite(&t->model, &layer, &head))
-        snprintf(scores, sizeof scores, " (first in the scores of layer %zu, head %zu)", layer, head);
+        snprintf(scores, sizeof scores, " (of the scores, those of layer %zu, head %zu first)", layer, head);
     const char *what = parameter ? "the parameter " : gradient ? "the gradient of " : "an activation";
     return error_set(
         err, STATUS_DIVERGED,
@@ -189,7 +180,7 @@ static bool take_step(Trainer *t, Error *err) {
     if (!check_finite(t, "training", loss, norm, err)) return false;
     if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
     char accuracy[32] = "";
-    if (!isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
+    if (validated && !isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
     if (validated)
         progress_message(t->progress, "step %5zu   train %.4f   validation %.4f%s   gradient norm %.3g", step, loss,
                          t->val_loss, accuracy, norm);

@@ -67,6 +67,6 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
 }
 
 int32_t sample_start(const Vocabulary *vocabulary) {
-    int32_t line_end = vocabulary_id(vocabulary, '\n');
-    return line_end < 0 ? 0 : line_end;
+    const int32_t line_end = vocabulary_id(vocabulary, '\n'), a = vocabulary_id(vocabulary, 'a');
+    return line_end >= 0 ? line_end : a >= 0 ? a : 0;
 }
