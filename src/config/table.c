@@ -162,8 +162,9 @@ bool config_is_default(const Config *config, size_t key) {
     const char *member = (const char *)config + k->offset;
     char now[CONFIG_VALUE_MAX];
     if (k->kind == KIND_TEXT) return !*member;
+    if (!k->initial) return !config_is_given(config, key);
     value_text(k, member, now, sizeof now);
-    return !k->initial || strcmp(now, k->initial) == 0;
+    return strcmp(now, k->initial) == 0;
 }
 
 size_t config_key_count(void) { return KEY_COUNT; }
