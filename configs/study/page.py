@@ -62,7 +62,10 @@ MEASURES = {
     "recall_loss": "recall: validation loss",
     "recall_accuracy": "recall: accuracy",
     "step_cost": "time of a step, √d_k's as 1",
+    "score_max": "largest score",
     "overflows": "overflows",
+    "infinities": "infinite scores",
+    "subnormals": "subnormals",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
 WAYS = {

@@ -2,7 +2,7 @@
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
 # measured into docs/results/NAME.csv. The page's tables and pictures are made from those files (page.py). Stopped and
 # started again, it resumes where it was; what has finished is not trained again. Remove runs/study to begin afresh.
-#   make study          all of it: two hours on two cores, 3 GB
+#   make study          all of it: three hours on two cores, 5 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
 #   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works
 set -euo pipefail
@@ -102,7 +102,9 @@ best_rate() { # SUMMARY INIT
 
 # A summary.csv with a column for the way to score; the first of a file has the header.
 with_way() { # WAY SUMMARY OUT
-    awk -F, -v OFS=, -v way="$1" -v first="$([ -s "$3" ] || echo 1)" '
+    local first=
+    [ -s "$3" ] || first=1
+    awk -F, -v OFS=, -v way="$1" -v first=$first '
         NR > 1 || first { $1 = $1 OFS (NR == 1 ? "way" : way); print }' "$2" >>"$3"
 }
 
@@ -126,9 +128,9 @@ ways() {
 
 # The time of a step relative to √d_k's: the median of three rounds, in each of which every way takes its turn.
 costs() {
-    local round way
+    local way
     echo "figure,value"
-    for round in 1 2 3; do
+    for _ in 1 2 3; do
         for way in sqrt_dk "${score_ways[@]}"; do
             echo "$way $(./train bench "configs/scores/$way.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/')"
         done | awk '$1 == "sqrt_dk" && !base { base = $2; next } { print $1, $2 / base }'
@@ -193,6 +195,6 @@ train fp16
 roundings >$results/fp16.csv
 ways scores
 ways scores_recall
-[ -e $results/scores_cost.csv ] && [ "${1:-}" != --try ] || costs >$results/scores_cost.csv
+[ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
 configs/study/page.py --results $results --page "$page"
