@@ -134,7 +134,7 @@ bool sweep_load(Sweep *s, Error *err) {
 }
 
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
-    const SweepOptions *o = s->options;
+    const TrainOptions *o = s->options;
     char path[4096], fingerprint[CORPUS_FINGERPRINT];
     FileWriter config;
     if (!results_make(&s->place, o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err)) return false;
