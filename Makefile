@@ -7,6 +7,7 @@
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
+# make V=1            any of these with whole commands
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
 
 # On a Mac gcc is clang without OpenMP, and Homebrew's compiler has its version in its name.
@@ -73,34 +74,37 @@ RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample tr
 .PHONY: all test bits lint race coverage bench study study-quick page fixtures fixtures-check install clean FORCE
 all: train
 
+# What is made, in a word; V=1 shows the whole command, and -s neither.
+brief = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(1)';))
+
 # A link, made again when another compiler or sanitizer is asked for.
 train: $(BUILD)/train $(BUILD)/train-double FORCE
 	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
 
 $(BUILD)/train: $(BUILD)/float/train.o $(FLOAT)
-	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 $(BUILD)/train-double: $(BUILD)/double/train.o $(DOUBLE)
-	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(BUILD)/float/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
+	$(call brief,CC $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 $(BUILD)/double/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
+	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font and the built-in corpus become part of the program.
 $(BUILD)/embedded/%.o: %.S Makefile data/sallow_reach.txt
 	@mkdir -p $(@D)
-	$(CC) -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+	$(call brief,AS $<)$(CC) -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 
 $(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
-	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
-	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
-	$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
 # ThreadSanitizer is told what products read and write. Pictures are drawn by one thread and would take most of the time.
 ifeq ($(SANITIZER),thread)

@@ -25,18 +25,15 @@ static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb,     
                                     &bench_verb, &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
-    char usage[80];
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
            "attention scores does.\n\n",
            SQRTDK_VERSION);
-    for (const Verb *const *verb = VERBS; *verb; verb++) {
-        verb_usage(*verb, usage, sizeof usage);
-        printf("%s %s\n", verb == VERBS ? "usage:" : "      ", usage);
-    }
-    printf("       ./train --help | --version | --keys | VERB --help\n\noptions of training\n");
+    for (const Verb *const *verb = VERBS; *verb; verb++)
+        printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
+    printf("       %s --help | --version | --keys | help VERB\n\noptions of training\n", program_name);
     verb_print_options(&train_verb, stdout);
-    printf(
-        "\nStart with: ./train configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n");
+    printf("\nStart with: %s configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n",
+           program_name);
     config_write_help(stdout);
     printf("\nexit status: 0 done; 1 failed while running; 2 wrong usage or config;\n"
            "3 diverged (NaN or infinity); 129, 130, 143 stopped by SIGHUP, SIGINT, SIGTERM,\n"
@@ -68,24 +65,29 @@ static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
     return verb->run(command, signal, err);
 }
 
-/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb. */
-static bool check_word(const char *word, Error *err) {
+/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb, or help is wanted
+   with it. */
+static bool check_word(const char *word, bool help, Error *err) {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
-    if (*word == '-' || path_exists(word)) return true;
+    if (*word == '-' || (!help && path_exists(word))) return true;
     for (size_t i = 1; VERBS[i]; i++)
         if (text_is_nearer(word, VERBS[i]->name, &best)) nearest = VERBS[i]->name;
-    return !nearest ||
-           error_set(err, STATUS_USAGE, "there is no verb and no file %.40s; did you mean ./train %s?", word, nearest);
+    if (nearest)
+        return error_set(err, STATUS_USAGE, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file",
+                         word, nearest);
+    return !help || error_set(err, STATUS_USAGE, "there is no verb %.40s: %s --help lists them", word, program_name);
 }
 
 static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
     const Verb *verb = &train_verb;
+    command->help = argc > 1 && strcmp(argv[1], "help") == 0; /* help VERB is VERB --help */
+    argc -= command->help, argv += command->help;
     for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
     const int first = verb != &train_verb; /* the verb takes the place of the program's name */
     const bool alone = argc == 2;
-    if (argc > 1 && !first && !check_word(argv[1], err)) return false;
+    if (argc > 1 && !first && !check_word(argv[1], command->help, err)) return false;
     if (alone && strcmp(argv[1], "--version") == 0)
         printf("sqrtdk %s\n", SQRTDK_VERSION);
     else if (alone && strcmp(argv[1], "--keys") == 0) /* docs/config.md */
@@ -103,7 +105,7 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
 
 static int fail(const Error *err) {
     fflush(stdout);
-    fprintf(stderr, "train: %s\n", err->message);
+    fprintf(stderr, "%s: %s\n", program_name, err->message);
     return (int)err->status;
 }
 
@@ -111,6 +113,7 @@ int main(int argc, char **argv) {
     Error err = {0};
     int caught = 0;
     hold_standard_streams();
+    if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     char *line = join_words(argc, argv);
     Command command = {.argv = argv, .line = line};
     bool ok = line ? act(argc, argv, &command, &caught, &err)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the test programs named as arguments and each script of this folder named test_*.sh, as many at a time as there
-# are processors; what each of them prints comes out in one piece. Fails if one fails.
+# are processors; what each of them prints comes out in one piece. Fails if one fails; with SKIP=no also if a test was
+# skipped for something that the system lacks (a pseudo-terminal).
 set -u
 # On a busy machine threads that wait should not spin: the tests' models are tiny and meet at many barriers.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
@@ -17,6 +18,10 @@ printf '%s\n' tests/test_*.sh "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I 
     cat "$log.out"'
 passed=$(find "$logs" -name '*.passed' | grep -c .)
 failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '\n' ' ')
+# cmocka names a test that it skips in a line of its own, and again in a list at the end.
+skipped=$(sed -n 's/^\[  SKIPPED \] \([a-z_0-9]*\)$/\1/p' "$logs"/*.out | sort -u | tr '\n' ' ')
 [ -z "$failed" ] || printf '\nFAILED: %s\n' "$failed"
-printf '\n%d passed, %d failed\n' "$passed" "$(echo "$failed" | wc -w)"
+[ -z "$skipped" ] || printf '\nskipped, for want of a pseudo-terminal: %s\n' "$skipped"
+printf '\n%d passed, %d failed; %d tests in them skipped\n' "$passed" "$(echo "$failed" | wc -w)" "$(echo "$skipped" | wc -w)"
+[ -z "$skipped" ] || [ "${SKIP-}" != no ] || exit 1
 [ -z "$failed" ] && [ "$passed" = $(($# + $(find tests -name 'test_*.sh' | grep -c .))) ]

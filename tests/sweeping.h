@@ -27,7 +27,7 @@ static inline int enter(void **state) {
 
 static inline bool sweep_with(const char *with, const char *out, size_t threads, bool force) {
     Progress progress = progress_make(stderr, true);
-    const SweepOptions options = {.threads = threads,
+    const TrainOptions options = {.threads = threads,
                                   .out = out ? in(out) : NULL,
                                   .force = force,
                                   .command_line = "./train sweep tiny.ini",
@@ -43,7 +43,7 @@ static inline bool sweep_with(const char *with, const char *out, size_t threads,
 }
 static inline bool resume_with(const char *with, const char *directory, FILE *table) {
     Progress progress = progress_make(stderr, true);
-    const SweepOptions options = {
+    const TrainOptions options = {
         .threads = 2, .command_line = "./train resume", .program = with, .progress = &progress};
     int signal_number = 0;
     bool ok = sweep_resume(in(directory), &options, table, &signal_number, &err);

@@ -242,12 +242,19 @@ static void errors(void **state) {
     error_set(&err, STATUS_FAILED, "√d_k = %s", "é");
     assert_int_equal(err.status, STATUS_FAILED);
     assert_string_equal(err.message, "√d_k = é");
+    error_set(&err, STATUS_FAILED, "%s",
+              "\302\233"
+              "31m \342\200\256\342\201\246\342\200\250\330\234 \377\303");
+    assert_string_equal(err.message, "?31m ???? ??"); /* C1, bidi, a line separator, no UTF-8 */
     char text[3000];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
     error_set(&err, STATUS_FAILED, "%s", text);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     assert_int_equal(strspn(err.message, "x"), sizeof err.message - 1);
+    memcpy(text + sizeof err.message - 2, "é", 2);
+    error_set(&err, STATUS_FAILED, "%s", text);
+    assert_string_equal(err.message + sizeof err.message - 3, "x?"); /* no half of a character */
     error_set(&err, STATUS_FAILED, "%s", "");
     assert_string_equal(err.message, "");
 }

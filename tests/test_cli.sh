@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 unset OPENBLAS_CORETYPE
 export OMP_NUM_THREADS=1 # the model is too small for more, and other tests may be running
-repository=$PWD train=$PWD/train
+repository=$PWD train=./train
 tmp=$(mktemp -d) || exit 1
 said=$tmp/said # what commands print; beside the working directory, so that it is not taken for what they wrote
 running=
@@ -16,7 +16,7 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$said" "$tmp/full" "$tmp/work" && cd "$tmp/work" || exit 1
+mkdir "$said" "$tmp/full" "$tmp/work" && cd "$tmp/work" && ln -s "$repository/train" train || exit 1
 passed=0 failed=0
 
 # check NAME EXPECTED CAME
@@ -40,7 +40,7 @@ listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
 
 # run COMMAND...: $status, $name, and what it printed in $said/out and $said/err
 run() {
-    name=$(printf '%s ' "$@" | sed "s,$train,./train,") status=0
+    name=$(printf '%s ' "$@") status=0
     "$@" >"$said/out" 2>"$said/err" </dev/null || status=$?
 }
 # ends STATUS COMMAND...
@@ -93,7 +93,7 @@ CONFIG
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
 # --- help
-for words in --help --version --keys 'bench --help' 'resume --help' 'sweep --help' 'eval --help' 'sample --help' 'gradcheck --help' \
+for words in --help -h help --version --keys 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'gradcheck --help' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
@@ -101,6 +101,8 @@ for words in --help --version --keys 'bench --help' 'resume --help' 'sweep --hel
     check_match "stdout of: $name" . "$(cat "$said/out")"
     [ "$words" = --keys ] || check "lines over 80 columns of: $name" "" "$(LC_ALL=C grep -E '^.{81}' "$said/out")"
 done
+check "help sweep" "$("$train" sweep --help)" "$("$train" help sweep)"
+check "help" "$("$train" --help)" "$("$train" help)"
 "$train" --keys >"$said/keys"
 check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$repository/docs/config.md" | head -5)"
 
@@ -111,6 +113,9 @@ for verb in resume sweep eval sample gradcheck; do refuses 2 "usage: ./train $ve
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
+refuses 2 'there is no verb and no file swep; did you mean sweep\?' "$train" swep sweep.ini
+refuses 2 'there is no verb swep; did you mean sweep\?' "$train" help swep
+refuses 2 'there is no verb tiny.ini: ./train --help lists them' "$train" help tiny.ini
 refuses 2 'no option --treads' "$train" tiny.ini --treads 2
 refuses 2 'no option -x' "$train" tiny.ini -x
 refuses 2 'no option --prompt' "$train" tiny.ini --prompt a
@@ -128,6 +133,7 @@ refuses 2 '--force replaces .*: add --out DIR' "$train" sweep sweep.ini --force 
 refuses 2 '--force replaces .*: add --out DIR' "$train" theory --d-k 1 --samples 2 --force
 refuses 2 'no option --out' "$train" resume directory --out x
 refuses 2 'cannot read .*--quiet' "$train" -- --quiet
+refuses 2 'cannot read config sweep' "$train" -- sweep
 refuses 2 'section.key=value' "$train" tiny.ini --set train.steps
 refuses 2 'did you mean steps' "$train" tiny.ini --set train.stepps=3
 refuses 2 'train.lr' "$train" tiny.ini --set lr=3
@@ -159,6 +165,8 @@ for corpus in 'binary:not UTF-8 text: byte' 'empty:is empty' 'short:too short: 6
     refuses 2 "${corpus#*:}" "$train" sweep sweep.ini "$@" --out ours --force
 done
 refuses 2 'the corpus directory' "$train" tiny.ini --set data.corpus=directory
+refuses 2 'tinyshakespeare.txt: No such file.*; data/get_shakespeare.sh downloads it' \
+    "$train" "$repository/configs/shakespeare_cpu.ini"
 
 # --- refused: where to write
 refuses 2 'directory exists' "$train" tiny.ini --out directory
@@ -270,14 +278,32 @@ check_match "the resolved config" '^layers = 3$' "$(cat "$said/out")"
 check_match "the resolved config" '^lr = 0.5$' "$(cat "$said/out")"
 cp "$said/out" again.ini
 ends 0 "$train" again.ini --dry-run
-check "a dry run of what a dry run printed" "" "$(diff again.ini "$said/out")"
+named() { grep -v '^;   corpus ' "$1"; } # of the corpus, by its path as given
+check "a dry run of what a dry run printed" "$(named again.ini)" "$(named "$said/out")"
 "$train" sweep sweep.ini --dry-run >again.ini
 ends 0 "$train" sweep again.ini --dry-run
-check "a dry run of what a sweep's dry run printed" "" "$(diff again.ini "$said/out")"
+check "a dry run of what a sweep's dry run printed" "$(named again.ini)" "$(named "$said/out")"
 check_match "a sweep's dry run" '^attention.scale_divisor = none, sqrt_dk$' "$(cat "$said/out")"
 ends 0 "$train" runs/tiny/config.ini --out repeated --quiet
 check "the losses of a run repeated from its config.ini" "$(cut -d, -f1,2,4-6 runs/tiny/metrics.csv)" \
     "$(cut -d, -f1,2,4-6 repeated/metrics.csv)"
+
+# --- from another directory, by a text's relative path; and names that a terminal would obey
+mkdir elsewhere
+check_match "the corpus in runs/tiny/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/tiny/config.ini)"
+check "eval from elsewhere" "$("$train" eval runs/tiny)" "$(cd elsewhere && ../train eval "$tmp/work/runs/tiny")"
+cp -R ours relative && sed -i.was 's,^corpus = .*,corpus = corpus.txt,' relative/config.ini && rm relative/config.ini.was
+ends 0 "$train" resume relative --set train.steps=30 --quiet # a run of an earlier version
+check_match "the corpus in relative/config.ini" "^corpus = /.*/corpus.txt$" "$(cat relative/config.ini)"
+check "resume from elsewhere" 0 "$(cd elsewhere && ../train resume "$tmp/work/relative" --set train.steps=40 --quiet >/dev/null; echo $?)"
+bad=$(printf 'x\033[31m\302\233y\342\200\256z\nw') shown='x?[31m?y?z?w'
+cp corpus.txt "$bad.txt"
+ends 0 "$train" tiny.ini --set "data.corpus=$bad.txt" --out "$bad"
+check "the corpus, as announced" "  corpus    $shown.txt" "$(grep corpus "$said/err")"
+check "the directory, as announced" "training tiny into $shown" "$(head -n 1 "$said/err")"
+check "the pictures, as listed" "  loss curves      $shown/loss.png" "$(grep loss.png "$said/out")"
+fails 2 "cannot read config x\?\[31m\?y\?z\?w: it is a directory" "$train" "$bad"
+rm -r "$bad" "$bad.txt" relative elsewhere
 
 # --- reading a run
 ends 0 "$train" eval ours
@@ -324,6 +350,7 @@ ends 0 "$train" sweep sweep.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_files runs/sweep/loss.png runs/sweep/attention_compare.png runs/sweep/entropy.png runs/sweep/score_std.png \
     runs/sweep/summary.md runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
+check_match "the corpus in runs/sweep/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/sweep/config.ini)"
 check "the result in runs/sweep/run.json" finished "$(result_of runs/sweep | tail -n 1)"
 check "runs in summary.csv" "run scale_divisor=none scale_divisor=sqrt_dk " \
     "$(cut -d, -f1 runs/sweep/summary.csv | tr '\n' ' ')"
@@ -390,6 +417,11 @@ refuses 2 'the corpus missing' "$train" gradcheck tiny.ini --set data.corpus=mis
 refuses 2 'no option --out' "$train" gradcheck tiny.ini --out gradients
 mkdir installed && cp "$(readlink -f "$train")" installed/sqrtdk
 refuses 1 'installed/sqrtdk-double, which cannot be started .*: run make' installed/sqrtdk gradcheck tiny.ini
+# shellcheck disable=SC2030,SC2031 # in the subshell alone
+(PATH=$PWD/installed:$PATH && sqrtdk eval && exit; sqrtdk --help) >"$said/out" 2>"$said/err"
+check "the installed program's name" "sqrtdk: nothing to do: usage: sqrtdk eval RUN_DIR [options] (--help says more)" \
+    "$(cat "$said/err")"
+check "the name ./train in sqrtdk --help" 0 "$(grep -c '\./train' "$said/out")"
 cp "$(readlink -f "$train")-double" installed/sqrtdk-double
 ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
 "$train" gradcheck tiny.ini --set model.layers=50 >"$said/head" 2>&1 &

@@ -86,6 +86,9 @@ static void what_verbs_share(void **state) {
     assert_true(PARSE(&PLAIN, "a.ini", "--force", "--out", "there") && command.force);
     assert_string_equal(command.out, "there");
     assert_true(PARSE(&PLAIN, "--help") && command.help && command.target == NULL);
+    assert_true(PARSE(&PLAIN, "-h") && command.help && !command.quiet);
+    assert_true(PARSE(&VERB, "-q", "a.ini") && command.quiet && !command.help);
+    assert_true(PARSE(&BARE, "-hq") && command.quiet && command.help);
     assert_true(PARSE(&BARE, "--threads=1") && command.target == NULL);
     assert_refused(&PLAIN, "a.ini", "--force",
                    "--force replaces the directory that --out names: add --out DIR, or leave --force out");
@@ -102,6 +105,8 @@ static void where_words_stand(void **state) {
     assert_string_equal(command.target, "-");
     assert_true(PARSE(&VERB, "--wh", "4", "--", "--on") && given.whole == 4); /* cut short; and after it no options */
     assert_string_equal(command.target, "--on");
+    assert_true(PARSE(&VERB, "--", "-h") && !command.help);
+    assert_string_equal(command.target, "-h");
     assert_refused(&VERB, "a.ini", "b.ini",
                    "one argument too many: \"b.ini\"; usage: ./train verb CONFIG.ini [options]");
     assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
@@ -115,6 +120,7 @@ static void what_is_refused(void **state) {
     assert_refused(&VERB, "--onn", NULL, "there is no option --onn here: ./train verb --help lists them");
     assert_refused(&VERB, "--n", "1", "there is no option --n here: ./train verb --help lists them"); /* of two */
     assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
+    assert_refused(&PLAIN, "-qx", NULL, "there is no option -qx here: ./train --help lists them");
     assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");
     assert_refused(&PLAIN, "-:", NULL, "there is no option -: here: ./train --help lists them");
     assert_refused(&VERB, "--on=1", NULL, "--on takes no value");
@@ -152,9 +158,29 @@ static void help(void **state) {
                               "  --set SECTION.KEY=VALUE\n"
                               "                     set a key of the config; may be repeated\n"
                               "  --threads N        threads (default: one per processor)\n"
-                              "  --quiet            no messages and no progress line\n"
-                              "  --help             print this text\n");
+                              "  -q, --quiet        no messages and no progress line\n"
+                              "  -h, --help         print this text\n");
     free(text);
+}
+
+/* As it was typed, unless that is long; and harmless to the terminal. */
+static void the_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *typed, *shown;
+    } cases[] = {{"sqrtdk", "sqrtdk"},
+                 {"../main/train", "../main/train"},
+                 {"/a/path/that/is/far/too/long/train", "train"},
+                 {"/usr/local/bin/a-very-long-name-of-a-program", "a-very-long-name-of-a-p"},
+                 {"\033[1mx", "?[1mx"},
+                 {"./train", "./train"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        program_set_name(cases[i].typed);
+        assert_string_equal(program_name, cases[i].shown);
+        char usage[80];
+        snprintf(usage, sizeof usage, "%s bare [options]", cases[i].shown);
+        assert_string_equal(verb_usage(&BARE), usage);
+    }
 }
 
 static void the_program(void **state) {
@@ -176,6 +202,7 @@ int main(void) {
         cmocka_unit_test(where_words_stand),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(help),
+        cmocka_unit_test(the_name),
         cmocka_unit_test(the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

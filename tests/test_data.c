@@ -235,6 +235,13 @@ static void corpus_refused(void **state) {
     }
     assert_refused(corpus_load(&corpus, in("missing"), NULL, 0.1, 4, &err), &err, in("missing"), "a missing file");
     assert_refused(corpus_load(&corpus, temporary, NULL, 0.1, 4, &err), &err, "directory", "a directory");
+    assert_refused(corpus_load(&corpus, in("tinyshakespeare.txt"), NULL, 0.1, 4, &err), &err,
+                   "tinyshakespeare.txt: No such file or directory; data/get_shakespeare.sh downloads it", "not there");
+    static const char *const others[] = {"other.txt", "tinyshakespeare.txt.gz", "tinyshakespeare.txt/tinyshakespeare"};
+    for (size_t n = 0; n < COUNT_OF(others); n++) {
+        assert_refused(corpus_load(&corpus, in(others[n]), NULL, 0.1, 4, &err), &err, others[n], others[n]);
+        assert_null(strstr(err.message, "get_shakespeare"));
+    }
     /* Each part must hold window + 1. */
     const char *path = put_text("corpus.txt", "0123456789");
     assert_true(corpus_load(&corpus, path, NULL, 0.5, 4, &err));

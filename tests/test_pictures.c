@@ -299,6 +299,32 @@ static void figure_has_readable_cells(void **state) {
     assert_true(x1 - x0 >= 9);
 }
 
+/* Beside a panel and below it: characters that the font lacks are spelled, each in its own row or column. */
+static void figure_spells_what_the_font_lacks(void **state) {
+    (void)state;
+    const float weights[4] = {1, 0, 1, 1}, *panels[1] = {weights};
+    const uint32_t texts[2][2] = {{'a', 'b'}, {0x4e2d, 'b'}};
+    int x[2], y[2];
+    Image images[2];
+    for (int i = 0; i < 2; i++) {
+        const AttentionFigure figure = {
+            .title = "x", .text = texts[i], .length = 2, .rows = 1, .columns = 1, .panels = panels};
+        assert_true(attention_figure_save(&figure, picture, &err));
+        images[i] = image_read();
+        attention_figure_cell(&figure, 0, 0, 0, 0, &x[i], &y[i]);
+    }
+    assert_true(x[1] > x[0] + 15 && y[1] == y[0]); /* there is more room beside the panel */
+    size_t beside = 0, below = 0;
+    for (int along = 25; along < 45; along++) /* where "a" has nothing */
+        for (int across = -7; across <= 7; across++) {
+            beside += pixel(&images[1], x[1] - 9 - along, y[1] + across).r < 128;
+            below += pixel(&images[1], x[1] + across, y[1] + 25 + along).r < 128;
+        }
+    assert_true(beside > 20 && below > 20);
+    stbi_image_free(images[0].rgb);
+    stbi_image_free(images[1].rgb);
+}
+
 static void figure_takes_odd_data(void **state) {
     (void)state;
     const float weights[4] = {NAN, 0, INFINITY, -1};
@@ -328,10 +354,15 @@ static void figure_takes_odd_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(colors_rise_in_lightness), cmocka_unit_test(chart_shows_its_series),
-        cmocka_unit_test(labels_are_moved_apart),   cmocka_unit_test(bands),
-        cmocka_unit_test(logarithmic_ticks),        cmocka_unit_test(odd_data_still_make_a_chart),
-        cmocka_unit_test(figure_shows_each_weight), cmocka_unit_test(figure_has_readable_cells),
+        cmocka_unit_test(colors_rise_in_lightness),
+        cmocka_unit_test(chart_shows_its_series),
+        cmocka_unit_test(labels_are_moved_apart),
+        cmocka_unit_test(bands),
+        cmocka_unit_test(logarithmic_ticks),
+        cmocka_unit_test(odd_data_still_make_a_chart),
+        cmocka_unit_test(figure_shows_each_weight),
+        cmocka_unit_test(figure_has_readable_cells),
+        cmocka_unit_test(figure_spells_what_the_font_lacks),
         cmocka_unit_test(figure_takes_odd_data),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

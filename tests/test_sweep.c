@@ -102,7 +102,7 @@ static void one_progress_line(void **state) {
              in("sweep/run.json"));
     assert_non_null(progress.stream);
     CONFIGURE(FOUR);
-    const SweepOptions options = {.threads = 4,
+    const TrainOptions options = {.threads = 4,
                                   .out = in("sweep"),
                                   .command_line = "./train sweep tiny.ini",
                                   .program = program_that("none+seed=2", wait),

@@ -25,14 +25,14 @@ static void failures_are_the_runs_own(void **state) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     assert_false(
-        sweep_with(program_that("none+seed=2", "echo 'train: no such luck, today' >&2; exit 1"), "sweep", 2, false));
+        sweep_with(program_that("none+seed=2", "echo './train: no such luck, today' >&2; exit 1"), "sweep", 2, false));
     assert_int_equal(err.status, STATUS_FAILED);
     assert_string_equal(err.message, "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
     assert_result("sweep", "failed");
     assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"no such luck, today\""));
     const char *csv = timeless("sweep");
     assert_non_null(
-        strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
+        strstr(csv, "scale_divisor=none+seed=2,none,2,failed,,,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
     assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,finished,12,"));
     assert_non_null(strstr(contents(in("sweep/summary.md"), NULL), "| ÷ 1 (none) | 1 |"));
 
@@ -108,7 +108,7 @@ static void force_keeps_what_it_cannot_replace(void **state) {
     pid_t child = fork();
     if (child == 0) { /* nor does one that a signal stops before that */
         Progress quiet = progress_make(stderr, true);
-        const SweepOptions replacing = {.threads = 1,
+        const TrainOptions replacing = {.threads = 1,
                                         .out = in("sweep"),
                                         .force = true,
                                         .command_line = "",

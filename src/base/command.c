@@ -6,8 +6,19 @@
 #include <string.h>
 
 #include "base/range.h"
+#include "base/text.h"
 
 enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: getopt_long's for the first option, above any character */
+static const char LETTERS[] = "qh";          /* of the last two options */
+
+char program_name[24] = "./train";
+
+void program_set_name(const char *typed) {
+    const char *slash = strrchr(typed, '/');
+    snprintf(program_name, sizeof program_name, "%s",
+             slash && strlen(typed) >= sizeof program_name ? slash + 1 : typed);
+    text_make_plain(program_name);
+}
 
 /* The verb's own options and those that others have as well, whose variables are in *command; how many. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
@@ -38,24 +49,21 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
     return count;
 }
 
-static bool take_integer(const Option *o, const char *text, Error *err) {
+static bool take_number(const Option *o, const char *text, Error *err) {
+    const bool whole = o->kind == OPTION_INTEGER;
     char *end;
     errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (end == text || *end || errno != 0 || number < o->least || number > o->most)
-        return error_set(err, STATUS_USAGE, "--%s takes a whole number from %lld to %lld, not \"%.100s\"", o->name,
-                         o->least, o->most, text);
-    *(long long *)o->variable = number;
-    return true;
-}
-
-static bool take_number(const Option *o, const char *text, Error *err) {
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end || !(number >= (double)o->least) || !(number <= (double)o->most))
-        return error_set(err, STATUS_USAGE, "--%s takes a number from %lld to %lld, not \"%.100s\"", o->name, o->least,
-                         o->most, text);
-    *(double *)o->variable = number;
+    const double number = strtod(text, &end);
+    const long long integer = whole ? strtoll(text, &end, 10) : 0;
+    const bool in_range = whole ? errno == 0 && integer >= o->least && integer <= o->most
+                                : number >= (double)o->least && number <= (double)o->most;
+    if (end == text || *end || !in_range)
+        return error_set(err, STATUS_USAGE, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name,
+                         whole ? "whole " : "", o->least, o->most, text);
+    if (whole)
+        *(long long *)o->variable = integer;
+    else
+        *(double *)o->variable = number;
     return true;
 }
 
@@ -72,33 +80,25 @@ static bool take_value(const Option *o, const char *text, Error *err) {
         if (!*text) return error_set(err, STATUS_USAGE, "--%s takes a directory", o->name);
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; return true;
-    case OPTION_INTEGER: return take_integer(o, text, err);
+    case OPTION_INTEGER:
     case OPTION_NUMBER: return take_number(o, text, err);
     }
     return false;
 }
 
 static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
-    char usage[80];
-    verb_usage(verb, usage, sizeof usage);
     if (!verb->target || command->target)
-        return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", word, usage);
+        return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     command->target = word;
     return true;
-}
-
-static const char *verb_name(const Verb *verb, char out[32]) {
-    snprintf(out, 32, "./train%s%s", verb->name ? " " : "", verb->name ? verb->name : "");
-    return out;
 }
 
 /* Of an option that getopt_long does not know, or that has a value and takes none, or the other way round. */
 static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
-    char name[32];
     if (!o)
-        return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s --help lists them", word,
-                         verb_name(verb, name));
+        return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s%s%s --help lists them", word,
+                         program_name, verb->name ? " " : "", verb->name ? verb->name : "");
     if (!o->value) return error_set(err, STATUS_USAGE, "--%s takes no value", o->name);
     return error_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
@@ -129,8 +129,10 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
     optind = 0; /* start again, at argv[1] */
     for (;;) {
         const char *word = argv[optind ? optind : 1];
-        int code = getopt_long(argc, argv, "-:", names, NULL); /* "-": in order, with 1 for a word */
+        int code = getopt_long(argc, argv, "-:qh", names, NULL); /* "-": in order, with 1 for a word */
+        const char *letter = code > 1 && code < FIRST_CODE ? strchr(LETTERS, code) : NULL;
         if (code == -1) break;
+        if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
         bool taken = code == 1           ? take_target(verb, command, optarg, err)
                      : code < FIRST_CODE ? refuse(verb, options, word, err)
                                          : take_option(&options[code - FIRST_CODE], argv[optind - 1], err);
@@ -140,20 +142,20 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         if (!take_target(verb, command, argv[optind], err)) return false;
     if (command->help) return true;
     if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
-    char usage[80];
-    verb_usage(verb, usage, sizeof usage);
-    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s (--help says more)", usage,
-                     verb->name ? "" : ", for example ./train configs/dk64_scaled.ini");
+    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
+                     verb->name ? "" : ", for example ", verb->name ? "" : program_name,
+                     verb->name ? "" : " configs/dk64_scaled.ini");
 }
 
 size_t command_threads(const Command *command) {
     return command->threads ? (size_t)command->threads : command->processors;
 }
 
-void verb_usage(const Verb *verb, char *out, size_t capacity) {
-    char name[32];
-    snprintf(out, capacity, "%s%s%s [options]", verb_name(verb, name), verb->target ? " " : "",
-             verb->target ? verb->target : "");
+const char *verb_usage(const Verb *verb) {
+    static char text[80];
+    snprintf(text, sizeof text, "%s%s%s%s%s [options]", program_name, verb->name ? " " : "",
+             verb->name ? verb->name : "", verb->target ? " " : "", verb->target ? verb->target : "");
+    return text;
 }
 
 void verb_print_options(const Verb *verb, FILE *out) {
@@ -162,7 +164,8 @@ void verb_print_options(const Verb *verb, FILE *out) {
     const size_t count = list_options(verb, &unused, options);
     for (const Option *o = options; o < options + count; o++) {
         char left[40];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        const char *letter = o + 2 == options + count ? "-q, " : o + 1 == options + count ? "-h, " : "";
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
         if (strlen(left) <= 18)
             fprintf(out, "  %-18s %s\n", left, o->help);
         else
@@ -171,8 +174,6 @@ void verb_print_options(const Verb *verb, FILE *out) {
 }
 
 void verb_print_help(const Verb *verb, FILE *out) {
-    char usage[80];
-    verb_usage(verb, usage, sizeof usage);
-    fprintf(out, "usage: %s\n%s\n\n", usage, verb->what);
+    fprintf(out, "usage: %s\n%s\n\n", verb_usage(verb), verb->what);
     verb_print_options(verb, out);
 }

@@ -6,6 +6,11 @@
 
 #include "base/error.h"
 
+/* What the user typed to start the program, for messages: "./train", "sqrtdk"; a path that is long without its
+   directories. */
+extern char program_name[24];
+void program_set_name(const char *typed);
+
 /* What an option's variable is. */
 typedef enum {
     OPTION_SWITCH,    /* bool; takes no value */
@@ -55,7 +60,8 @@ typedef struct {
 
 /* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
    ended by NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
-   --name=value or --name value; a unique prefix of a name is accepted; "--" ends the options. Errors have status
+   --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends
+   the options. Errors have status
    STATUS_USAGE. With --help no target is needed. */
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
 
@@ -65,7 +71,8 @@ size_t command_threads(const Command *command);
 /* An error of status STATUS_USAGE for --force without --out, which would replace nothing. */
 bool command_check_force(bool force, const char *out, Error *err);
 
-/* "./train sweep CONFIG.ini [options]"; what it does and its options; the options alone, in one line or two each. */
-void verb_usage(const Verb *verb, char *out, size_t capacity);
+/* "./train sweep CONFIG.ini [options]", by the program's name, until the next call; what it does and its options; the
+ * options alone, in one line or two each. */
+const char *verb_usage(const Verb *verb);
 void verb_print_help(const Verb *verb, FILE *out);
 void verb_print_options(const Verb *verb, FILE *out);

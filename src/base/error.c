@@ -3,13 +3,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
 bool(error_set)(Error *err, Status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
-    for (char *c = err->message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    text_make_plain(err->message);
     err->status = status;
     return false;
 }

@@ -17,7 +17,7 @@ typedef struct {
     char message[1024]; /* one line: what, where, what to do */
 } Error;
 
-/* Fills in *err (printf-style; control characters become '?', so that the message stays one line) and returns
+/* Fills in *err (printf-style, made plain as by text_make_plain, so that the message stays one line) and returns
    false: `return error_set(err, STATUS_FAILED, ...)`. */
 bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* So that static analysers see that the result is always false. */

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <libgen.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>

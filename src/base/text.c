@@ -19,6 +19,24 @@ void text_append(char *out, size_t capacity, const char *format, ...) {
     va_end(arguments);
 }
 
+/* Unicode 15: general category Cc, U+2028, U+2029, and the characters with the property Bidi_Control. */
+static bool is_control(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+void text_make_plain(char *text) {
+    char *out = text;
+    for (size_t length; *text; text += length ? length : 1) {
+        uint32_t c;
+        length = utf8_decode(text, strnlen(text, 4), &c);
+        const bool plain = length > 0 && !is_control(c);
+        memmove(out, plain ? text : "?", plain ? length : 1);
+        out += plain ? length : 1;
+    }
+    *out = 0;
+}
+
 void text_clip(const char *text, size_t limit, char *out, size_t capacity) {
     size_t length = strlen(text);
     bool cut = length > limit;

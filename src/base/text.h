@@ -1,5 +1,5 @@
-/* Small things done to text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8. Nothing here
-   depends on the locale, since the program never calls setlocale. */
+/* Small things done to text: trimming, cutting, spelling, numbers, fields of CSV, UTF-8, what a terminal may
+   show. Nothing here depends on the locale, since the program never calls setlocale. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,10 @@ void text_clip(const char *text, size_t limit, char *out, size_t capacity);
 
 /* Prints after the text that `out` holds; cut off at `capacity`. */
 __attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacity, const char *format, ...);
+
+/* In place: a text as a message may show it. What a terminal obeys (control characters of ASCII and Latin-1), line
+   ends, what turns the direction of writing, and bytes that are not UTF-8 become '?'. */
+void text_make_plain(char *text);
 
 /* The shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);

@@ -102,8 +102,12 @@ bool combinations_config(const Config *config, size_t i, Config *combination, co
 /* The swept keys with their values, one per line, each after `indent`. */
 void combinations_print(const Config *config, const char *indent, FILE *out);
 
-/* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out). */
+/* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out), but for
+   the corpus, which is named by its absolute path. */
 void config_write(const Config *config, FILE *out);
+/* The same with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
+void config_write_but(const Config *config, bool (*left_out)(const void *context, size_t key), const void *context,
+                      FILE *out);
 /* The same as a string that the caller frees; NULL for want of memory. */
 char *config_text(const Config *config);
 

@@ -6,16 +6,25 @@
 #include "base/text.h"
 #include "config/table.h"
 
-void config_write(const Config *config, FILE *out) {
+void config_write_but(const Config *config, bool (*left_out)(const void *context, size_t key), const void *context,
+                      FILE *out) {
     const char *section = "";
     for (size_t i = 0; i < KEY_COUNT; i++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(config, i, value, sizeof value);
+        char *path = i == key_at(offsetof(Config, data.corpus)) ? realpath(config->data.corpus, NULL) : NULL;
+        const bool fits = path && strlen(path) < sizeof config->data.corpus;
+        value_text(&KEYS[i], fits ? path : (const char *)config + KEYS[i].offset, value, sizeof value);
+        free(path);
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
-        fprintf(out, "%s = %s\n", KEYS[i].name, value);
+        if (left_out && left_out(context, i))
+            fprintf(out, "; %s differs between runs\n", KEYS[i].name);
+        else
+            fprintf(out, "%s = %s\n", KEYS[i].name, value);
     }
 }
+
+void config_write(const Config *config, FILE *out) { config_write_but(config, NULL, NULL, out); }
 
 char *config_text(const Config *config) {
     char *text = NULL;
@@ -43,7 +52,7 @@ void config_write_help(FILE *out) {
     }
     fprintf(out, "\n[sweep]\n"
                  "  section.key       v1, v2, ...\n"
-                 "      Values of a key for ./train sweep, which runs every combination.\n"
+                 "      Values of a key for sweep, which runs every combination.\n"
                  "\n"
                  "Comments begin with ; or #, at the start of a line or after a blank. A value in\n"
                  "double quotes keeps its blanks, ; and #; in it \\n \\t \\r \\\" \\\\ are escapes.\n");

@@ -69,7 +69,12 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     size_t size = (size_t)(sqrtdk_corpus_end - sqrtdk_corpus);
     *corpus = (Corpus){0};
     if (*path) {
-        if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) return false;
+        if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
+            const char *shakespeare = strstr(path, "tinyshakespeare.txt");
+            const Error why = *err;
+            return shakespeare && strchr(shakespeare, '.')[4] == 0 && !path_exists(path) &&
+                   error_set(err, why.status, "%.900s; data/get_shakespeare.sh downloads it", why.message);
+        }
         text = file;
     } else {
         path = "(built in)";

@@ -203,7 +203,7 @@ static bool run(const Command *command, int *signal, Error *err) {
     if (ok) {
         Progress progress = progress_make(stderr, command->quiet);
         const size_t threads = command_threads(command);
-        printf("%s: gradients of the backward pass against differences of the loss\n", config.name);
+        print_plain(stdout, "%s: gradients of the backward pass against differences of the loss", config.name);
         combinations_print(&config, "  ", stdout);
         ok = config.sweep_count ? check_all(all, count, threads, &progress, err) : check_one(all, threads, err);
         *signal = interrupt_signal();

@@ -13,51 +13,28 @@
 
 /* --- Products. Each gives what it has of its own; the tile has the rest. */
 
-static void multiply(Product product, const QueryTile *t, const real *a, const real *b, real *c) {
-    product.diagonal = t->first;
-    matmul_product(&product, a, b, c);
+/* matmul's arguments, and the half of the product that the tile's keys leave. */
+static void multiply(const QueryTile *t, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
+                     const real *a, size_t lda, const real *b, size_t ldb, bool adds, real *c, size_t ldc,
+                     Triangle triangle) {
+    matmul_product(&(Product){op_a, op_b, adds, m, n, k, lda, ldb, ldc, alpha, triangle, t->first}, a, b, c);
 }
 
 void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
                      const real *y, size_t y_stride) {
-    multiply((Product){.op_b = TRANSPOSED,
-                       .m = t->count,
-                       .n = t->keys,
-                       .k = D,
-                       .lda = x_stride,
-                       .ldb = y_stride,
-                       .ldc = t->stride,
-                       .alpha = alpha,
-                       .triangle = LOWER_C},
-             t, x, y, panel);
+    multiply(t, PLAIN, TRANSPOSED, t->count, t->keys, D, alpha, x, x_stride, y, y_stride, false, panel, t->stride,
+             LOWER_C);
 }
 
 void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel, const real *x,
                    size_t x_stride) {
-    multiply((Product){.m = t->count,
-                       .n = D,
-                       .k = t->keys,
-                       .lda = t->stride,
-                       .ldb = x_stride,
-                       .ldc = y_stride,
-                       .alpha = alpha,
-                       .triangle = LOWER_A},
-             t, panel, x, y);
+    multiply(t, PLAIN, PLAIN, t->count, D, t->keys, alpha, panel, t->stride, x, x_stride, false, y, y_stride, LOWER_A);
 }
 
 void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
                       const real *x, size_t x_stride, bool adds) {
-    multiply((Product){.op_a = TRANSPOSED,
-                       .accumulate = adds,
-                       .m = t->keys,
-                       .n = D,
-                       .k = t->count,
-                       .lda = t->stride,
-                       .ldb = x_stride,
-                       .ldc = y_stride,
-                       .alpha = alpha,
-                       .triangle = UPPER_A},
-             t, panel, x, y);
+    multiply(t, TRANSPOSED, PLAIN, t->keys, D, t->count, alpha, panel, t->stride, x, x_stride, adds, y, y_stride,
+             UPPER_A);
 }
 
 /* --- Rounding. */

@@ -29,17 +29,7 @@ void matmul_product(const Product *o, const real *a, const real *b, real *c) {
 
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
             const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    matmul_product(&(Product){.op_a = op_a,
-                              .op_b = op_b,
-                              .accumulate = accumulate,
-                              .m = m,
-                              .n = n,
-                              .k = k,
-                              .lda = lda,
-                              .ldb = ldb,
-                              .ldc = ldc,
-                              .alpha = alpha},
-                   a, b, c);
+    matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0}, a, b, c);
 }
 
 void matmul_setup(void) {

@@ -212,6 +212,8 @@ typedef struct {
     stbtt_fontinfo font;
     float scale;
     const char *rest;
+    char spelled[12];  /* "U+4E2D": of a character that the font lacks */
+    size_t spelled_at; /* what is drawn of it next, or its end */
     int glyph;         /* -1 before the first */
     double pen, after; /* pixels from the text's start: where the glyph stands, and where it ends */
 } TextRun;
@@ -223,16 +225,31 @@ static TextRun text_run(double size, const char *text) {
     return run;
 }
 
+static int next_glyph(TextRun *run) {
+    const bool spelling = run->spelled[run->spelled_at];
+    const int code = spelling ? run->spelled[run->spelled_at++] : utf8_next(&run->rest);
+    const int glyph = stbtt_FindGlyphIndex(&run->font, code);
+    if (glyph || spelling) return glyph;
+    snprintf(run->spelled, sizeof run->spelled, "U+%04X", (unsigned)code);
+    run->spelled_at = 0;
+    return next_glyph(run);
+}
+
 static bool text_next(TextRun *run) {
     int advance, bearing;
-    if (!*run->rest) return false;
-    int glyph = stbtt_FindGlyphIndex(&run->font, utf8_next(&run->rest));
+    if (!*run->rest && !run->spelled[run->spelled_at]) return false;
+    int glyph = next_glyph(run);
     int kern = run->glyph < 0 ? 0 : stbtt_GetGlyphKernAdvance(&run->font, run->glyph, glyph);
     stbtt_GetGlyphHMetrics(&run->font, glyph, &advance, &bearing);
     run->glyph = glyph;
     run->pen = run->after + (double)run->scale * kern;
     run->after = run->pen + (double)run->scale * advance;
     return true;
+}
+
+bool canvas_has(uint32_t character) {
+    const TextRun run = text_run(1, "");
+    return stbtt_FindGlyphIndex(&run.font, (int)character) != 0;
 }
 
 double canvas_text_width(double size, const char *text) {

@@ -50,11 +50,13 @@ void canvas_band(Canvas *canvas, const CurvePoint *points, size_t count, double 
 /* Around (x, y), with a thin white edge that sets it apart from what it covers; `radius` is that of the circle. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);
 
-/* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks shows as the
-   font's own missing-character box, a byte that is not UTF-8 as U+FFFD. */
+/* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
+   spelled, as "U+4E2D"; a byte that is not UTF-8 shows as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
 /* The same, turned a quarter to the left (reads upwards). */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
+/* Whether the font has it. */
+bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);
 /* `size`, or the smaller one at which `text` is no wider than `limit`. */
 double canvas_text_fit(double size, double limit, const char *text);

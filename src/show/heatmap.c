@@ -15,6 +15,7 @@ enum {
     SLOT = 130,       /* a panel of a short text still leaves its labels this much */
     LEAST_CELL = 11,  /* below this, characters of LEAST_SIZE would touch */
     LEAST_SIZE = 13,  /* pixels of a character along the axes */
+    SPELLED = 11,     /* of one that the font lacks, as "U+4E2D" */
     MARKER_ROOM = 20, /* for a heading's marker */
     BAR_WIDTH = 18,
     BAR_COLUMN = 124, /* with ticks and label */
@@ -64,6 +65,21 @@ Color heatmap_color(double weight) {
     return (Color){mix(a.r, b.r, shade - below), mix(a.g, b.g, shade - below), mix(a.b, b.b, shade - below)};
 }
 
+/* Blanks and line ends as signs; what has no shape as U+FFFD. */
+static uint32_t visible(uint32_t code) {
+    if (code == ' ' || code == 0xa0) return BLANK;
+    if (code == '\n') return 0x21b5;
+    if (code == '\t') return 0x21e5;
+    const bool shapeless = code < 0x20 || (code >= 0x7f && code < 0xa0) || code > 0x10ffff;
+    return shapeless || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
+}
+
+/* A character of the axes; returns whether the font has it. */
+static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
+    utf8_encode(visible(figure->text[i]), text);
+    return canvas_has(visible(figure->text[i]));
+}
+
 /* Pixels. */
 typedef struct {
     int cell, side;    /* a cell, a panel */
@@ -88,6 +104,10 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .every = cell < LEAST_CELL ? 2 : 1};
     l.size = at_least(cell + 1, LEAST_SIZE);
     l.axis = l.size + 4;
+    for (size_t i = 0; i < figure->length; i++) {
+        char text[5];
+        if (!encode(figure, i, text)) l.axis = at_least(l.axis, (int)canvas_text_width(SPELLED, text) + 6);
+    }
     l.label = figure->panel_labels ? 20 : 0;
     l.left = MARGIN + (figure->row_labels ? 24 : 0) + AXIS_NAME + l.axis;
     l.top = MARGIN + 34 + (figure->subtitle ? 24 : 0) + l.label;
@@ -121,16 +141,6 @@ void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t col
     *y = panel_y(figure, &l, row) + (int)query * l.cell + l.cell / 2;
 }
 
-/* Blanks and line ends as signs; what has no shape as U+FFFD. */
-static uint32_t visible(uint32_t code) {
-    if (code == ' ' || code == 0xa0) return BLANK;
-    if (code == '\n') return 0x21b5;
-    if (code == '\t') return 0x21e5;
-    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return 0xfffd;
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0xfffd;
-    return code;
-}
-
 static double weight_at(const AttentionFigure *figure, size_t panel, size_t query, size_t key) {
     return (double)figure->panels[panel][query * (figure->strides ? figure->strides[panel] : figure->length) + key];
 }
@@ -139,7 +149,11 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
     char text[5];
     for (size_t i = 0; i < figure->length; i += (size_t)l->every) {
         double middle = (int)i * l->cell + l->cell / 2.0;
-        utf8_encode(visible(figure->text[i]), text);
+        if (!encode(figure, i, text)) {
+            canvas_text(canvas, x - 4, y + middle + .35 * SPELLED, SPELLED, ALIGN_RIGHT, ink, text);
+            canvas_text_upwards(canvas, x + middle + .35 * SPELLED, y + l->side + 4, SPELLED, ALIGN_RIGHT, ink, text);
+            continue;
+        }
         /* the sign for a blank hangs below the line: in a column it would lie on the next character */
         double lift = visible(figure->text[i]) == BLANK ? .22 * l->size : 0;
         canvas_text(canvas, x - 2 - l->size / 2.0, y + middle + .3 * l->size - lift, l->size, ALIGN_CENTER, ink, text);

@@ -3,29 +3,38 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { COLUMNS = 80 };
+#include "base/text.h"
+
+/* What fits in a line of the terminal as it is now; 79 where it does not say. In its last column some wrap. */
+static size_t columns(const Progress *p) {
+    struct winsize size = {0};
+    return ioctl(fileno(p->stream), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col - 1u : 79;
+}
 
 Progress progress_make(FILE *stream, bool quiet) {
     return (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
 }
 
 void progress_clear(Progress *p) {
-    if (p->shown) fprintf(p->stream, "\r%*s\r", (int)p->shown, "");
-    p->shown = 0;
-    fflush(p->stream);
+    if (p->shown) {
+        progress_line(p, "");
+        fputc('\r', p->stream);
+    }
 }
 
 void progress_message(Progress *p, const char *format, ...) {
     if (p->quiet) return;
     progress_clear(p);
+    char line[3 * 4096]; /* a path or two */
     va_list args;
     va_start(args, format);
-    vfprintf(p->stream, format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    fputc('\n', p->stream);
-    fflush(p->stream);
+    text_make_plain(line);
+    fprintf(p->stream, "%s\n", line);
 }
 
 void progress_duration(double seconds, char *out, size_t capacity) {
@@ -47,9 +56,9 @@ bool progress_is_due(Progress *p, double now) {
 }
 
 void progress_line(Progress *p, const char *line) {
-    const size_t length = strnlen(line, COLUMNS - 1); /* a line that wraps could not be written over */
-    fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(p->shown > length ? p->shown - length : 0), "");
-    fflush(p->stream);
+    /* A line that wraps could not be written over; nor may the blanks over a longer one, from before a resize, wrap. */
+    const size_t most = columns(p), length = strnlen(line, most), over = p->shown < most ? p->shown : most;
+    fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(over > length ? over - length : 0), "");
     p->shown = length;
 }
 

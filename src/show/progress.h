@@ -12,10 +12,13 @@ typedef struct {
     double last;          /* when it was written, in seconds */
 } Progress;
 
+/* The stream is stderr, which has no buffer: nothing here flushes it. */
 Progress progress_make(FILE *stream, bool quiet);
 
-/* A whole line, in place of the progress line. */
+/* A whole line, made plain (base/text.h), in place of the progress line. */
 void progress_message(Progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for results. */
+#define print_plain(out, ...) progress_message(&(Progress){.stream = (out)}, __VA_ARGS__)
 
 /* "step 120/1000  train 2.31  val 2.40  35.1k tokens/s  0:42 left", at most twice a second and only on a
    terminal. NaN leaves a loss out. `now` is a time in seconds. */
@@ -23,8 +26,8 @@ void progress_update(Progress *progress, double now, size_t step, size_t steps, 
                      double tokens_per_second, double seconds_left);
 /* "12/58 combinations": work that is counted in parts. */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
-/* Any other line: whether one is due, at most twice a second and only on a terminal; then it is shown, cut to 80
-   columns in place, over the one that stands there. */
+/* Any other line: whether one is due, at most twice a second and only on a terminal; then it is shown, cut to the
+   terminal's width, over the one that stands there. */
 bool progress_is_due(Progress *progress, double now);
 void progress_line(Progress *progress, const char *line);
 void progress_clear(Progress *progress);

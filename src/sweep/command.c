@@ -2,23 +2,14 @@
 
 #include "base/interrupt.h"
 #include "base/machine.h"
-#include "train/trainer.h"
-
-static SweepOptions options_for(const Command *command, const char *program, Progress *progress) {
-    return (SweepOptions){.threads = command_threads(command),
-                          .out = command->out,
-                          .force = command->force,
-                          .command_line = command->line,
-                          .program = program,
-                          .progress = progress};
-}
 
 static bool run_sweep(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
     char program[4096];
     Progress progress = progress_make(stderr, command->quiet);
-    const SweepOptions options = options_for(command, program, &progress);
+    TrainOptions options = train_options(command, &progress);
     interrupt_survive_closed_pipes();
+    options.program = program;
     return program_again(program, sizeof program, err) &&
            config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
            (command->dry_run ? sweep_dry_run(&config, &options, stdout, err)
@@ -28,13 +19,14 @@ static bool run_sweep(const Command *command, int *signal, Error *err) {
 static bool resume(const Command *command, int *signal, Error *err) {
     char program[4096];
     Progress progress = progress_make(stderr, command->quiet);
-    const SweepOptions options = options_for(command, program, &progress);
+    TrainOptions options = train_options(command, &progress);
     interrupt_survive_closed_pipes();
     if (!sweep_is(command->target)) return resume_run(command, signal, err);
     if (command->overrides.count)
         return error_set(err, STATUS_USAGE,
                          "%s is a sweep, which is resumed with the config it has: --set %s changes it", command->target,
                          command->overrides.items[0]);
+    options.program = program;
     return program_again(program, sizeof program, err) && sweep_resume(command->target, &options, stdout, signal, err);
 }
 
@@ -43,7 +35,7 @@ const Verb sweep_verb = {
     .target = "CONFIG.ini",
     .what = "Trains every combination of a config's [sweep] section, side by side on the\n"
             "processors, and draws them together. --threads is for all runs together; each\n"
-            "gets its share. A sweep that was stopped: ./train resume DIR.",
+            "gets its share. A sweep that was stopped: see resume.",
     .takes_set = true,
     .makes_runs = true,
     .run = run_sweep,

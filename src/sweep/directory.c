@@ -13,7 +13,8 @@
 
 /* A key that nobody set and that some run has otherwise is swept or follows from swept ones (d_k from heads): written
    down, it would no longer follow. */
-static bool differs(const Sweep *s, size_t key) {
+static bool differs(const void *sweep, size_t key) {
+    const Sweep *s = sweep;
     char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(&s->config, key)) return false;
     config_value_text(&s->config, key, own, sizeof own);
@@ -25,20 +26,7 @@ static bool differs(const Sweep *s, size_t key) {
 }
 
 void sweep_write_config(const Sweep *s, FILE *out) {
-    const char *section = "";
-    for (size_t i = 0; i < config_key_count(); i++) {
-        char value[CONFIG_VALUE_MAX];
-        const char *name = config_key_name(i), *key = strchr(name, '.') + 1;
-        size_t length = (size_t)(key - name - 1);
-        if (strncmp(name, section, length) != 0 || section[length] != '.')
-            fprintf(out, "%s[%.*s]\n", i ? "\n" : "", (int)length, name);
-        section = name;
-        config_value_text(&s->config, i, value, sizeof value);
-        if (differs(s, i))
-            fprintf(out, "; %s differs between runs\n", key);
-        else
-            fprintf(out, "%s = %s\n", key, value);
-    }
+    config_write_but(&s->config, differs, s, out);
     fprintf(out, "\n[sweep]\n");
     combinations_print(&s->config, "", out);
 }
@@ -146,7 +134,7 @@ bool sweep_load(Sweep *s, Error *err) {
 }
 
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
-    const SweepOptions *o = s->options;
+    const TrainOptions *o = s->options;
     char path[4096], fingerprint[CORPUS_FINGERPRINT];
     FileWriter config;
     if (!results_make(&s->place, o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err)) return false;

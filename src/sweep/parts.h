@@ -93,7 +93,7 @@ typedef struct {
 } SweepSetting;
 
 typedef struct {
-    const SweepOptions *options;
+    const TrainOptions *options;
     Config config;
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */

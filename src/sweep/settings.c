@@ -72,6 +72,7 @@ void sweep_label(const Sweep *s, size_t setting, size_t without, char label[SETT
             text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
     }
     if (!*label && without != s->divisor_axis) memcpy(label, divisor, sizeof divisor);
+    text_make_plain(label);
 }
 
 /* Combination i; the last key varies fastest. The number of its setting is i counted without the seed's values. */

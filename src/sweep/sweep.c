@@ -29,13 +29,13 @@ static bool check(Sweep *s, Error *err) {
 
 /* Plans a new sweep and checks that it can be made. */
 static bool prepare(Sweep *s, Error *err) {
-    const SweepOptions *o = s->options;
+    const TrainOptions *o = s->options;
     if (!sweep_plan(s, err)) return false;
     if (o->out && !o->force && sweep_is(o->out))
         return error_set(err, STATUS_USAGE,
-                         "%s exists: continue that sweep with ./train resume %s, name another --out, or add --force to "
+                         "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to "
                          "replace it",
-                         o->out, o->out);
+                         o->out, program_name, o->out);
     return results_check(o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err) && check(s, err);
 }
 
@@ -111,10 +111,12 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     sweep_print_table(s, out);
-    fprintf(out, "\ntables and pictures: %s/summary.md\n", s->directory);
+    fputc('\n', out);
+    print_plain(out, "tables and pictures: %s/summary.md", s->directory);
     if (unfinished == 0) return true;
-    fprintf(out, "\n%zu of %zu runs did not finish; to resume: ./train resume %s\n", unfinished, s->run_count,
-            s->directory);
+    fputc('\n', out);
+    print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
+                s->directory);
     return *signal_number || error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", unfinished, s->run_count,
                                        failed->name, failed->message);
 }
@@ -131,7 +133,7 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
                      failed ? failed->message : "");
 }
 
-bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
+bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s = {.options = options, .config = *config};
     *signal_number = 0;
     bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, true, out, signal_number, err);
@@ -145,7 +147,7 @@ bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int
     return ok;
 }
 
-bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal_number, Error *err) {
+bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s = {.options = options};
     const SweepRun *failed;
     *signal_number = 0;
@@ -160,7 +162,7 @@ bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out,
     return ok;
 }
 
-bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err) {
+bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Sweep s = {.options = options, .config = *config};
     bool ok = prepare(&s, err);
     if (ok) {

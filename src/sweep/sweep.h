@@ -3,18 +3,7 @@
    what it wrote is all that the tables and pictures are made from. */
 #pragma once
 
-#include "base/command.h"
-#include "config/config.h"
-#include "show/progress.h"
-
-typedef struct {
-    size_t threads;           /* of all runs together; each gets its share, at least one */
-    const char *out;          /* --out; NULL: log.out, or the next free name behind it */
-    bool force;               /* replace what is there */
-    const char *command_line; /* for run.json */
-    const char *program;      /* the path of the program that trains a run (program_again) */
-    Progress *progress;
-} SweepOptions;
+#include "train/trainer.h"
 
 /* Trains every run in a new directory, then writes tables and pictures into it and the table of results to `out`. Runs
    with the same seed share their initialization and batches to the bit.
@@ -25,18 +14,18 @@ typedef struct {
    are written. Nothing is written before every run is known to be good (train_check). With `force`, what was there is
    removed when the runs have ended, if one of them has a checkpoint or all have finished or diverged. Otherwise this is
    an error, what was there returns to its place and the new directory is removed (base/results.h). */
-bool sweep_run(const Config *config, const SweepOptions *options, FILE *out, int *signal, Error *err);
+bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* Whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs that have
    finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the tables and
    pictures are written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
    process is training, a run that was trained with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
-bool sweep_resume(const char *directory, const SweepOptions *options, FILE *out, int *signal, Error *err);
+bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* The same checks as sweep_run; then the config with [sweep] and, as comments, what it would take, to `out`. Writes
    nothing else. */
-bool sweep_dry_run(const Config *config, const SweepOptions *options, FILE *out, Error *err);
+bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 /* The verbs (command.c); resume takes a run as well. */
 extern const Verb sweep_verb, resume_verb;

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/results.h"
@@ -68,14 +69,14 @@ static bool process_start(SweepRun *run, const char *program, const char *const 
 }
 
 /* Whether the run's process has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message`
-   its last line on stderr without "train: ", or what killed it. */
+   its last line on stderr without the program's name, or what killed it. */
 static bool process_ended(SweepRun *run, int *status, char message[1024]) {
-    static const char prefix[] = "train: ";
-    char line[1280];
+    char line[1280], prefix[sizeof program_name + 2];
     int how;
     if (run->pid == 0 || waitpid(run->pid, &how, WNOHANG) != run->pid) return false;
     *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
     *message = 0;
+    snprintf(prefix, sizeof prefix, "%s: ", program_name);
     rewind(run->messages);
     while (fgets(line, sizeof line, run->messages)) {
         line[strcspn(line, "\n")] = 0;
@@ -139,8 +140,8 @@ static bool start(const Sweep *s, SweepRun *run, Error *err) {
     }
     if (!run->has_checkpoint && !(clear(run->directory, err) && write_config(s, run, config, err))) return false;
     snprintf(threads, sizeof threads, "%zu", s->threads);
-    const char *const anew[] = {"./train", config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
-    const char *const resume[] = {"./train", "resume", run->directory, "--threads", threads, "--quiet", NULL};
+    const char *const anew[] = {program_name, config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
+    const char *const resume[] = {program_name, "resume", run->directory, "--threads", threads, "--quiet", NULL};
     return process_start(run, s->options->program, run->has_checkpoint ? resume : anew, err);
 }
 

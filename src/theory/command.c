@@ -151,7 +151,11 @@ static bool write_directory(const TheoryPoint *points, size_t count, const Comma
     if (!ok) results_withdraw(&directory, err);
     if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
     results_release(&directory);
-    if (ok && !csv) printf("\npicture  %s/theory.png\nfigures  %s/theory.csv\n", out, out);
+    if (ok && !csv) {
+        putchar('\n');
+        print_plain(stdout, "picture  %s/theory.png", out);
+        print_plain(stdout, "figures  %s/theory.csv", out);
+    }
     return ok;
 }
 

@@ -9,6 +9,7 @@
 #include "data/recall.h"
 #include "model/probe.h"
 #include "ops/matmul.h"
+#include "show/progress.h"
 
 static size_t packing_memory(const Model *model) { return model->threads * matmul_buffer_bytes(); }
 
@@ -64,8 +65,8 @@ static void announce_corpus(FILE *out, const Config *config, const Corpus *corpu
     }
     format_count(corpus->count, all, sizeof all);
     format_count(corpus->train, train, sizeof train);
-    fprintf(out, "  corpus    %s\n",
-            *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
+    print_plain(out, "  corpus    %s",
+                *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
     fprintf(out, "            %s characters, %zu different; %s to train on\n", all, corpus->vocabulary.count, train);
 }
 

@@ -12,16 +12,12 @@
 
 /* --- ./train CONFIG.ini, and resume */
 
-static void print_file(const TrainOutcome *outcome, const char *what, const char *name) {
-    printf("  %-16s %s/%s\n", what, outcome->directory, name);
-}
-
 /* How a run ended, and where its results are. */
 static void print_results(const TrainOutcome *outcome) {
     const RunState *s = &outcome->state;
-    char duration[32], last[64];
+    const char *directory = outcome->directory;
+    char duration[32];
     progress_duration(s->seconds, duration, sizeof duration);
-    snprintf(last, sizeof last, "attention/step%06zu_layer0.png", s->step);
     printf("%s after %zu step%s and %s", outcome->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s",
            duration);
     if (isfinite(s->train_loss)) printf(": train loss %.4f", s->train_loss);
@@ -30,28 +26,29 @@ static void print_results(const TrainOutcome *outcome) {
     if (isfinite(s->val_loss))
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
     puts("results");
-    print_file(outcome, "loss curves", "loss.png");
-    if (s->step > 0) print_file(outcome, "attention first", "attention/step000000_layer0.png");
-    if (!outcome->signal) print_file(outcome, "attention last", last);
-    print_file(outcome, "samples", "samples.txt");
-    print_file(outcome, "losses", "metrics.csv");
-    print_file(outcome, "attention", "attention.csv");
+    print_plain(stdout, "  loss curves      %s/loss.png", directory);
+    if (s->step > 0) print_plain(stdout, "  attention first  %s/attention/step000000_layer0.png", directory);
+    if (!outcome->signal)
+        print_plain(stdout, "  attention last   %s/attention/step%06zu_layer0.png", directory, s->step);
+    print_plain(stdout, "  samples          %s/samples.txt", directory);
+    print_plain(stdout, "  losses           %s/metrics.csv", directory);
+    print_plain(stdout, "  attention        %s/attention.csv", directory);
+}
+
+TrainOptions train_options(const Command *command, Progress *progress) {
+    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, NULL};
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
     TrainOutcome outcome;
     Progress progress = progress_make(stderr, command->quiet);
-    const TrainOptions options = {.threads = command_threads(command),
-                                  .out = command->out,
-                                  .force = command->force,
-                                  .command_line = command->line,
-                                  .progress = &progress};
+    const TrainOptions options = train_options(command, &progress);
     interrupt_survive_closed_pipes();
     if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err)) return false;
     if (config.sweep_count)
-        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with ./train sweep %s", command->target,
-                         command->target);
+        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with %s sweep %s", command->target,
+                         program_name, command->target);
     if (command->dry_run) {
         size_t bytes;
         if (!train_check(&config, &options, NULL, &bytes, err)) return false;
@@ -67,15 +64,16 @@ static bool run_training(const Command *command, int *signal, Error *err) {
 bool resume_run(const Command *command, int *signal, Error *err) {
     TrainOutcome outcome;
     Progress progress = progress_make(stderr, command->quiet);
-    const TrainOptions options = {
-        .threads = (size_t)command->threads, .command_line = command->line, .progress = &progress};
+    TrainOptions options = train_options(command, &progress);
+    options.threads = (size_t)command->threads;
     if (!train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err))
         return false;
     *signal = outcome.signal;
     if (outcome.had_finished)
-        printf("%s has already finished; its pictures were drawn again; to train it longer: ./train resume %s "
-               "--set train.steps=N\n",
-               command->target, command->target);
+        print_plain(stdout,
+                    "%s has already finished; its pictures were drawn again; to train it longer: %s resume %s "
+                    "--set train.steps=N",
+                    command->target, program_name, command->target);
     else
         print_results(&outcome);
     return true;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/text.h"
 #include "show/chart.h"
 #include "show/heatmap.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/range.h"
 #include "ops/matmul.h"
@@ -68,10 +69,9 @@ static void note_differences(const Json *d, size_t then, size_t threads, Progres
     const char *kernels = own ? "own products" : core ? core : "?";
     const char *kernels_now = matmul_is_own() ? "own products" : matmul_core();
     if (strcmp(kernels, kernels_now) == 0 && (own || then == threads)) return;
-    progress_message(progress,
-                     "  note      started with %zu thread%s (%s), resumed with %zu (%s):\n"
-                     "            from here on equal to rounding, not to the bit",
-                     then, then == 1 ? "" : "s", kernels, threads, kernels_now);
+    progress_message(progress, "  note      started with %zu thread%s (%s), resumed with %zu (%s):", then,
+                     then == 1 ? "" : "s", kernels, threads, kernels_now);
+    progress_message(progress, "            from here on equal to rounding, not to the bit");
 }
 
 static Json *resumed_entry(const Model *model, size_t step, const char *command_line) {
@@ -212,7 +212,7 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
         !checkpoint_load(run, model, NULL, &state, &found, err))
         return false;
     if (!found)
-        return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: ./train resume %s", run->directory,
+        return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: %s resume %s", run->directory, program_name,
                          run->directory);
     const char *broken = tensors_find_not_finite(&model->tensors, model->parameters);
     return !broken ||

@@ -104,7 +104,8 @@ static bool announce(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
     char *text;
     if (!announcement(c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t), &text, err)) return false;
-    progress_message(t->progress, "training %s into %s\n%s", c->name, t->run.directory, text);
+    progress_message(t->progress, "training %s into %s", c->name, t->run.directory);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) progress_message(t->progress, "%s", line);
     free(text);
     note_set_aside(t);
     if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);

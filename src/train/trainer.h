@@ -6,12 +6,14 @@
 #include "train/run.h"
 
 typedef struct {
-    size_t threads;           /* for train_resume 0: as many as the run had */
+    size_t threads;           /* for train_resume 0: as many as the run had; of a sweep, for all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* replace a run that is there */
     const char *command_line; /* for run.json */
     Progress *progress;
-} TrainOptions;
+    const char *program; /* of a sweep: the path of the program that trains a run (program_again) */
+} TrainOptions;          /* of a run, or a sweep */
+TrainOptions train_options(const Command *command, Progress *progress);
 
 /* Where a run is, how far it came and what ended it. */
 typedef struct {
