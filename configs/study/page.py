@@ -176,7 +176,7 @@ def cell_text(query, sample):
     parts = []
     if sample.values:
         parts.append(format(mean(sample.values), form))
-        if len(sample.values) > 1:
+        if min(sample.values) < max(sample.values):
             parts.append(f"({min(sample.values):{form}} to {max(sample.values):{form}})")
         if "show" in query.options:
             key = query.options["show"]

@@ -126,15 +126,17 @@ ways() {
     done
 }
 
-# The time of a step relative to √d_k's: the median of three rounds, in each of which every way takes its turn.
+step_ms() { ./train bench "configs/scores/$1.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/'; }
+
+# The time of a step relative to √d_k's: the median of five ratios, each of two measurements one after the other.
 costs() {
     local way
     echo "figure,value"
-    for _ in 1 2 3; do
-        for way in sqrt_dk "${score_ways[@]}"; do
-            echo "$way $(./train bench "configs/scores/$way.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/')"
-        done | awk '$1 == "sqrt_dk" && !base { base = $2; next } { print $1, $2 / base }'
-    done | sort -k1,1 -k2,2n | awk '{ value[$1] = value[$1] " " $2 } END { for (w in value) { split(value[w], v, " "); print w "," v[2] } }' | sort
+    for way in "${score_ways[@]}"; do
+        for _ in 1 2 3 4 5; do
+            echo "$(step_ms "$way") $(step_ms sqrt_dk)"
+        done | awk '{ print $1 / $2 }' | sort -n | sed -n "3s/^/$way,/p"
+    done
 }
 
 # For each way, initialization and seed: what it does on the text and on recall, and what a step costs.
