@@ -100,12 +100,12 @@ cp "$tmp/good.md" "$tmp/results.md"
 came=$(page && page --check && sed -n '/^|/p' "$tmp/results.md")
 expected='| validation loss | lr 1e-3 | lr 3e-3 |
 |---|---|---|
-| none | 2.188 (2.125 to 2.250) | 2.500 (2.500 to 2.500) |
-| ÷ √d_k | 1.750 (1.750 to 1.750) | 1.531 (1.500 to 1.562) |
+| none | 2.188 (2.125 to 2.250) | 2.500 |
+| ÷ √d_k | 1.750 | 1.531 (1.500 to 1.562) |
 | ÷ d_k | 1.875 (1 diverged) |  |
 |  | validation loss, against ÷ √d_k | steps, against ÷ √d_k |
 |---|---|---|
-| none | +0.66 (+0.62 to +0.69) at 1e-3 | +0.00 (+0.00 to +0.00) at 1e-3 |
+| none | +0.66 (+0.62 to +0.69) at 1e-3 | +0.00 at 1e-3 |
 | ÷ √d_k | - | - |
 | ÷ d_k | +0.38 at 1e-3 (1 diverged) | +0.00 at 1e-3 (1 diverged) |'
 if [ "$came" = "$expected" ]; then pass; else fail "a good page" "$expected" "$came"; fi
