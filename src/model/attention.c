@@ -81,6 +81,7 @@ static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scr
     Head h = {.layer = l,
               .a = a,
               .index = head,
+              .pair = pair,
               .multiplier = !scale ? a->multiplier : scale[a->learned == LEARNED_HEAD ? head : 0],
               .stride = stride,
               .out = row * attention_width_out(a) + head * a->D,
@@ -246,8 +247,8 @@ bool attention_parameter_vanishes(const Attention *a, AttentionParameter paramet
 /* The root mean square of tanh(x), x normal of mean 0 and this standard deviation. */
 static double tanh_rms(double deviation) {
     double squares = 0, weights = 0;
-    for (double z = -8; z <= 8; z += 1.0 / 64) {
-        const double weight = exp(-z * z / 2), y = tanh(deviation * z);
+    for (int i = -512; i <= 512; i++) {
+        const double z = i / 64.0, weight = exp(-z * z / 2), y = tanh(deviation * z);
         squares += weight * y * y;
         weights += weight;
     }
@@ -257,7 +258,8 @@ static double tanh_rms(double deviation) {
 /* The root mean square of ln(n) over the scores of rows of n = 1 .. T keys. */
 static double log_length(size_t T) {
     double squares = 0, count = 0;
-    for (double n = 1; n <= (double)T; n++) {
+    for (size_t keys = 1; keys <= T; keys++) {
+        const double n = (double)keys;
         squares += n * log(n) * log(n);
         count += n;
     }

@@ -129,17 +129,16 @@ void prepare(Head *h, size_t rows, real *scratch, AttentionRounding *rounding) {
     h->q = prepared ? scratch : qkv + h->part[QUERY];
     h->k = prepared ? scratch + T * D : qkv + h->part[KEY];
     h->qk_stride = prepared ? D : h->stride;
-    for (size_t i = 0; prepared && i < 2 * rows; i++) {
-        const AttentionPart part = i < rows ? QUERY : KEY;
-        const size_t row = i % rows;
-        const real *x = qkv + h->part[part] + row * h->stride;
-        real *y = scratch + part * T * D + row * D;
-        if (h->a->qk_norm != QK_NORM_NONE)
-            normalize(h->a->qk_norm, y, x, h->layer->parameters[gain_of(part)], D);
-        else
-            for (size_t d = 0; d < D; d++) y[d] = x[d];
-        round_scores(h->a->precision, y, D, rounding);
-    }
+    for (AttentionPart part = QUERY; prepared && part <= KEY; part++)
+        for (size_t row = 0; row < rows; row++) {
+            const real *x = qkv + h->part[part] + row * h->stride;
+            real *y = scratch + part * T * D + row * D;
+            if (h->a->qk_norm != QK_NORM_NONE)
+                normalize(h->a->qk_norm, y, x, h->layer->parameters[gain_of(part)], D);
+            else
+                for (size_t d = 0; d < D; d++) y[d] = x[d];
+            round_scores(h->a->precision, y, D, rounding);
+        }
 }
 
 /* sum over rows of x . dx, both (T,D) */

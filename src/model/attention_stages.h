@@ -14,7 +14,7 @@
 typedef struct {
     const AttentionLayer *layer;
     const Attention *a;
-    size_t index;                         /* of the head */
+    size_t index, pair;                   /* of the head; of it and the sequence */
     real multiplier;                      /* this head's */
     const real *q, *k;                    /* (T,D): as scores are made of them */
     size_t qk_stride;                     /* of q and k */
@@ -25,7 +25,7 @@ typedef struct {
 
 /* What the pair's part of the partial gradients has of a parameter. */
 static inline real *partial_of(const Head *h, AttentionParameter parameter) {
-    size_t at = h->row / h->layer->T * attention_partials(h->a);
+    size_t at = h->pair * attention_partials(h->a);
     for (AttentionParameter p = 0; p < parameter; p++) at += attention_parameter_size(h->a, p);
     return h->layer->partials + at;
 }

@@ -226,13 +226,13 @@ static TextRun text_run(double size, const char *text) {
 }
 
 static int next_glyph(TextRun *run) {
-    const bool spelling = run->spelled[run->spelled_at];
-    const int code = spelling ? run->spelled[run->spelled_at++] : utf8_next(&run->rest);
-    const int glyph = stbtt_FindGlyphIndex(&run->font, code);
-    if (glyph || spelling) return glyph;
-    snprintf(run->spelled, sizeof run->spelled, "U+%04X", (unsigned)code);
-    run->spelled_at = 0;
-    return next_glyph(run);
+    if (!run->spelled[run->spelled_at]) {
+        const int code = utf8_next(&run->rest), glyph = stbtt_FindGlyphIndex(&run->font, code);
+        if (glyph) return glyph;
+        snprintf(run->spelled, sizeof run->spelled, "U+%04X", (unsigned)code);
+        run->spelled_at = 0;
+    }
+    return stbtt_FindGlyphIndex(&run->font, run->spelled[run->spelled_at++]);
 }
 
 static bool text_next(TextRun *run) {
