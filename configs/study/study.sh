@@ -69,9 +69,9 @@ train() {
 roundings() {
     echo "run,d_k,scale_divisor,seed,result,val_loss,score_max,overflows,infinities,subnormals"
     awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        { print $1, $2, $3, $at["result"], $at["val_loss"] }' "$folder/fp16/summary.csv" |
-        while IFS=, read -r run d_k divisor result loss; do
-            awk -F, -v OFS=, -v row="$run,$d_k,$divisor,3,$result,$loss" '
+        { print $1, $2, $3, $4, $at["result"], $at["val_loss"] }' "$folder/fp16/summary.csv" |
+        while IFS=, read -r run row; do
+            awk -F, -v OFS=, -v row="$run,$row" '
                 NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
                 $at["score_max"] > most { most = $at["score_max"] }
                 { over += $at["overflows"]; inf += $at["infinities"]; sub_ += $at["subnormals"] }
