@@ -107,7 +107,10 @@ static void check_part(Engine *e, const Field *f, const Part *p) {
                          .checked = count < e->entries ? count : e->entries,
                          .largest = find_largest(f, p, &largest)};
     snprintf(row->name, sizeof row->name, "%s%s", f->name, p->suffix);
-    const double whole = find_largest(f, &all, &somewhere), scale = p->expected_zero ? whole : row->largest;
+    const double found = find_largest(f, &all, &somewhere);
+    /* What is zero as a whole has no scale of its own: then that of the loss. */
+    const bool entire = p->expected_zero && count == f->rows * f->width && isfinite(found);
+    const double whole = entire ? e->loss.loss : found, scale = p->expected_zero ? whole : row->largest;
     const double rounding = 4 * DBL_EPSILON * e->loss.loss; /* of the loss, generously */
     const double step = compare(e, f, p, row, largest, scale, rounding);
     const double tolerance = GRADCHECK_TOLERANCE * scale, error = fabs(row->error);

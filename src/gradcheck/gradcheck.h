@@ -5,7 +5,8 @@
    The tolerance: |analytic - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. Where a row is
    so small that the rounding of its differences is more than that (q and k under a large divisor: 4 eps loss / step),
    then that, but no more than GRADCHECK_TOLERANCE times the largest of the whole tensor. A gradient that is expected to
-   be zero must be below GRADCHECK_ZERO times the largest of its whole tensor; every other must not be zero. */
+   be zero must be below GRADCHECK_ZERO times the largest of its whole tensor, or times the loss where the whole tensor
+   is; every other must not be zero. */
 #pragma once
 
 #include <stdio.h>
