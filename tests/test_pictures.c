@@ -329,7 +329,7 @@ static void figure_takes_odd_data(void **state) {
     (void)state;
     const float weights[4] = {NAN, 0, INFINITY, -1};
     const float *panels[4] = {NULL, weights, NULL, NULL};
-    const uint32_t text[2] = {0xd800, 0xffffffff};
+    const uint32_t text[48] = {0xd800, 0xffffffff};
     char title[1500];
     memset(title, 'W', sizeof title - 1);
     title[sizeof title - 1] = 0;
