@@ -181,9 +181,9 @@ static void uniform(void **state) {
         assert_close(got[head].entropy, 1, 1e-12, "entropy");
         assert_close(got[head].max_weight, mean, 1e-12, "max_weight");
     }
-    float raw[4 * T * T], weights[4 * T * T]; /* (L,H,T,T) */
+    float raw[4 * T * T], weights[4 * T * T], multiplier[4], sink[4]; /* (L,H,T,T), (L,H) */
     forward(1, T);
-    probe_snapshot(&model, T, raw, weights);
+    probe_snapshot(&model, T, &(AttentionSnapshot){raw, weights, multiplier, sink});
     for (size_t n = 0; n < COUNT_OF(weights); n++) {
         size_t i = n / T % T, j = n % T;
         assert_close(weights[n], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
@@ -218,10 +218,11 @@ static void snapshot(void **state) {
     make_model(&shape, 2, 2, INIT_UNIT, 3);
     for (size_t length = 1; length <= T; length += 47) {
         forward(1, length);
-        static float raw[6 * T * T], weights[6 * T * T];
-        probe_snapshot(&model, length, raw, weights);
+        static float raw[6 * T * T], weights[6 * T * T], multiplier[6], sink[6];
+        probe_snapshot(&model, length, &(AttentionSnapshot){raw, weights, multiplier, sink});
         for (size_t head = 0; head < 6; head++) {
             const float *matrix = weights + head * length * length, *scores = raw + head * length * length;
+            assert_true(multiplier[head] == (float)shape.attention.multiplier && sink[head] == -INFINITY);
             for (size_t i = 0; i < length; i++) {
                 double sum = 0, total = 0;
                 for (size_t j = 0; j <= i; j++) total += exp(score(head / 3, head % 3, 0, length, i, j));

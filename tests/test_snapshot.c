@@ -39,7 +39,7 @@ static void of_the_model(void **state) {
     for (size_t i = 0; i < 14; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
     model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = 14});
     for (size_t head = 0; head < 4; head++) {
-        const float *scores = snapshot.scores + head * 14 * 14,
+        const float *scores = snapshot.attention.scores + head * 14 * 14,
                     *weights = snapshot_weights(&snapshot, head / 2, head % 2);
         const size_t stride = 3 * 32;
         for (size_t i = 0; i < 14; i++) {

@@ -73,16 +73,20 @@ AttentionSaved attention_lay_out(const Attention *a, size_t rows, size_t sequenc
     return (AttentionSaved){row_max, row_sum, arena_take(arena, size_mul(sequences, a->H), sizeof(real))};
 }
 
+real attention_multiplier(const AttentionLayer *l, size_t head) {
+    const real *learned = l->parameters[PARAMETER_SCALE];
+    return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
+}
+
 /* With the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
 static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scratch, AttentionRounding *rounding) {
     const Attention *a = l->attention;
     const size_t head = pair % a->H, row = pair / a->H * l->T, stride = attention_width_in(a);
-    const real *scale = l->parameters[PARAMETER_SCALE];
     Head h = {.layer = l,
               .a = a,
               .index = head,
               .pair = pair,
-              .multiplier = !scale ? a->multiplier : scale[a->learned == LEARNED_HEAD ? head : 0],
+              .multiplier = attention_multiplier(l, head),
               .stride = stride,
               .out = row * attention_width_out(a) + head * a->D,
               .out_stride = attention_width_out(a),

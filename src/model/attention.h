@@ -139,6 +139,11 @@ void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, si
 /* The weights (visible) of one query, from its mapped scores, which they may overwrite. */
 void attention_weights(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible, real *weights);
 
+/* What makes a head's weights from its raw scores, beside the config: the multiplier, and the score of the sink,
+   -infinity where there is none. */
+real attention_multiplier(const AttentionLayer *layer, size_t head);
+real attention_sink(const AttentionLayer *layer, size_t head);
+
 /* Statistics of a row of mapped scores, in double. A sink counts as one more key. */
 typedef struct {
     size_t keys;                         /* that share the weight */

@@ -81,6 +81,11 @@ MULTIVERSIONED void softmax_backward(real *p, real *ds, const real *mask, const 
     }
 }
 
+real attention_sink(const AttentionLayer *l, size_t head) {
+    const real *sink = sink_of(l, head);
+    return sink ? *sink : -(real)INFINITY;
+}
+
 /* One term of a row's sums: `shifted` is its score less the row's maximum. */
 static void add_term(double shifted, double *sum, double *mean_log) {
     const double e = exp(shifted);

@@ -108,17 +108,19 @@ void probe_qk_norms(const Model *m, double *norms) {
     for (long i = 0; i < heads; i++) norms[i] = qk_norm(m, (size_t)(i / H), (size_t)(i % H));
 }
 
-void probe_snapshot(Model *m, size_t T, float *raw_scores, float *weights) {
+void probe_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
     const size_t H = m->shape.attention.H;
     real *row = m->scratch;
     for (size_t i = 0; i < m->shape.L * H * T; i++) { /* a query's row of one head of one layer */
         const AttentionLayer a = model_attention(m, i / (H * T), T);
         const size_t head = i / T % H, query = i % T;
         attention_scores(&a, head, query, 1, SCORES_RAW, row, NULL, row);
-        for (size_t j = 0; j < T; j++) raw_scores[i * T + j] = j <= query ? (float)row[j] : 0;
+        for (size_t j = 0; j < T; j++) s->scores[i * T + j] = j <= query ? (float)row[j] : 0;
         attention_scores(&a, head, query, 1, SCORES_MAPPED, row, NULL, row);
         attention_weights(&a, head, row, query + 1, row);
-        for (size_t j = 0; j < T; j++) weights[i * T + j] = j <= query ? (float)row[j] : 0;
+        for (size_t j = 0; j < T; j++) s->weights[i * T + j] = j <= query ? (float)row[j] : 0;
+        s->multiplier[i / T] = (float)attention_multiplier(&a, head);
+        s->sink[i / T] = (float)attention_sink(&a, head);
     }
 }
 

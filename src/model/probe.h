@@ -25,9 +25,12 @@ void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statisti
 /* The Frobenius norm of every head's W_Q W_K^T (C, C), (L, H). */
 void probe_qk_norms(const Model *model, double *norms);
 
-/* Raw scores and weights (L, H, T, T), entry (query, key), zero where masked, after model_forward on a batch of one
-   sequence of T. */
-void probe_snapshot(Model *model, size_t T, float *raw_scores, float *weights);
+/* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
+   where masked; each head's multiplier and sink, as attention_terms has them (L, H). */
+typedef struct {
+    float *scores, *weights, *multiplier, *sink;
+} AttentionSnapshot;
+void probe_snapshot(Model *model, size_t T, const AttentionSnapshot *snapshot);
 
 /* Of a set of norms. Quantiles are interpolated between the two nearest, as in NumPy. */
 typedef struct {

@@ -76,7 +76,7 @@ static bool measure_attention(Trainer *t, Error *err) {
     probe_gradients(m, &batch, t->probe_scratch, t->gradients);
     probe_statistics(m, t->probe_batch, m->shape.T, t->heads);
     model_forward(m, &(Batch){t->text, NULL, 1, s->T});
-    probe_snapshot(m, s->T, s->scores, s->weights);
+    probe_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
     if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
     log_heads(t);

@@ -1,36 +1,40 @@
 #include "train/snapshot.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 
-enum { TENSORS = 2 };
+enum { TENSORS = 4, OLDER_TENSORS = 2 }; /* versions before 0.6 wrote the first two alone */
 
 bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t T, Error *err) {
-    const size_t count = size_mul(size_mul(L, H), T * T), bytes = size_mul(count, sizeof(float));
+    const size_t heads = size_mul(L, H), count = size_mul(heads, T * T), all = size_mul(2, size_add(count, heads)),
+                 bytes = size_mul(all, sizeof(float));
     *s = (Snapshot){.L = L, .H = H, .T = T};
     memcpy(s->text, text, T * sizeof *text);
-    if (bytes != SIZE_MAX) {
-        s->scores = calloc(count, sizeof *s->scores);
-        s->weights = calloc(count, sizeof *s->weights);
-    }
-    return (s->scores && s->weights) || error_set(err, STATUS_FAILED, "no memory for a snapshot of the attention");
+    float *numbers = bytes == SIZE_MAX ? NULL : calloc(all, sizeof *numbers);
+    if (!numbers) return error_set(err, STATUS_FAILED, "no memory for a snapshot of the attention");
+    s->attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
+    return true;
 }
 
 void snapshot_free(Snapshot *s) {
-    free(s->scores);
-    free(s->weights);
+    free(s->attention.scores); /* and all that is behind them */
     *s = (Snapshot){0};
 }
 
 static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
-    arrays[0] = (NamedArray){"scores", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, s->scores};
-    arrays[1] = (NamedArray){"weights", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, s->weights};
+    const AttentionSnapshot *a = &s->attention;
+    arrays[0] = (NamedArray){"scores", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, a->scores};
+    arrays[1] = (NamedArray){"weights", ARRAY_F32, 4, {s->L, s->H, s->T, s->T}, a->weights};
+    arrays[2] = (NamedArray){"multiplier", ARRAY_F32, 2, {s->L, s->H}, a->multiplier};
+    arrays[3] = (NamedArray){"sink", ARRAY_F32, 2, {s->L, s->H}, a->sink};
 }
 
 static bool path_of(const char *directory, size_t step, char path[4096], Error *err) {
@@ -39,9 +43,9 @@ static bool path_of(const char *directory, size_t step, char path[4096], Error *
     return path_join(path, 4096, directory, name, err);
 }
 
-bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
+bool snapshot_write(const Snapshot *s, const char *path, const Config *config, Error *err) {
     const ScaleDivisor divisor = config_divisor(config, s->step);
-    char path[4096], step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], multiplier[32], name[64], *end = text;
+    char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], multiplier[32], name[64], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;
     for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
@@ -50,8 +54,12 @@ bool snapshot_save(const Snapshot *s, const char *directory, const Config *confi
     scale_text(divisor, name, sizeof name);
     const Metadata metadata[] = {{"step", step}, {"text", text}, {"multiplier", multiplier}, {"divisor", name}};
     list_tensors(s, arrays);
-    return path_of(directory, s->step, path, err) &&
-           safetensors_save(path, arrays, TENSORS, metadata, sizeof metadata / sizeof *metadata, err);
+    return safetensors_save(path, arrays, TENSORS, metadata, sizeof metadata / sizeof *metadata, err);
+}
+
+bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
+    char path[4096];
+    return path_of(directory, s->step, path, err) && snapshot_write(s, path, config, err);
 }
 
 /* The code points of a text, at most SNAPSHOT_TEXT_MAX; 0 where it is none, or longer. */
@@ -63,6 +71,17 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
         count++;
     }
     return count;
+}
+
+/* Of a snapshot that lacks them: NaN where they were learned. */
+static void derive_terms(const Snapshot *s, const Config *config) {
+    const bool learned = config->attention.scale_learned != LEARNED_NO;
+    const double multiplier = scale_multiplier(config_divisor(config, s->step), (size_t)config->model.d_k);
+    const float sinks[] = {[SINK_NONE] = -INFINITY, [SINK_ONE] = 0, [SINK_LEARNED] = NAN};
+    for (size_t i = 0; i < s->L * s->H; i++) {
+        s->attention.multiplier[i] = learned ? NAN : (float)multiplier;
+        s->attention.sink[i] = sinks[config->attention.sink];
+    }
 }
 
 bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
@@ -84,8 +103,10 @@ bool snapshot_load(Snapshot *s, const char *directory, const Config *config, siz
          snapshot_make(s, L, H, text, T, err);
     if (ok) {
         s->step = step;
+        const bool older = !js_get(file.header, "sink");
+        if (older) derive_terms(s, config);
         list_tensors(s, arrays);
-        ok = safetensors_take(&file, arrays, TENSORS, "the model of config.ini", err);
+        ok = safetensors_take(&file, arrays, older ? OLDER_TENSORS : TENSORS, "the model of config.ini", err);
     }
     safetensors_close(&file);
     return ok;

@@ -1,20 +1,20 @@
 /* The attention on a run's fixed text at one step, as a file: attention/stepNNNNNN.safetensors, with the tensors
-   `scores` and `weights`. Every heatmap, the run's own and a sweep's, is drawn from these files, so any of them can be
-   drawn again. */
+   `scores`, `weights`, `multiplier` and `sink`. Heatmaps and report.html are made from these files, so any of them can
+   be made again. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "config/config.h"
+#include "model/probe.h"
 
 enum { SNAPSHOT_TEXT_MAX = 48 }; /* characters of the text: a heatmap with more would not be readable */
 
 typedef struct {
     size_t step, L, H, T;
     uint32_t text[SNAPSHOT_TEXT_MAX]; /* (T) code points, none of them 0 */
-    float *scores;                    /* (L,H,T,T): q . k, before the multiplier; entry (query, key), 0 where masked */
-    float *weights;                   /* (L,H,T,T): 0 where masked */
+    AttentionSnapshot attention;
 } Snapshot;
 
 /* Memory for the snapshots of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. Free
@@ -25,11 +25,14 @@ void snapshot_free(Snapshot *snapshot);
 /* Writes it below a run's directory, through a new name; the divisor of the metadata is the config's. */
 bool snapshot_save(const Snapshot *snapshot, const char *directory, const Config *config, Error *err);
 
+/* The same to any path. */
+bool snapshot_write(const Snapshot *snapshot, const char *path, const Config *config, Error *err);
+
 /* Reads the one of `step`. The layers and heads must be the config's, the step the one of its name, and the text as
    long as the tensors say: else an error of status STATUS_USAGE that names the file. Makes the snapshot; free it with
    snapshot_free, also after a failure. */
 bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *config, size_t step, Error *err);
 
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {
-    return s->weights + (layer * s->H + head) * s->T * s->T;
+    return s->attention.weights + (layer * s->H + head) * s->T * s->T;
 }
