@@ -44,10 +44,10 @@ const Verb sweep_verb = {
 const Verb resume_verb = {
     .name = "resume",
     .target = "RUN_DIR",
-    .what =
-        "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
-        "never stopped. Draws the pictures of a finished run, or writes the table of a\n"
-        "finished sweep, again. Of a run only train.steps can be set; it keeps its number of threads unless one is given.",
+    .what = "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
+            "never stopped. Draws the pictures of a finished run again, or writes a finished\n"
+            "sweep's table. Of a run only train.steps can be set; it keeps its number of\n"
+            "threads unless one is given.",
     .takes_set = true,
     .run = resume,
 };
