@@ -40,27 +40,49 @@ static void names_and_settings(void **state) {
     }
 }
 
-/* What settings share that differ in one key. */
-static void labels_without_a_key(void **state) {
+static void labels(void **state) {
     (void)state;
-    char label[SETTING_LABEL];
     plan("[sweep]\nscale_divisor = none, sqrt_dk\nlr = 1e-3, 2e-3\nseed = 7, 8\n");
-    sweep_label(&sweep, 3, 0, label);
-    assert_string_equal(label, "lr 0.002");
-    sweep_label(&sweep, 3, 1, label);
-    assert_string_equal(label, "÷ √d_k = 8");
+    assert_string_equal(sweep.settings[3].label, "÷ √d_k = 8, lr 0.002");
     plan("[sweep]\nscale_divisor = none, sqrt_dk, 3\nheads = 2, 4\n"); /* √d_k is not the same for both */
-    sweep_label(&sweep, 3, 1, label);
-    assert_string_equal(label, "÷ √d_k");
-    sweep_label(&sweep, 5, 1, label);
-    assert_string_equal(label, "÷ 3");
     assert_string_equal(sweep.settings[2].label, "÷ √d_k, heads 2");
-    plan("[sweep]\nscale_divisor = none, sqrt_dk\n");
-    sweep_label(&sweep, 1, 0, label);
-    assert_string_equal(label, "");
-    plan("[sweep]\nlr = 1e-3, 2e-3\n");
-    sweep_label(&sweep, 1, 0, label);
-    assert_string_equal(label, "÷ √d_k = 8");
+    assert_string_equal(sweep.settings[5].label, "÷ 3, heads 4");
+}
+
+static bool same_style(Style a, Style b) {
+    return memcmp(&a.color, &b.color, sizeof a.color) == 0 && a.marker.sides == b.marker.sides &&
+           a.marker.turn == b.marker.turn && a.marker.open == b.marker.open;
+}
+
+/* Sorted by divisor, then by the other keys as numbers; any two settings can be told apart. */
+static void order_and_styles(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t order[8];
+    } cases[] = {{"scale_divisor = dk, none, 2sqrt_dk, 3, sqrt_dk\n", {1, 3, 4, 2, 0}},
+                 {"lr = 2e-3, 1e-3\nscale_divisor = 2, none\n", {3, 1, 2, 0}},
+                 {"lr = 1e-2, 1e-3, 2e-3\nseed = 1, 2\n", {1, 2, 0}},
+                 {"init = unit, torch, gpt2\nheads = 4, 2\n", {1, 0, 3, 2, 5, 4}}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        char text[128];
+        size_t order[RUNS_MAX];
+        snprintf(text, sizeof text, "[sweep]\n%s", cases[c].text);
+        plan(text);
+        sweep_sort(&sweep, order);
+        for (size_t i = 0; i < sweep.setting_count; i++) {
+            assert_int_equal(order[i], cases[c].order[i]);
+            for (size_t k = 0; k < i; k++) {
+                double dashes[2];
+                const Style a = sweep_style(&sweep, i, &dashes[0]), b = sweep_style(&sweep, k, &dashes[1]);
+                assert_that(!same_style(a, b) || dashes[0] != dashes[1], "settings %zu and %zu of: %s", i, k, text);
+            }
+        }
+    }
+    double dash;
+    plan("[sweep]\nscale_divisor = none, 8, 5\n"); /* 8 is drawn as √d_k */
+    assert_true(same_style(sweep_style(&sweep, 1, &dash), style_of_divisor("sqrt_dk", 0)) && dash == 0);
+    assert_true(same_style(sweep_style(&sweep, 0, &dash), style_of_divisor("none", 0)) && dash == 0);
 }
 
 /* The seed first, another key, and no divisor among the keys. */
@@ -115,7 +137,7 @@ static void refused(void **state) {
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
           ",9,9," #w_q "," #w_k ",9,9,9\n"
 
-/* Reads the run in "run"; what was read before is freed. */
+/* Reads the run in "run". */
 static bool read_run(SweepRun *run, Error *err) {
     run_results_clear(&run->results);
     return sweep_read_run(run, err) && sweep_read_logs(run, err);
@@ -130,7 +152,7 @@ static void results_of_a_run(void **state) {
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     assert_true(directory_make(in("run"), true, &err));
     assert_true(read_run(&run, &err) && run.state == RUN_NOT_FINISHED);
-    assert_true(r->curves[CURVE_VAL_LOSS].count == 0 && isnan(curve_last(&r->curves[CURVE_ENTROPY])));
+    assert_true(isnan(r->last[CURVE_VAL_LOSS]) && isnan(r->last[CURVE_ENTROPY]));
     put_text("run/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"seconds\": 1.5, \"threads\": 2}");
@@ -144,19 +166,18 @@ static void results_of_a_run(void **state) {
     assert_that(read_run(&run, &err), "%s", err.message);
     assert_true(run.state == RUN_DIVERGED);
     assert_string_equal(run.message, "too far");
-    assert_int_equal(r->curves[CURVE_TRAIN_LOSS].count, 4);
-    assert_int_equal(r->curves[CURVE_VAL_LOSS].count, 3);
-    assert_true(curve_last(&r->curves[CURVE_VAL_LOSS]) == 3 && r->best_val_loss == 2.5 && r->best_step == 10);
+    assert_true(r->first[CURVE_TRAIN_LOSS] == 4 && r->last[CURVE_TRAIN_LOSS] == 1);
+    assert_true(r->first[CURVE_VAL_LOSS] == 4.5 && r->last[CURVE_VAL_LOSS] == 3 && r->best_val_loss == 2.5 &&
+                r->best_step == 10);
     assert_true(r->train_loss_mean == 1 && r->grad_norm_max == 4); /* from step 10.8, and from step 6 on */
     assert_true(r->grad_norm_median == 3.5 && r->steps == 12 && r->seconds == 1.5 && r->threads == 2);
-    assert_int_equal(r->curves[CURVE_ENTROPY].count, 2); /* the last step was cut off */
-    assert_close(curve_first(&r->curves[CURVE_ENTROPY]), .7, 1e-15, "mean entropy");
-    assert_close(curve_last(&r->curves[CURVE_SCORE_STD]), 5, 1e-15, "mean score_std");
-    assert_true(curve_first(&r->curves[CURVE_SATURATED]) == .125 && curve_last(&r->curves[CURVE_SATURATED]) == .75);
-    assert_true(curve_first(&r->curves[CURVE_GRAD_Q]) == 2.5 && curve_last(&r->curves[CURVE_GRAD_Q]) == 7);
-    assert_true(curve_first(&r->curves[CURVE_GRAD_SCORES]) == 3 && curve_last(&r->curves[CURVE_GRAD_SCORES]) == 8);
-    assert_true(curve_first(&r->curves[CURVE_QK_NORM]) == 6 && curve_last(&r->curves[CURVE_QK_NORM]) == 7);
-    assert_true(r->heads == 2 && r->entropy[3] == .2 && r->score_std[2] == 2 && r->curves[CURVE_ENTROPY].step[1] == 9);
+    assert_close(r->first[CURVE_ENTROPY], .7, 1e-15, "first mean entropy");
+    assert_close(r->last[CURVE_ENTROPY], .25, 1e-15, "last mean entropy"); /* of step 9, as step 12 was cut off */
+    assert_close(r->last[CURVE_SCORE_STD], 5, 1e-15, "mean score_std");
+    assert_true(r->first[CURVE_SATURATED] == .125 && r->last[CURVE_SATURATED] == .75);
+    assert_true(r->first[CURVE_GRAD_Q] == 2.5 && r->last[CURVE_GRAD_Q] == 7);
+    assert_true(r->first[CURVE_GRAD_SCORES] == 3 && r->last[CURVE_GRAD_SCORES] == 8);
+    assert_true(r->first[CURVE_QK_NORM] == 6 && r->last[CURVE_QK_NORM] == 7);
     put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0)
                                       ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0) ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
     assert_refused(read_run(&run, &err), &err, "attention.csv:5", "steps in disorder");
@@ -169,14 +190,55 @@ static void results_of_a_run(void **state) {
     assert_true(r->steps == 8 && r->seconds == 2.5 && isnan(r->threads));     /* as far as its log goes */
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
     assert_refused(read_run(&run, &err), &err, "run/run.json", "cut off");
-    run_results_clear(&run.results);
+}
+
+/* Run i finished with loss 1 + i / 100 and entropies .5 and .25; or it diverged. */
+static void assert_table(const char *text, size_t diverged, const char *expected) {
+    char *table;
+    size_t size;
+    plan(text);
+    for (size_t i = 0; i < sweep.run_count; i++) {
+        RunResults *r = &sweep.runs[i].results;
+        sweep.runs[i].state = i == diverged ? RUN_DIVERGED : RUN_FINISHED;
+        r->last[CURVE_VAL_LOSS] = 1 + (double)i / 100;
+        r->first[CURVE_ENTROPY] = .5;
+        r->last[CURVE_ENTROPY] = .25;
+    }
+    sweep_summarize(&sweep);
+    FILE *stream = open_memstream(&table, &size);
+    assert_non_null(stream);
+    sweep_print_table(&sweep, stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(table, expected);
+    free(table);
+}
+
+/* Means over seeds with their intervals, differences to the setting of the same d_k that divides by √d_k. */
+static void table_of_settings(void **state) {
+    (void)state;
+    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3,
+                 "\n"
+                 "                          n      validation     against √d_k  entropy over time\n"
+                 "÷ 1 (none), d_k 4         2 1.0100 ± 0.1271 -0.0400 ± 0.0000  0.500 -> 0.250\n"
+                 "÷ 1 (none), d_k 16        1          1.0100          -0.0400  0.500 -> 0.250\n"
+                 "    1 diverged\n"
+                 "÷ √d_k, d_k 4             2 1.0500 ± 0.1271                -  0.500 -> 0.250\n"
+                 "÷ √d_k, d_k 16            2 1.0600 ± 0.1271                -  0.500 -> 0.250\n");
+    assert_table("[sweep]\nscale_divisor = none, 3\n", 0, /* nothing to compare with */
+                 "\n"
+                 "                          n      validation  entropy over time\n"
+                 "÷ 1 (none)                0               -\n"
+                 "    1 diverged\n"
+                 "÷ 3                       1          1.0100  0.500 -> 0.250\n");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SETTINGS_TEST(names_and_settings), SETTINGS_TEST(labels_without_a_key), SETTINGS_TEST(seed_anywhere),
-        SETTINGS_TEST(references),         SETTINGS_TEST(names_that_repeat),    SETTINGS_TEST(refused),
-        SETTINGS_TEST(results_of_a_run),
+        SETTINGS_TEST(names_and_settings), SETTINGS_TEST(labels),
+        SETTINGS_TEST(seed_anywhere),      SETTINGS_TEST(references),
+        SETTINGS_TEST(names_that_repeat),  SETTINGS_TEST(refused),
+        SETTINGS_TEST(results_of_a_run),   SETTINGS_TEST(table_of_settings),
+        SETTINGS_TEST(order_and_styles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,10 +148,6 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
         }
 }
 
-void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color) {
-    canvas_curve(canvas, (CurvePoint[]){{.x = x0, .y = y0}, {.x = x1, .y = y1}}, 2, thickness, 0, color);
-}
-
 /* Signed distance to the edge of a marker around the origin, negative inside: of a polygon, the largest over its sides.
    n/2 sin(2 pi/n) is a polygon's area for a circumscribed circle of radius 1, and cos(pi/n) how far its sides are. */
 static double marker_distance(Marker marker, double radius, double x, double y) {
@@ -178,25 +174,6 @@ void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker mar
             blend(canvas, column, row, coverage(.5 - d), color);
             if (marker.open) blend(canvas, column, row, coverage(-1.5 - d), white);
         }
-}
-
-/* Column by column; a pixel is covered by the share of its height that lies inside. */
-void canvas_band(Canvas *canvas, const CurvePoint *points, size_t count, double cover, Color color) {
-    for (size_t i = 1; i < count; i++) {
-        const CurvePoint a = points[i - 1], b = points[i];
-        int left, right, above, below;
-        if (!(b.x > a.x && fabs(b.x) < FAR && fabs(a.x) < FAR)) continue;
-        pixel_span(ceil(a.x - .5), ceil(b.x - .5), canvas->width, &left, &right);
-        for (int column = left; column < right; column++) {
-            const double share = (column + .5 - a.x) / (b.x - a.x), from = a.high + share * (b.high - a.high),
-                         to = a.low + share * (b.low - a.low);
-            pixel_span(from, to, canvas->height, &above, &below);
-            for (int row = above; row < below; row++) {
-                const double inside = fmin(to, row + 1) - fmax(from, row);
-                blend(canvas, column, row, coverage(inside * cover), color);
-            }
-        }
-    }
 }
 
 /* One code point off the front; a byte that starts no valid sequence is U+FFFD by itself. */

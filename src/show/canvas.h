@@ -34,18 +34,13 @@ void canvas_free(Canvas *canvas);
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color); /* filled, clipped */
 /* The rectangle's edge, one pixel wide, inside it. */
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
-/* Anti-aliased with round ends, `thickness` in pixels, clipped. A line without length is a dot. */
-void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double thickness, Color color);
-/* A point of a curve, and the ends of a band there; low is below high, so it is the larger. */
 typedef struct {
-    double x, y, low, high;
+    double x, y;
 } CurvePoint;
-/* Lines through all points, blended as one shape, so that joints are no darker than the rest. `dash` is the length of
-   the dashes and of the gaps, 0 for none. */
+/* Lines through all points, anti-aliased with round ends, clipped, and blended as one shape, so that joints are no
+   darker than the rest. `thickness` is in pixels; `dash` is the length of the dashes and of the gaps, 0 for none. A
+   line without length is a dot. */
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color);
-/* The area between high and low over rising x, with straight lines between the points; `cover` from 0 (none) to 1
-   (opaque), so that bands show through each other. */
-void canvas_band(Canvas *canvas, const CurvePoint *points, size_t count, double cover, Color color);
 
 /* Around (x, y), with a thin white edge that sets it apart from what it covers; `radius` is that of the circle. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);

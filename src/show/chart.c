@@ -1,4 +1,4 @@
-/* The chart is laid out first (ranges, ticks, labels) and drawn from that layout: axes, bands, curves, labels. */
+/* The chart is laid out first (ranges, ticks, labels) and drawn from that layout: axes, curves, labels. */
 #include "show/chart.h"
 
 #include <math.h>
@@ -23,7 +23,6 @@ enum {
 
 #define TITLE_SIZE 23.0
 #define TEXT_SIZE 15.0
-#define BAND_COVER .2
 #define MARKER_RADIUS 4.5
 #define HUGE_VALUE 1e100 /* differences of such values still do not overflow; a float never gets there */
 
@@ -39,11 +38,6 @@ typedef struct {
     size_t points; /* finite ones in all series */
 } Layout;
 
-Color chart_pale(Color color) {
-    return (Color){(unsigned char)(128 + color.r / 2), (unsigned char)(128 + color.g / 2),
-                   (unsigned char)(128 + color.b / 2)};
-}
-
 /* The position of a value on an axis of this base. */
 static double axis_value(double value, double base) { return base > 1 ? log(value) / log(base) : value; }
 
@@ -51,15 +45,6 @@ static bool value_shown(double value, double base) { return fabs(axis_value(valu
 
 static bool point_shown(const Chart *chart, const Series *series, size_t i) {
     return value_shown(series->x[i], chart->x_base) && value_shown(series->y[i], chart->y_base);
-}
-
-/* A shown point with its band, on the axes; low <= y <= high. */
-static CurvePoint point_at(const Chart *chart, const Series *series, size_t i) {
-    const double base = chart->y_base, x = axis_value(series->x[i], chart->x_base), y = axis_value(series->y[i], base);
-    const bool band =
-        series->low && series->high && value_shown(series->low[i], base) && value_shown(series->high[i], base);
-    if (!band) return (CurvePoint){x, y, y, y};
-    return (CurvePoint){x, y, fmin(y, axis_value(series->low[i], base)), fmax(y, axis_value(series->high[i], base))};
 }
 
 /* Goes over all shown points; without any, both axes run from 0 to 1. */
@@ -71,12 +56,12 @@ static void find_ranges(const Chart *chart, int x_ticks, Layout *layout) {
         for (size_t i = 0; i < chart->series[k].count; i++) {
             const Series *s = &chart->series[k];
             if (!point_shown(chart, s, i)) continue;
-            const CurvePoint point = point_at(chart, s, i);
-            left = fmin(left, point.x);
-            right = fmax(right, point.x);
-            low = fmin(low, point.low);
-            high = fmax(high, point.high);
-            whole = whole && point.x == floor(point.x);
+            const double x = axis_value(s->x[i], chart->x_base), y = axis_value(s->y[i], chart->y_base);
+            left = fmin(left, x);
+            right = fmax(right, x);
+            low = fmin(low, y);
+            high = fmax(high, y);
+            whole = whole && x == floor(x);
             layout->points++;
         }
     if (layout->points) {
@@ -193,14 +178,14 @@ static void spread_labels(const Layout *layout, Label *labels, size_t count, dou
 /* A curve that ends early has no leader: it could be taken for a part of the curve. */
 static void draw_label(Canvas *canvas, const Layout *layout, const Label *label, double size) {
     const Series *series = label->series;
-    const Color color = series->style.color;
+    const Color color = series->style.color,
+                pale = {(unsigned char)(128 + color.r / 2), (unsigned char)(128 + color.g / 2),
+                        (unsigned char)(128 + color.b / 2)};
     const double right = layout->plot.right, left = right + LEADER;
-    if (right - label->x < (right - layout->plot.left) / 12.0)
-        canvas_line(canvas, label->x + MARKER_RADIUS + 3, label->end, left - 3, label->y, 1, chart_pale(color));
-    const CurvePoint sample[2] = {{.x = left, .y = label->y}, {.x = left + SAMPLE, .y = label->y}};
-    if (series->thickness > 0 || series->dash > 0)
-        canvas_curve(canvas, sample, 2, fmax(series->thickness, 1), series->dash,
-                     series->thickness > 0 ? color : chart_pale(color));
+    const CurvePoint leader[2] = {{label->x + MARKER_RADIUS + 3, label->end}, {left - 3, label->y}},
+                     sample[2] = {{left, label->y}, {left + SAMPLE, label->y}};
+    if (right - label->x < (right - layout->plot.left) / 12.0) canvas_curve(canvas, leader, 2, 1, 0, pale);
+    if (series->thickness > 0) canvas_curve(canvas, sample, 2, fmax(series->thickness, 1), series->dash, color);
     if (series->markers)
         canvas_marker(canvas, left + SAMPLE / 2.0, label->y, MARKER_RADIUS, series->style.marker, color);
     canvas_text(canvas, left + SAMPLE + PAD, label->y + size / 3, canvas_text_fit(size, LABEL_LIMIT, series->label),
@@ -218,9 +203,8 @@ static size_t collect_points(const Chart *chart, const Layout *layout, const Ser
     size_t shown = 0;
     for (size_t i = 0; i < series->count; i++) {
         if (!point_shown(chart, series, i)) continue;
-        const CurvePoint p = point_at(chart, series, i);
-        points[shown++] = (CurvePoint){place_x(layout, p.x) + series->shift, place_y(layout, p.y),
-                                       place_y(layout, p.low), place_y(layout, p.high)};
+        points[shown++] = (CurvePoint){place_x(layout, axis_value(series->x[i], chart->x_base)),
+                                       place_y(layout, axis_value(series->y[i], chart->y_base))};
     }
     return shown;
 }
@@ -230,13 +214,11 @@ static void draw_series(Canvas *canvas, const Series *series, const CurvePoint *
     const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
     const Color color = series->style.color;
     if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->dash, color);
-    for (size_t i = 0; i < shown && series->thickness == 0 && series->low; i++)
-        canvas_line(canvas, points[i].x, points[i].high, points[i].x, points[i].low, 1.5, color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
         canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->style.marker, color);
 }
 
-/* All bands lie below all curves; then the labels, from the curves' ends. */
+/* The curves, then the labels, from the curves' ends. */
 static bool draw_all_series(Canvas *canvas, const Chart *chart, const Layout *layout, Error *err) {
     size_t most = 1, label_count = 0;
     for (size_t k = 0; k < chart->count; k++)
@@ -244,17 +226,12 @@ static bool draw_all_series(Canvas *canvas, const Chart *chart, const Layout *la
     CurvePoint *points = calloc(most, sizeof *points);
     Label *labels = calloc(chart->count + 1, sizeof *labels);
     const bool ok = (points && labels) || error_set(err, STATUS_FAILED, "no memory to draw %zu points", most);
-    for (int round = 0; ok && round < 2; round++)
-        for (size_t k = 0; k < chart->count; k++) {
-            const Series *series = &chart->series[k];
-            const size_t shown = collect_points(chart, layout, series, points);
-            if (round == 1)
-                draw_series(canvas, series, points, shown);
-            else if (series->low && series->thickness > 0)
-                canvas_band(canvas, points, shown, BAND_COVER, series->style.color);
-            if (round == 1 && series->label)
-                add_label(layout, series, shown ? &points[shown - 1] : NULL, labels, label_count++);
-        }
+    for (size_t k = 0; ok && k < chart->count; k++) {
+        const Series *series = &chart->series[k];
+        const size_t shown = collect_points(chart, layout, series, points);
+        draw_series(canvas, series, points, shown);
+        if (series->label) add_label(layout, series, shown ? &points[shown - 1] : NULL, labels, label_count++);
+    }
     if (ok) draw_labels(canvas, layout, labels, label_count);
     free(points);
     free(labels);

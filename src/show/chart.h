@@ -1,25 +1,18 @@
-/* Line charts: curves over steps, with bands around them, axes, ticks and a title. Every curve that has a label is
- * labelled at its end.
- */
+/* Line charts: curves over steps, axes, ticks and a title. Every curve that has a label is labelled at its end. */
 #pragma once
 
 #include <stddef.h>
 
 #include "show/palette.h"
 
-/* Where no more points than these were measured, a line between them would show what nobody measured. */
-enum { CHART_FEW_POINTS = 20 };
-
 typedef struct {
     const char *label;   /* UTF-8, right of the plot at the height of the last point; NULL: none */
     const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
     size_t count;
     Style style;
-    double thickness;         /* of the line, in pixels; 0: no line */
-    double dash;              /* length of the dashes and of the gaps, in pixels; 0: none */
-    double shift;             /* of the points to the right, in pixels, so that those of one step are side by side */
-    bool markers;             /* on every point, or on some where points are dense */
-    const double *low, *high; /* (count): a band around the curve, or bars where there is no line; NULL: none */
+    double thickness; /* of the line, in pixels; 0: no line */
+    double dash;      /* length of the dashes and of the gaps, in pixels; 0: none */
+    bool markers;     /* on every point, or on some where points are dense */
 } Series;
 
 typedef struct {
@@ -31,9 +24,6 @@ typedef struct {
        this base, and over a few decades also twice and five times the powers of ten. */
     double x_base, y_base;
 } Chart;
-
-/* A paler shade of the same hue, for what is drawn beneath the curves. */
-Color chart_pale(Color color);
 
 /* Into a white canvas of that size. Works with no finite point at all (axes 0..1 and a line that says so), with one. */
 enum { CHART_WIDTH = 1000, CHART_HEIGHT = 620 };

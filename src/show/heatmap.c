@@ -10,13 +10,11 @@
 enum {
     WIDE = 2500, /* four panels of 48 characters, all labelled */
     MARGIN = 22,
-    HEADING = 27,     /* pixels above a block of panels */
-    AXIS_NAME = 20,   /* pixels for "query" and "key" */
-    SLOT = 130,       /* a panel of a short text still leaves its labels this much */
-    LEAST_CELL = 11,  /* below this, characters of LEAST_SIZE would touch */
-    LEAST_SIZE = 13,  /* pixels of a character along the axes */
-    SPELLED = 11,     /* of one that the font lacks, as "U+4E2D" */
-    MARKER_ROOM = 20, /* for a heading's marker */
+    AXIS_NAME = 20,  /* pixels for "query" and "key" */
+    SLOT = 130,      /* a panel of a short text still leaves its labels this much */
+    LEAST_CELL = 11, /* below this, characters of LEAST_SIZE would touch */
+    LEAST_SIZE = 13, /* pixels of a character along the axes */
+    SPELLED = 11,    /* of one that the font lacks, as "U+4E2D" */
     BAR_WIDTH = 18,
     BAR_COLUMN = 124, /* with ticks and label */
     BAR_KEY = 54,     /* pixels below the bar for the swatch of the mask */
@@ -96,9 +94,7 @@ static int at_least(int value, int least) { return value > least ? value : least
 
 static int panel_x(const Layout *l, size_t column) { return l->left + (int)column * l->across; }
 
-static int panel_y(const AttentionFigure *figure, const Layout *l, size_t row) {
-    return l->top + (int)row * l->down + (figure->headings ? (int)(row / figure->block + 1) * HEADING : 0);
-}
+static int panel_y(const Layout *l, size_t row) { return l->top + (int)row * l->down; }
 
 static Layout layout_with(const AttentionFigure *figure, int cell) {
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .every = cell < LEAST_CELL ? 2 : 1};
@@ -109,18 +105,16 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
         if (!encode(figure, i, text)) l.axis = at_least(l.axis, (int)canvas_text_width(SPELLED, text) + 6);
     }
     l.label = figure->panel_labels ? 20 : 0;
-    l.left = MARGIN + (figure->row_labels ? 24 : 0) + AXIS_NAME + l.axis;
+    l.left = MARGIN + AXIS_NAME + l.axis;
     l.top = MARGIN + 34 + (figure->subtitle ? 24 : 0) + l.label;
     l.across = at_least(l.side, SLOT) + l.axis + 14;
     l.down = l.side + l.label + l.axis + 12;
-    int right = panel_x(&l, figure->columns) - l.axis - 14, bottom = panel_y(figure, &l, figure->rows - 1) + l.side;
+    int right = panel_x(&l, figure->columns) - l.axis - 14, bottom = panel_y(&l, figure->rows - 1) + l.side;
     l.bar = right + 28;
     l.bar_height = at_least(bottom - l.top - BAR_KEY, 190);
     if (l.bar_height > 420) l.bar_height = 420;
     l.width = l.bar + BAR_COLUMN + MARGIN;
-    l.height =
-        at_least(bottom + l.axis + AXIS_NAME, l.top + (figure->headings ? HEADING : 0) + l.bar_height + BAR_KEY + 14) +
-        MARGIN;
+    l.height = at_least(bottom + l.axis + AXIS_NAME, l.top + l.bar_height + BAR_KEY + 14) + MARGIN;
     return l;
 }
 
@@ -138,11 +132,7 @@ void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t col
                            int *y) {
     Layout l = layout_make(figure);
     *x = panel_x(&l, column) + (int)key * l.cell + l.cell / 2;
-    *y = panel_y(figure, &l, row) + (int)query * l.cell + l.cell / 2;
-}
-
-static double weight_at(const AttentionFigure *figure, size_t panel, size_t query, size_t key) {
-    return (double)figure->panels[panel][query * (figure->strides ? figure->strides[panel] : figure->length) + key];
+    *y = panel_y(&l, row) + (int)query * l.cell + l.cell / 2;
 }
 
 static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const Layout *l, int x, int y) {
@@ -162,24 +152,18 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
 }
 
 static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layout *l, size_t row, size_t column) {
-    const size_t panel = row * figure->columns + column;
-    const int x = panel_x(l, column), y = panel_y(figure, l, row);
+    const size_t panel = row * figure->columns + column, length = figure->length;
+    const float *weights = figure->panels[panel];
+    const int x = panel_x(l, column), y = panel_y(l, row);
     const char *label = figure->panel_labels ? figure->panel_labels[panel] : NULL;
-    const int slot = at_least(l->side, SLOT);
-    if (figure->headings && row % figure->block == 0) {
-        const Heading heading = figure->headings[row / figure->block * figure->columns + column];
-        const int baseline = y - l->label - 9;
-        if (!heading.text) return; /* a column that the last block does not have */
-        canvas_marker(canvas, x + 7, baseline - 5, 5.5, heading.style.marker, heading.style.color);
-        canvas_text(canvas, x + MARKER_ROOM, baseline,
-                    canvas_text_fit(LABEL_SIZE + 2, slot - MARKER_ROOM, heading.text), ALIGN_LEFT, ink, heading.text);
-    }
-    if (!figure->panels[panel]) return;
-    if (label) canvas_text(canvas, x, y - 7, canvas_text_fit(SMALL_SIZE + 1, slot, label), ALIGN_LEFT, ink, label);
-    for (size_t query = 0; query < figure->length; query++)
-        for (size_t key = 0; key < figure->length; key++)
+    if (!weights) return;
+    if (label)
+        canvas_text(canvas, x, y - 7, canvas_text_fit(SMALL_SIZE + 1, at_least(l->side, SLOT), label), ALIGN_LEFT, ink,
+                    label);
+    for (size_t query = 0; query < length; query++)
+        for (size_t key = 0; key < length; key++)
             canvas_rectangle(canvas, x + (int)key * l->cell, y + (int)query * l->cell, l->cell, l->cell,
-                             key > query ? heatmap_masked : heatmap_color(weight_at(figure, panel, query, key)));
+                             key > query ? heatmap_masked : heatmap_color((double)weights[query * length + key]));
     canvas_frame(canvas, x - 1, y - 1, l->side + 2, l->side + 2, edge);
     draw_characters(canvas, figure, l, x, y);
 }
@@ -194,25 +178,19 @@ static void draw_titles(Canvas *canvas, const AttentionFigure *figure, const Lay
 }
 
 static void draw_grid_labels(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
-    for (size_t row = 0; figure->row_labels && row < figure->rows; row++) {
-        const char *label = figure->row_labels[row];
-        if (!label) continue;
-        canvas_text_upwards(canvas, MARGIN + 14, panel_y(figure, l, row) + l->side / 2.0,
-                            canvas_text_fit(LABEL_SIZE + 2, l->down - 6, label), ALIGN_CENTER, ink, label);
-    }
-    const int first = panel_y(figure, l, 0), bottom = panel_y(figure, l, figure->rows - 1) + l->side;
-    canvas_text_upwards(canvas, l->left - l->axis - 6, (first + bottom) / 2.0, SMALL_SIZE + 1, ALIGN_CENTER, faint,
+    const int bottom = panel_y(l, figure->rows - 1) + l->side;
+    canvas_text_upwards(canvas, l->left - l->axis - 6, (l->top + bottom) / 2.0, SMALL_SIZE + 1, ALIGN_CENTER, faint,
                         "query");
     canvas_text(canvas, (l->left + panel_x(l, figure->columns) - l->axis) / 2.0, bottom + l->axis + 14, SMALL_SIZE + 1,
                 ALIGN_CENTER, faint, "key");
 }
 
-static void draw_bar(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
+static void draw_bar(Canvas *canvas, const Layout *l) {
     static const struct {
         double weight;
         const char *label;
     } ticks[] = {{0, "0"}, {.01, "0.01"}, {.05, "0.05"}, {.1, "0.1"}, {.25, "0.25"}, {.5, "0.5"}, {1, "1"}};
-    const int top = panel_y(figure, l, 0);
+    const int top = l->top;
     for (int i = 0; i < l->bar_height; i++)
         canvas_rectangle(canvas, l->bar, top + i, BAR_WIDTH, 1,
                          heatmap_color(heatmap_weight(1 - (i + .5) / l->bar_height)));
@@ -239,7 +217,7 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
     draw_grid_labels(&canvas, figure, &l);
     for (size_t row = 0; row < figure->rows; row++)
         for (size_t column = 0; column < figure->columns; column++) draw_panel(&canvas, figure, &l, row, column);
-    draw_bar(&canvas, figure, &l);
+    draw_bar(&canvas, &l);
     bool ok = canvas_save(&canvas, path, err);
     canvas_free(&canvas);
     return ok;

@@ -4,26 +4,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "show/palette.h"
-
-/* What the panels of a column show, above them, with its marker. */
-typedef struct {
-    const char *text; /* NULL: none */
-    Style style;
-} Heading;
+#include "show/canvas.h"
 
 typedef struct {
-    const char *title, *subtitle;  /* UTF-8; subtitle may be NULL */
-    const uint32_t *text;          /* (T) code points, along both axes; blanks and line ends are made visible */
-    size_t length;                 /* T, at least 1 */
-    size_t rows, columns;          /* of panels, at least 1 each */
-    const float *const *panels;    /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
-                                      Keys after the query are masked, whatever the array holds there */
-    const char *const *row_labels; /* (rows); it or an entry may be NULL */
-    size_t block;                  /* rows from one line of headings to the next; rows is a multiple of it */
-    const Heading *headings;       /* (rows / block, columns); may be NULL */
+    const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
+    const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
+    size_t length;                /* T, at least 1 */
+    size_t rows, columns;         /* of panels, at least 1 each */
+    const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
+                                     Keys after the query are masked, whatever the array holds there */
     const char *const *panel_labels; /* (rows, columns), above each panel; it or an entry may be NULL */
-    const size_t *strides;           /* (rows, columns) from a query's weights to the next one's in a panel; NULL: T */
 } AttentionFigure;
 
 /* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the

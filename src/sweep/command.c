@@ -34,8 +34,8 @@ const Verb sweep_verb = {
     .name = "sweep",
     .target = "CONFIG.ini",
     .what = "Trains every combination of a config's [sweep] section, side by side on the\n"
-            "processors, and draws them together. --threads is for all runs together; each\n"
-            "gets its share. A sweep that was stopped: see resume.",
+            "processors, and compares them. --threads is for all runs together; each gets its\n"
+            "share. A sweep that was stopped: see resume.",
     .takes_set = true,
     .makes_runs = true,
     .run = run_sweep,
@@ -45,8 +45,9 @@ const Verb resume_verb = {
     .name = "resume",
     .target = "RUN_DIR",
     .what = "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
-            "never stopped. Draws the pictures of a finished one again. Of a run only\n"
-            "train.steps can be set; it keeps its number of threads unless one is given.",
+            "never stopped. Draws the pictures of a finished run again, or writes a finished\n"
+            "sweep's table. Of a run only train.steps can be set; it keeps its number of\n"
+            "threads unless one is given.",
     .takes_set = true,
     .run = resume,
 };

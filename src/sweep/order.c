@@ -1,21 +1,15 @@
-/* The order, styles and titles of settings in pictures. */
+/* The order in which settings are shown, and their styles. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "sweep/parts.h"
-
-enum { TITLE_LABELS = 90 }; /* bytes of two labels that a title has room for */
 
 static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
 
-double sweep_number(const Sweep *s, size_t axis, size_t setting) {
-    const Config *c = config_of(s, setting);
+/* A setting's value of a swept key; NaN where it is no number. */
+static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
-    if (axis == s->divisor_axis)
-        return divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k) / sqrt((double)c->model.d_k);
-    config_value_text(c, s->config.sweep[axis].key, text, sizeof text);
+    config_value_text(config_of(s, setting), s->config.sweep[axis].key, text, sizeof text);
     double number = strtod(text, &end);
     return end == text || *end ? NAN : number;
 }
@@ -28,8 +22,8 @@ static bool comes_before(const Sweep *s, size_t a, size_t b) {
            y = divisor_value(config_of(s, b)->attention.scale_divisor, d_k);
     for (size_t i = 0; x == y && i < s->config.sweep_count; i++) {
         if (i == axis) continue;
-        x = sweep_number(s, i, a);
-        y = sweep_number(s, i, b);
+        x = number_of(s, i, a);
+        y = number_of(s, i, b);
         if (!(x < y || x > y)) {
             x = (double)s->settings[a].digit[i];
             y = (double)s->settings[b].digit[i];
@@ -56,24 +50,20 @@ static ScaleDivisor named_divisor(const Config *config) {
     return own;
 }
 
-Style sweep_style(const Sweep *s, size_t setting, size_t without, size_t index, double *dash) {
+Style sweep_style(const Sweep *s, size_t setting, double *dash) {
     static const double dashes[] = {0, 9, 4, 16, 2, 24};
     const size_t axis = s->divisor_axis;
     size_t others = 0, keys = 0, smaller = 0;
     char name[64];
     for (size_t i = 0; i < s->config.sweep_count; i++) {
-        if (i == axis || i == without || sweep_axis_is(&s->config, i, "train.seed")) continue;
+        if (i == axis || sweep_axis_is(&s->config, i, "train.seed")) continue;
         others = others * s->config.sweep[i].count + s->settings[setting].digit[i];
         keys++;
     }
     *dash = 0;
-    if (axis == without && keys == 0) return (Style){.color = {80, 80, 80}}; /* one curve of all divisors */
-    if (axis == without || (axis == s->config.sweep_count && keys > 0))
-        return style_of_divisor("", index); /* none of the named ones */
+    if (axis == s->config.sweep_count && keys > 0) return style_of_divisor("", setting); /* none of the named ones */
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
-    /* Along an x axis a number may coincide with a name at one point; the curve is still that of the number. */
-    const ScaleDivisor divisor =
-        without == SIZE_MAX ? named_divisor(config_of(s, setting)) : config_of(s, setting)->attention.scale_divisor;
+    const ScaleDivisor divisor = named_divisor(config_of(s, setting));
     for (size_t g = 0; g < s->setting_count; g++) {
         const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
         smaller += sweep_agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
@@ -82,38 +72,4 @@ Style sweep_style(const Sweep *s, size_t setting, size_t without, size_t index, 
     Style style = style_of_divisor(name, smaller);
     style.marker.open ^= others % 2 == 1;
     return style;
-}
-
-void sweep_append_keys(const Sweep *s, char *out, size_t capacity) {
-    const char *between = " by ";
-    for (size_t i = 0; i < s->config.sweep_count; i++) {
-        if (sweep_axis_is(&s->config, i, "train.seed")) continue;
-        text_append(out, capacity, "%s%s", between, i == s->divisor_axis ? "divisor" : sweep_key(&s->config, i));
-        between = " and ";
-    }
-}
-
-void sweep_append_ends(const Sweep *s, const Outcome *settings, size_t count, const char *format, char *out,
-                       size_t capacity) {
-    const Outcome *least = NULL, *most = NULL;
-    for (const Outcome *now = settings; now < settings + count; now++) {
-        if (!isfinite(now->value)) continue;
-        if (!least || now->value < least->value) least = now;
-        if (!most || now->value > most->value) most = now;
-    }
-    if (!least) return;
-    const char *const labels[] = {s->settings[least->setting].label, s->settings[most->setting].label};
-    const bool named = strlen(labels[0]) + strlen(labels[1]) < TITLE_LABELS;
-    text_append(out, capacity, ": ");
-    text_append(out, capacity, format, least->value);
-    if (named) text_append(out, capacity, " for %s", labels[0]);
-    if (least == most) return;
-    text_append(out, capacity, " to ");
-    text_append(out, capacity, format, most->value);
-    if (named) text_append(out, capacity, " for %s", labels[1]);
-}
-
-void sweep_append_left_out(const Sweep *s, size_t shown, char *out, size_t capacity) {
-    const size_t more = s->setting_count - shown;
-    if (more) text_append(out, capacity, "; %zu more setting%s left out", more, more == 1 ? " is" : "s are");
 }

@@ -1,9 +1,9 @@
-/* What the files of this folder share; only tests include it from elsewhere.
+/* What the files of this folder share; the report and tests include it as well.
 
    A sweep trains one run for each combination of the config's [sweep] section. A setting is what the runs share that
    differ in nothing but the seed. sweep_plan makes runs and settings of the config, sweep_open makes or enters the
    directory, sweep_train trains. Then everything is read back from what the runs wrote: sweep_read_logs,
-   sweep_summarize, and the writers of tables and pictures. */
+   sweep_summarize, and the writers of tables. */
 #pragma once
 
 #include "base/json.h"
@@ -16,12 +16,8 @@
 enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
 #define SCALE_KEY "attention.scale_divisor"
 
-typedef struct {
-    size_t count;
-    double *step, *value; /* (count) */
-} Curve;
-
-/* Those from CURVE_ENTROPY on are attention.csv's, means over all heads of all layers. */
+/* What is measured over the steps. From CURVE_ENTROPY on they are attention.csv's, means over all heads of all layers.
+ */
 typedef enum {
     CURVE_TRAIN_LOSS,
     CURVE_VAL_LOSS,
@@ -34,13 +30,11 @@ typedef enum {
     CURVE_COUNT
 } CurveKind;
 
-/* What a run measured. Numbers are NaN, and curves empty, where it did not get that far. */
+/* What a run measured; NaN where it did not get that far. */
 typedef struct {
-    Curve curves[CURVE_COUNT];
-    double *entropy, *score_std; /* (steps, heads) of layer 0, at the steps of curves[CURVE_ENTROPY] */
-    size_t heads;
-    double train_loss_mean;                 /* over the last tenth of the steps: a single batch's varies */
-    double grad_norm_median, grad_norm_max; /* the latter after the warmup */
+    double first[CURVE_COUNT], last[CURVE_COUNT]; /* of each curve */
+    double train_loss_mean;                       /* over the last tenth of the steps: a single batch's varies */
+    double grad_norm_median, grad_norm_max;       /* the latter after the warmup */
     double best_val_loss, best_step;
     double val_accuracy;   /* the last one */
     double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv */
@@ -67,7 +61,7 @@ typedef struct {
     double began;    /* when its process was started, in seconds */
 } SweepRun;
 
-/* What is averaged over seeds: of a curve, the first or the last value. */
+/* What is averaged over seeds. */
 typedef enum {
     MEASURE_VAL_LOSS,
     MEASURE_BEST_VAL_LOSS,
@@ -75,7 +69,6 @@ typedef enum {
     MEASURE_ENTROPY_LAST,
     MEASURE_SCORE_STD_FIRST,
     MEASURE_SCORE_STD_LAST,
-    MEASURE_GRAD_NORM, /* the median over the run */
     MEASURE_COUNT
 } Measure;
 
@@ -118,10 +111,6 @@ const char *sweep_key(const Config *config, size_t axis);
 bool sweep_axis_is(const Config *config, size_t axis, const char *name);
 /* Whether two settings have the same values for every swept key but one. */
 bool sweep_agree_but(const Sweep *sweep, size_t axis, size_t a, size_t b);
-/* For people: what a setting shares with those that differ from it in the key `without` alone (SWEEP_AXES_MAX: none is
-   left out), and its divisor. Empty when nothing else was swept than the divisor, and it is left out. */
-void sweep_label(const Sweep *sweep, size_t setting, size_t without, char label[SETTING_LABEL]);
-void sweep_divisor_label(const Sweep *sweep, size_t setting, char label[SETTING_LABEL]);
 
 /* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
    what the runs there have come to, and fails with STATUS_USAGE where one was made with another config. sweep_open
@@ -138,91 +127,22 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
 int sweep_train(Sweep *sweep);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
-   not started. sweep_read_logs reads the logs, once after run_results_clear, which frees what was read. Errors have
+   not started. sweep_read_logs reads the logs, once after run_results_clear, which sets all numbers to NaN. Errors have
    status STATUS_USAGE where a file is not as the program writes it. */
 bool sweep_read_run(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
 void run_results_clear(RunResults *results);
-/* The first and last value of a curve, and the step of the last; NaN of an empty one. */
-double curve_first(const Curve *curve);
-double curve_last(const Curve *curve);
-double curve_last_step(const Curve *curve);
 
 /* results.c. Statistics of every setting; only runs that finished count. */
 void sweep_summarize(Sweep *sweep);
-/* A point of a line: the mean, and the ends of its interval or, as `range`, the lowest and the highest value. */
-typedef struct {
-    double mean, low, high;
-} Band;
-Band sweep_band(const double *values, size_t count, bool range);
-/* The final validation losses of a setting's runs that finished; returns how many. */
-size_t sweep_setting_losses(const Sweep *sweep, size_t setting, double losses[SWEEP_VALUES_MAX]);
-/* How many seeds finished, of a setting that has any: the fewest and the most. Over SWEEP_FEW_SEEDS an interval is
-   wider than anything; where some setting has no more, all bands are `range`s, from the lowest to the highest. */
-enum { SWEEP_FEW_SEEDS = 2 };
-typedef struct {
-    size_t fewest, most;
-    bool range;
-} Seeds;
-/* Counts a setting with so many runs. */
-void seeds_add(Seeds *seeds, size_t runs);
-Seeds sweep_seeds(const Sweep *sweep);
-/* For subtitles: "line: mean over 3 seeds; band: 95 % interval of the mean". */
-void sweep_describe_band(const char *what, Seeds seeds, char *out, size_t capacity);
 
-/* tables.c: summary.csv, a row for each run; summary.md and the terminal's table, a row for each setting. The matrices
-   are the part of summary.md with the losses by divisor and by everything else; nothing where the divisor is not swept,
-   or nothing else. */
+/* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
 extern const char SUMMARY_COLUMNS[]; /* behind the run and the swept keys, each between two commas */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
-bool sweep_write_markdown(const Sweep *sweep, Error *err);
-void sweep_write_matrices(const Sweep *sweep, FILE *out);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 
-/* The pictures, each kind of its own source: curves.c, final.c, attention.c. final.png shows the final losses against a
-   swept number, where one has values enough to make a curve. */
-bool sweep_draw_curves(const Sweep *sweep, Error *err);
-bool sweep_has_final(const Sweep *sweep);
-bool sweep_draw_final(const Sweep *sweep, Error *err);
-bool sweep_draw_attention(const Sweep *sweep, Error *err);
-
-enum { SWEEP_LINES_MAX = 24 };
-
-/* order.c. All settings in the order in which pictures show them: by divisor, then by the other swept keys. */
+/* order.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The colour and marker of a setting: by its divisor, with `dash` by what else it differs in from others; or the
-   index-th of the palette where settings differ in other keys alone. The key `without` does not count: it is the x axis
-   (SIZE_MAX: none is). */
-Style sweep_style(const Sweep *sweep, size_t setting, size_t without, size_t index, double *dash);
-/* A setting's value of a swept key, the divisor's in units of √d_k; NaN where it is no number. */
-double sweep_number(const Sweep *sweep, size_t axis, size_t setting);
-/* For titles: appends " by divisor and lr", nothing where only the seed is swept. */
-void sweep_append_keys(const Sweep *sweep, char *out, size_t capacity);
-/* And what came out: ": 1.684 for ÷ 2√d_k = 16 to 2.291 for ÷ 1 (none)", the lowest and the highest value (NaN: none).
- */
-typedef struct {
-    size_t setting;
-    double value;
-} Outcome;
-void sweep_append_ends(const Sweep *sweep, const Outcome *outcomes, size_t count, const char *format, char *out,
-                       size_t capacity);
-/* For subtitles: "; 2 more settings are left out". */
-void sweep_append_left_out(const Sweep *sweep, size_t shown, char *out, size_t capacity);
-
-/* What final.png shows. A line is of the settings that differ in the one key, its points in the order of x. */
-typedef struct {
-    size_t setting; /* one of them */
-    size_t count, diverged;
-    bool band; /* some point has two runs or more */
-    double x[SWEEP_VALUES_MAX];
-    double mean[SWEEP_VALUES_MAX], low[SWEEP_VALUES_MAX], high[SWEEP_VALUES_MAX]; /* NaN: no run, or no two */
-} FinalLine;
-typedef struct {
-    size_t axis;        /* the swept key */
-    size_t count, more; /* lines, and points that were left out for want of one */
-    Seeds seeds;
-    double base; /* of the logarithmic x axis; 0: it is linear */
-    FinalLine lines[SWEEP_LINES_MAX];
-} FinalLosses;
-/* False where no swept number has values enough. */
-bool sweep_final_losses(const Sweep *sweep, FinalLosses *losses);
+/* The colour and marker of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
+   from others; or one of the palette for each, where settings differ in other keys alone. */
+Style sweep_style(const Sweep *sweep, size_t setting, double *dash);

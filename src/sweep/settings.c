@@ -46,32 +46,29 @@ static bool name_run(const Config *config, SweepRun *run, Error *err) {
            error_set(err, STATUS_USAGE, "[sweep] has too many keys for the name of a directory");
 }
 
-void sweep_divisor_label(const Sweep *s, size_t setting, char label[SETTING_LABEL]) {
-    const SweepRun *run = &s->runs[s->settings[setting].run[0]];
+static void label_divisor(const Sweep *s, const Config *config, char label[SETTING_LABEL]) {
     char title[64];
-    size_t d_k = (size_t)run->config.model.d_k;
+    size_t d_k = (size_t)config->model.d_k;
     for (size_t i = 0; i < s->run_count; i++)
-        if (s->runs[i].config.model.d_k != run->config.model.d_k) d_k = 0; /* the divisor for any d_k */
-    scale_title(run->config.attention.scale_divisor, d_k, title, sizeof title);
-    snprintf(label, SETTING_LABEL, "÷ %s", title);
+        if (s->runs[i].config.model.d_k != config->model.d_k) d_k = 0; /* the divisor for any d_k */
+    scale_title(config->attention.scale_divisor, d_k, title, sizeof title);
+    text_append(label, SETTING_LABEL, "÷ %s", title);
 }
 
-void sweep_label(const Sweep *s, size_t setting, size_t without, char label[SETTING_LABEL]) {
-    const Config *config = &s->runs[s->settings[setting].run[0]].config;
-    char divisor[SETTING_LABEL];
-    sweep_divisor_label(s, setting, divisor);
-    *label = 0;
+static void label_setting(const Sweep *s, SweepSetting *setting) {
+    const Config *config = &s->runs[setting->run[0]].config;
+    char *label = setting->label;
     for (size_t a = 0; a < s->config.sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
-        if (a == without || sweep_axis_is(&s->config, a, "train.seed")) continue;
+        if (sweep_axis_is(&s->config, a, "train.seed")) continue;
         config_value_text(config, s->config.sweep[a].key, value, sizeof value);
-        text_append(label, SETTING_LABEL, "%s", *label ? ", " : "");
+        if (*label) text_append(label, SETTING_LABEL, ", ");
         if (a == s->divisor_axis)
-            text_append(label, SETTING_LABEL, "%s", divisor);
+            label_divisor(s, config, label);
         else
             text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
     }
-    if (!*label && without != s->divisor_axis) memcpy(label, divisor, sizeof divisor);
+    if (!*label) label_divisor(s, config, label);
     text_make_plain(label);
 }
 
@@ -131,14 +128,13 @@ bool sweep_plan(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++)
         if (!make_run(s, i, err)) return false;
     for (size_t i = 0; i < s->setting_count; i++) {
-        sweep_label(s, i, SWEEP_AXES_MAX, s->settings[i].label);
+        label_setting(s, &s->settings[i]);
         s->settings[i].reference = find_reference(s, i);
     }
     return true;
 }
 
 void sweep_free(Sweep *s) {
-    for (size_t i = 0; s->runs && i < s->run_count; i++) run_results_clear(&s->runs[i].results);
     free(s->runs);
     free(s->settings);
     js_free(s->description);

@@ -87,12 +87,7 @@ static void read_back(Sweep *s) {
     sweep_summarize(s);
 }
 
-static bool write_all(const Sweep *s, Error *err) {
-    return sweep_write_csv(s, err) && sweep_write_markdown(s, err) && sweep_draw_curves(s, err) &&
-           sweep_draw_final(s, err) && sweep_draw_attention(s, err);
-}
-
-/* Writes tables and pictures of what there is, and how the sweep ended. Fails where a run failed; where none was
+/* Writes the tables of what there is, and how the sweep ended. Fails where a run failed; where none was
    `trained`, as all had ended, a run whose logs cannot be read is the user's to mend. */
 static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
@@ -101,7 +96,7 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     if (!trained && count_unfinished(s, &failed) > 0)
         return error_set(err, STATUS_USAGE, "%s has finished, but %s cannot be read: %s", s->directory, failed->name,
                          failed->message);
-    if (!write_all(s, err)) {
+    if (!sweep_write_csv(s, err)) {
         sweep_save(s, "failed", err, &ignored);
         return false;
     }
@@ -112,7 +107,7 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     sweep_print_table(s, out);
     fputc('\n', out);
-    print_plain(out, "tables and pictures: %s/summary.md", s->directory);
+    print_plain(out, "table of runs: %s/summary.csv", s->directory);
     if (unfinished == 0) return true;
     fputc('\n', out);
     print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
@@ -154,7 +149,7 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
     bool ok = sweep_enter(&s, directory, err) && sweep_plan(&s, err) && sweep_load(&s, err);
     const bool ended = ok && count_unfinished(&s, &failed) == 0;
     if (ended)
-        progress_message(options->progress, "%s has finished; its tables and pictures are made again", directory);
+        progress_message(options->progress, "%s has finished; its table is made again", directory);
     else
         ok = ok && check(&s, err) && train(&s, signal_number, err);
     ok = ok && finish(&s, !ended, out, signal_number, err);

@@ -1,24 +1,24 @@
-/* An ablation: every combination of a config's [sweep] section, side by side on the cores, drawn together. Each run is
-   trained by a process of its own in a directory of its own: one that fails or is killed takes no other with it, and
-   what it wrote is all that the tables and pictures are made from. */
+/* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained by a
+   process of its own in a directory of its own: one that fails or is killed takes no other with it, and what it wrote
+   is all that the tables are made from. */
 #pragma once
 
 #include "train/trainer.h"
 
-/* Trains every run in a new directory, then writes tables and pictures into it and the table of results to `out`. Runs
-   with the same seed share their initialization and batches to the bit.
+/* Trains every run in a new directory, then writes summary.csv into it and the table of settings to `out`. Runs with
+   the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) is passed on
-   to the runs, which save a checkpoint and end; then *signal is that signal, and tables and pictures of what there is
-   are written. Nothing is written before every run is known to be good (train_check). With `force`, what was there is
+   to the runs, which save a checkpoint and end; then *signal is that signal, and the tables of what there is are
+   written. Nothing is written before every run is known to be good (train_check). With `force`, what was there is
    removed when the runs have ended, if one of them has a checkpoint or all have finished or diverged. Otherwise this is
    an error, what was there returns to its place and the new directory is removed (base/results.h). */
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* Whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs that have
-   finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the tables and
-   pictures are written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
+   finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the tables are
+   written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
    process is training, a run that was trained with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);

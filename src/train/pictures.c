@@ -9,7 +9,7 @@
 #include "show/heatmap.h"
 #include "train/logs.h"
 
-enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, LABEL = 96 };
+enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, LABEL = 96, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
@@ -30,7 +30,7 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
 }
 
-/* Few validation losses are points: a line from one to the next would run beside the training loss. */
+/* Up to FEW_POINTS validation losses are points: a line from one to the next would run beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
@@ -72,7 +72,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
          .y = losses,
          .count = metrics->rows,
          .style = style,
-         .thickness = count <= CHART_FEW_POINTS ? 0 : 2.5,
+         .thickness = count <= FEW_POINTS ? 0 : 2.5,
          .markers = true},
         {.label = guess, .x = ends, .y = guesses, .count = 2, .style = gray, .thickness = 1, .dash = 6},
         {.label = "all right: 0", .x = ends, .y = zero, .count = 2, .style = gray, .thickness = 1, .dash = 6}};
