@@ -95,7 +95,7 @@ $(BUILD)/double/%.o: %.c Makefile
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font and the built-in corpus become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile data/sallow_reach.txt
+$(BUILD)/embedded/%.o: %.S Makefile data/sallow_reach.txt $(wildcard src/report/page.*)
 	@mkdir -p $(@D)
 	$(call brief,AS $<)$(CC) -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 

@@ -16,13 +16,14 @@
 #include "config/config.h"
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
+#include "report/report.h"
 #include "sweep/sweep.h"
 #include "theory/theory.h"
 #include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
-static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb,     &eval_verb, &sample_verb,
-                                    &bench_verb, &theory_verb, &gradcheck_verb, NULL};
+static const Verb *const VERBS[] = {&train_verb,  &resume_verb, &sweep_verb,  &eval_verb,      &sample_verb,
+                                    &report_verb, &bench_verb,  &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
@@ -115,7 +116,7 @@ int main(int argc, char **argv) {
     hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     char *line = join_words(argc, argv);
-    Command command = {.argv = argv, .line = line};
+    Command command = {.argv = argv, .line = line, .report = report_write};
     bool ok = line ? act(argc, argv, &command, &caught, &err)
                    : error_set(&err, STATUS_FAILED, "no memory for the command line");
     free(line);

@@ -87,9 +87,11 @@ static bool take_value(const Option *o, const char *text, Error *err) {
 }
 
 static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
-    if (!verb->target || command->target)
+    OptionList *all = &command->targets;
+    if (!verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1))
         return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
-    command->target = word;
+    all->items[all->count++] = word;
+    command->target = all->items[0];
     return true;
 }
 

@@ -37,6 +37,7 @@ typedef struct {
 /* What was typed: the part that is common to all verbs. */
 typedef struct {
     const char *target;   /* the config or directory; NULL: the verb takes none */
+    OptionList targets;   /* all of them, where the verb takes many */
     OptionList overrides; /* --set */
     long long threads;    /* --threads; 0: not given */
     bool quiet, help;
@@ -45,6 +46,8 @@ typedef struct {
     size_t processors;   /* that OpenMP has */
     char **argv;         /* all of it, in its order, ended by NULL */
     const char *line;    /* the same as one string, for run.json */
+    /* Writes the page of a directory of results (report/report.h); the program sets it. */
+    bool (*report)(const char *directory, Error *err);
 } Command;
 
 typedef struct {
@@ -54,6 +57,7 @@ typedef struct {
     const Option *options; /* its own, at most 12, ended by one without a name; NULL: none */
     bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
     bool makes_runs;       /* --out, --dry-run and --force */
+    bool many;             /* one target or more */
     /* Runs the verb. *signal becomes the signal that stopped it, and stays as it is otherwise. */
     bool (*run)(const Command *command, int *signal, Error *err);
 } Verb;

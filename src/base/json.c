@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports it,
    so that no caller has to check each value. */
 static bool memory_ran_out = false;
@@ -39,13 +41,39 @@ Json *js_list(Json *object, const char *key) {
     if (!json_is_array(json_object_get(object, key))) js_set(object, key, js_array());
     return json_object_get(object, key);
 }
+Json *js_item(Json *array, size_t i) { return json_array_get(array, i); }
+Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
-bool js_dump(const Json *value, bool indented, char **text, Error *err) {
+/* In place: the numbers outside strings, which jansson writes with 17 digits, with the fewest that read back. */
+static void shorten_numbers(char *text) {
+    char *out = text;
+    for (bool quoted = false; *text;) {
+        const size_t digits = quoted ? 0 : strspn(text, "-+.0123456789eE");
+        if (digits && (*text == '-' || (*text >= '0' && *text <= '9')) && strcspn(text, ".eE") < digits) {
+            char number[32];
+            text_number(strtod(text, NULL), number, sizeof number);
+            if (!strpbrk(number, ".e")) strcat(number, ".0");
+            const bool shorter = strlen(number) < digits;
+            memmove(out, shorter ? number : text, shorter ? strlen(number) : digits);
+            out += shorter ? strlen(number) : digits;
+            text += digits;
+            continue;
+        }
+        if (*text == '"') quoted = !quoted;
+        if (quoted && *text == '\\') *out++ = *text++;
+        *out++ = *text++;
+    }
+    *out = 0;
+}
+
+bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
+    static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII};
     const bool whole = !memory_ran_out;
     memory_ran_out = false; /* of this document only */
-    *text = whole ? json_dumps(value, indented ? JSON_INDENT(2) : JSON_COMPACT) : NULL;
+    *text = whole ? json_dumps(value, flags[layout]) : NULL;
     if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
+    shorten_numbers(*text);
     return true;
 }
 

@@ -17,11 +17,15 @@ void js_set(Json *object, const char *key, Json *value);
 void js_remove(Json *object, const char *key); /* nothing where there is none */
 void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
+Json *js_item(Json *array, size_t i);         /* the array's */
+Json *js_copy(Json *value);                   /* the same one, owned once more */
 void js_free(Json *value);
 
-/* Writes a value as text, indented or on one line, which the caller frees. Fails when memory ran out since the last
-   dump, so build, dump and free one document before the next. */
-bool js_dump(const Json *value, bool indented, char **text, Error *err);
+/* Writes a value as text, which the caller frees: on one line, on many, or on one with all that is not ASCII escaped.
+   A number has the fewest digits (15 to 17) that read back as the same. Fails when memory ran out since the last dump,
+   so build, dump and free one document before the next. */
+typedef enum { JS_LINE, JS_INDENTED, JS_ASCII } JsonLayout;
+bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err);
 
 /* Parses text that must be one JSON value without repeated keys. The error starts with `what`, then line and column. */
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);

@@ -48,7 +48,7 @@ static bool header_text(const NamedArray *arrays, size_t count, const Metadata *
     js_set(header, METADATA_KEY, texts);
     for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&arrays[i++]))
         js_set(header, arrays[i].name, describe(&arrays[i], at));
-    bool ok = js_dump(header, false, text, err);
+    bool ok = js_dump(header, JS_LINE, text, err);
     js_free(header);
     return ok;
 }

@@ -213,7 +213,7 @@ static bool print_json(const Bench *b, double step, Error *err) {
     js_set(json, "start_up_s", js_number(b->start_up));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
-    const bool ok = js_dump(json, false, &text, err);
+    const bool ok = js_dump(json, JS_LINE, &text, err);
     if (ok) puts(text);
     js_free(json);
     free(text);

@@ -67,7 +67,7 @@ bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err)
         js_append(array, js_text(text));
     }
     char *text = NULL;
-    bool ok = js_dump(array, false, &text, err) && file_write(path, text, strlen(text), err);
+    bool ok = js_dump(array, JS_LINE, &text, err) && file_write(path, text, strlen(text), err);
     free(text);
     js_free(array);
     return ok;

@@ -44,23 +44,41 @@ static void name_directories(Sweep *s) {
         snprintf(s->runs[i].directory, sizeof s->runs[i].directory, "%s/%s", s->directory, s->runs[i].name);
 }
 
-bool sweep_enter(Sweep *s, const char *directory, Error *err) {
+/* run.json and config.ini of a directory whose path is known. */
+static bool read_config(Sweep *s, Error *err) {
     char path[4096];
-    int64_t threads;
-    ResultsDirectory *place = &s->place;
-    *place = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    if (snprintf(place->path, sizeof place->path, "%s", directory) >= (int)sizeof place->path)
-        return error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
-    if (!directory_lock(directory, &place->lock, err) || !run_description_load(&s->description, directory, err) ||
-        !path_join(path, sizeof path, directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
+    s->directory = s->place.path;
+    if (!run_description_load(&s->description, s->directory, err) ||
+        !path_join(path, sizeof path, s->directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
         return false;
-    s->directory = place->path;
-    s->resumed = true;
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
+    return true;
+}
+
+static bool set_path(Sweep *s, const char *directory, Error *err) {
+    s->place = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
+    return snprintf(s->place.path, sizeof s->place.path, "%s", directory) < (int)sizeof s->place.path ||
+           error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
+}
+
+bool sweep_enter(Sweep *s, const char *directory, Error *err) {
+    int64_t threads;
+    if (!set_path(s, directory, err) || !directory_lock(directory, &s->place.lock, err) || !read_config(s, err))
+        return false;
+    s->resumed = true;
     /* Every run has the same number, however many processors there are by now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
+    return true;
+}
+
+bool sweep_view(Sweep *s, const char *directory, Error *err) {
+    if (!set_path(s, directory, err) || !read_config(s, err) || !sweep_plan(s, err)) return false;
+    name_directories(s);
+    for (size_t i = 0; i < s->run_count; i++)
+        if (!sweep_read_run(&s->runs[i], err)) return false;
+    sweep_read_back(s);
     return true;
 }
 

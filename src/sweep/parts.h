@@ -117,6 +117,8 @@ bool sweep_agree_but(const Sweep *sweep, size_t axis, size_t a, size_t b);
    makes the directory of a new sweep, or notes in run.json that it is resumed. sweep_save brings run.json to the runs'
    present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
 bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
+/* A sweep as it is, for those who only read: plans it and reads its runs, also while they train. */
+bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
 bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, again before it is started */
 bool sweep_open(Sweep *sweep, Error *err);
@@ -133,8 +135,10 @@ bool sweep_read_run(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
 void run_results_clear(RunResults *results);
 
-/* results.c. Statistics of every setting; only runs that finished count. */
+/* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
+   first; a run whose logs cannot be read has failed. */
 void sweep_summarize(Sweep *sweep);
+void sweep_read_back(Sweep *sweep);
 
 /* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
 extern const char SUMMARY_COLUMNS[]; /* behind the run and the swept keys, each between two commas */

@@ -165,3 +165,16 @@ static void summarize(Sweep *s, SweepSetting *setting) {
 void sweep_summarize(Sweep *s) {
     for (size_t i = 0; i < s->setting_count; i++) summarize(s, &s->settings[i]);
 }
+
+void sweep_read_back(Sweep *s) {
+    for (size_t i = 0; i < s->run_count; i++) {
+        SweepRun *run = &s->runs[i];
+        Error unreadable;
+        if (sweep_read_logs(run, &unreadable)) continue;
+        run_results_clear(&run->results);
+        if (run->state == RUN_FAILED) continue;
+        run->state = RUN_FAILED;
+        snprintf(run->message, sizeof run->message, "%s", unreadable.message);
+    }
+    sweep_summarize(s);
+}

@@ -73,26 +73,12 @@ static bool keep(Sweep *s, size_t unfinished) {
     return lasts;
 }
 
-/* Reads the logs of all runs. A run whose logs cannot be read has failed. */
-static void read_back(Sweep *s) {
-    for (size_t i = 0; i < s->run_count; i++) {
-        SweepRun *run = &s->runs[i];
-        Error unreadable;
-        if (sweep_read_logs(run, &unreadable)) continue;
-        run_results_clear(&run->results);
-        if (run->state == RUN_FAILED) continue;
-        run->state = RUN_FAILED;
-        snprintf(run->message, sizeof run->message, "%s", unreadable.message);
-    }
-    sweep_summarize(s);
-}
-
 /* Writes the tables of what there is, and how the sweep ended. Fails where a run failed; where none was
    `trained`, as all had ended, a run whose logs cannot be read is the user's to mend. */
 static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
-    read_back(s);
+    sweep_read_back(s);
     if (!trained && count_unfinished(s, &failed) > 0)
         return error_set(err, STATUS_USAGE, "%s has finished, but %s cannot be read: %s", s->directory, failed->name,
                          failed->message);
@@ -105,9 +91,11 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed";
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
+    if (s->options->report && !s->options->report(s->directory, err)) return false;
     sweep_print_table(s, out);
     fputc('\n', out);
-    print_plain(out, "table of runs: %s/summary.csv", s->directory);
+    print_plain(out, "page to look at: %s/report.html", s->directory);
+    print_plain(out, "table of runs:   %s/summary.csv", s->directory);
     if (unfinished == 0) return true;
     fputc('\n', out);
     print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,

@@ -167,7 +167,7 @@ static Json *describe(const Config *c, const RunState *s) {
 static bool write_state(const char *path, const Config *config, const RunState *s, Error *err) {
     char *text = NULL;
     Json *state = describe(config, s);
-    bool ok = js_dump(state, true, &text, err) && file_write(path, text, strlen(text), err);
+    bool ok = js_dump(state, JS_INDENTED, &text, err) && file_write(path, text, strlen(text), err);
     js_free(state);
     free(text);
     return ok;

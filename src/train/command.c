@@ -26,6 +26,7 @@ static void print_results(const TrainOutcome *outcome) {
     if (isfinite(s->val_loss))
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
     puts("results");
+    print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
     if (s->step > 0) print_plain(stdout, "  attention first  %s/attention/step000000_layer0.png", directory);
     if (!outcome->signal)
@@ -36,7 +37,8 @@ static void print_results(const TrainOutcome *outcome) {
 }
 
 TrainOptions train_options(const Command *command, Progress *progress) {
-    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, NULL};
+    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, NULL,
+                          command->report};
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
@@ -70,10 +72,11 @@ bool resume_run(const Command *command, int *signal, Error *err) {
         return false;
     *signal = outcome.signal;
     if (outcome.had_finished)
-        print_plain(stdout,
-                    "%s has already finished; its pictures were drawn again; to train it longer: %s resume %s "
-                    "--set train.steps=N",
-                    command->target, program_name, command->target);
+        print_plain(
+            stdout,
+            "%s has already finished; its pictures and its page were made again; to train it longer: %s resume %s "
+            "--set train.steps=N",
+            command->target, program_name, command->target);
     else
         print_results(&outcome);
     return true;

@@ -112,13 +112,15 @@ static bool announce(Trainer *t, Error *err) {
     return true;
 }
 
-/* However the run ended, the loss curves and run.json are brought to their last state. Reports the first error. */
-static bool finish(Trainer *t, bool ok, Error *err) {
+/* However the run ended, the loss curves, run.json and the page are brought to their last state. Reports the first
+   error. */
+static bool finish(Trainer *t, const TrainOptions *options, bool ok, Error *err) {
     Error second;
     progress_clear(t->progress);
     t->state.seconds = omp_get_wtime() - t->start;
     if (!picture_loss(&t->run, ok ? err : &second)) ok = false;
-    return run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &second) && ok;
+    if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &second)) ok = false;
+    return (!options->report || options->report(t->run.directory, ok ? err : &second)) && ok;
 }
 
 static void report(const Trainer *t, TrainOutcome *outcome) {
@@ -136,7 +138,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
         initialize(&t);
         ok = announce(&t, err);
         t.start = omp_get_wtime();
-        ok = finish(&t, ok && loop_run(&t, err), err);
+        ok = finish(&t, options, ok && loop_run(&t, err), err);
     } else if (*t.run.directory) {
         run_ended(&t.run, &t.state, 0, err, &second);
     }
@@ -195,7 +197,10 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err);
     if (!own.threads) own.threads = t.run.threads;
     ok = ok && run_load_corpus(&t.run, err) && make(&t, &own, err) && restore(&t, &own, &outcome->had_finished, err);
-    if (ok) ok = outcome->had_finished ? picture_all(&t.run, err) : finish(&t, loop_run(&t, err), err);
+    if (ok && outcome->had_finished)
+        ok = picture_all(&t.run, err) && (!own.report || own.report(t.run.directory, err));
+    else if (ok)
+        ok = finish(&t, &own, loop_run(&t, err), err);
     report(&t, outcome);
     trainer_free(&t);
     return ok;

@@ -12,7 +12,9 @@ typedef struct {
     const char *command_line; /* for run.json */
     Progress *progress;
     const char *program; /* of a sweep: the path of the program that trains a run (program_again) */
-} TrainOptions;          /* of a run, or a sweep */
+    /* Writes the page of the results in a directory when they are complete; NULL: none is written. */
+    bool (*report)(const char *directory, Error *err);
+} TrainOptions; /* of a run, or a sweep */
 TrainOptions train_options(const Command *command, Progress *progress);
 
 /* Where a run is, how far it came and what ended it. */

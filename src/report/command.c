@@ -1,0 +1,41 @@
+#include <string.h>
+
+#include "base/files.h"
+#include "show/progress.h"
+#include "report/report.h"
+
+static const char *out = "";
+
+static const Option OPTIONS[] = {
+    {"out", "FILE", "of several runs: where the page goes (default: report.html)", OPTION_DIRECTORY, &out, 0, 0},
+    {0},
+};
+
+static bool run_report(const Command *command, int *signal, Error *err) {
+    const OptionList *directories = &command->targets;
+    char path[4096];
+    (void)signal;
+    if (directories->count == 1 && !*out) {
+        if (!report_write(directories->items[0], err) ||
+            !path_join(path, sizeof path, directories->items[0], "report.html", err))
+            return false;
+    } else {
+        snprintf(path, sizeof path, "%s", *out ? out : "report.html");
+        if (!*out && path_exists(path))
+            return error_set(err, STATUS_USAGE, "report.html exists: name the page with --out FILE");
+        if (!report_compare(directories->items, directories->count, path, err)) return false;
+    }
+    print_plain(stdout, "page to look at: %s", path);
+    putchar('\n');
+    return true;
+}
+
+const Verb report_verb = {
+    .name = "report",
+    .target = "DIR...",
+    .what = "Writes report.html of a run or a sweep into its directory, to be opened in a\n"
+            "browser; of several runs, one page that compares them.",
+    .options = OPTIONS,
+    .many = true,
+    .run = run_report,
+};

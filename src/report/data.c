@@ -1,0 +1,375 @@
+/* What the page shows, as JSON: the files of each run as they are, the statistics of each setting, and the raw scores
+   of the snapshots. Several runs that are no sweep are a sweep in which each run is a setting. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "report/report.h"
+#include "show/heatmap.h"
+#include "sweep/parts.h"
+#include "train/run.h"
+#include "train/snapshot.h"
+
+enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
+
+static char *base64(const void *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = data;
+    char *text = malloc(size_mul(4, size / 3 + 1) + 1), *out = text;
+    for (size_t i = 0; text && i < size; i += 3) {
+        const size_t left = size - i;
+        const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (left > 2 ? (unsigned)bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++) *out++ = k <= left ? digits[group >> (18 - 6 * k) & 63] : '=';
+    }
+    if (text) *out = 0;
+    return text;
+}
+
+/* --- a run's files */
+
+/* Whether metrics.csv has a validation loss in this line. */
+static bool has_validation(const char *line) {
+    for (int i = 0; i < METRICS_VAL_LOSS && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
+    return line && *line != ',' && *line != '\n';
+}
+
+/* In place: of a log's lines behind the first, every `every`-th group of so many, the last one, and those with a
+   validation loss. A last line without its end is left out. */
+static void thin(char *text, size_t group, size_t every, bool metrics) {
+    char *out = text, *line = text;
+    size_t last = 0;
+    for (const char *c = text; *c; c++) last += *c == '\n';
+    last = last > 1 ? (last - 2) / group : 0;
+    for (size_t i = 0; strchr(line, '\n'); i++) {
+        const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
+        if (at % every == 0 || at == last || (metrics && has_validation(line))) {
+            memmove(out, line, length);
+            out += length;
+        }
+        line += length;
+    }
+    *out = 0;
+}
+
+/* Adds a file as it is; none where it is not there. A log's rows come in groups of `group`, and `limit` of them are
+   enough; 0: it is no log. */
+static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
+                     Error *err) {
+    char path[4096], *text = NULL;
+    size_t size, lines = 0;
+    bool there;
+    if (!path_join(path, sizeof path, directory, name, err) || !path_find(path, &there, err)) return false;
+    if (!there) return true;
+    if (!file_read(path, "the file", FILE_LIMIT, STATUS_USAGE, &text, &size, err)) return false;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    if (group) thin(text, group, 1 + lines / group / (limit + 1), strcmp(key, "metrics") == 0);
+    js_set(run, key, js_text(text));
+    free(text);
+    return true;
+}
+
+/* --- snapshots */
+
+/* Which of a run's steps and layers are on the page, and where its scores are gathered. */
+typedef struct {
+    const SweepRun *run;
+    double *steps; /* (step_count): those with a snapshot */
+    size_t step_count, layers, heads;
+} Snapshots;
+
+static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
+    LogTable table = {0};
+    bool there, ok = logs_find(run->directory, LOG_ATTENTION, &there, err);
+    *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
+    if (ok && there) ok = logs_read(run->directory, LOG_ATTENTION, &table, err);
+    s->steps = calloc(table.rows + 1, sizeof *s->steps);
+    if (!s->steps) ok = error_set(err, STATUS_FAILED, "no memory for %zu steps", table.rows);
+    for (size_t i = 0; ok && i < table.rows; i++)
+        if (i == 0 || table.column[ATTENTION_STEP][i] != table.column[ATTENTION_STEP][i - 1])
+            s->steps[s->step_count++] = table.column[ATTENTION_STEP][i];
+    log_table_free(&table);
+    return ok;
+}
+
+/* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
+static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
+
+/* Adds those of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower triangle of
+   (T,T), row by row, as little-endian floats. */
+static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
+    Json *out = js_object(), *all = js_array(), *shown = js_array(), *multipliers = js_array(), *sinks = js_array();
+    float *scores = NULL, *next = NULL;
+    bool ok = true, known = true;
+    js_set(json, "snapshots", out);
+    js_set(out, "heads", js_integer((int64_t)from->heads));
+    js_set(out, "steps", all);
+    js_set(out, "layers", shown);
+    js_set(out, "multiplier", multipliers);
+    js_set(out, "sink", sinks);
+    for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
+    for (size_t n = 0; ok && n < steps; n++) {
+        const double step = from->steps[choose(n, steps, from->step_count)];
+        Snapshot s;
+        ok = snapshot_load(&s, from->run->directory, &from->run->config, (size_t)step, err);
+        if (ok && !scores) {
+            char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
+            for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
+            js_set(out, "text", js_text(text));
+            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2, sizeof *scores);
+            if (!scores) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+        }
+        js_append(all, js_number(step));
+        for (size_t i = 0; ok && i < layers * from->heads; i++) {
+            const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
+            js_append(multipliers, js_number((double)s.attention.multiplier[head]));
+            js_append(sinks, js_number((double)s.attention.sink[head]));
+            known = known && !isnan(s.attention.multiplier[head]) && !isnan(s.attention.sink[head]);
+            for (size_t q = 0; q < s.T; q++, next += q)
+                memcpy(next, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *next);
+        }
+        snapshot_free(&s);
+    }
+    char *text = ok ? base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
+    if (ok && !text) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+    if (text) js_set(out, "scores", js_text(text));
+    if (!known) js_remove(json, "snapshots"); /* of an earlier version, which did not write what was learned */
+    free(text);
+    free(scores);
+    return ok;
+}
+
+/* --- the page */
+
+static Json *interval_json(Interval i) {
+    Json *json = js_object();
+    js_set(json, "n", js_integer((int64_t)i.count));
+    js_set(json, "mean", js_number(i.mean));
+    js_set(json, "half", js_number(i.half));
+    return json;
+}
+
+static Json *color_json(Color c) {
+    char text[8];
+    snprintf(text, sizeof text, "#%02x%02x%02x", c.r, c.g, c.b);
+    return js_text(text);
+}
+
+static Json *rgb_json(Color c) {
+    Json *json = js_array();
+    js_append(json, js_integer(c.r));
+    js_append(json, js_integer(c.g));
+    js_append(json, js_integer(c.b));
+    return json;
+}
+
+static Json *setting_json(const Sweep *s, size_t index) {
+    static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
+                                        "entropy_last", "score_std_first", "score_std_last"};
+    const SweepSetting *setting = &s->settings[index];
+    const Config *config = &s->runs[setting->run[0]].config;
+    const bool sweep = s->config.sweep_count > 0;
+    double dash = 0;
+    const Style style = sweep ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
+    Json *json = js_object(), *runs = js_array(), *values = js_object();
+    for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
+    for (size_t a = 0; a < s->config.sweep_count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(config, s->config.sweep[a].key, value, sizeof value);
+        js_set(values, config_key_name(s->config.sweep[a].key), js_text(value));
+    }
+    js_set(json, "label", js_text(setting->label));
+    js_set(json, "color", color_json(style.color));
+    js_set(json, "dash", js_number(dash));
+    js_set(json, "runs", runs);
+    js_set(json, "values", values);
+    js_set(json, "divisor", js_number(divisor_value(config->attention.scale_divisor, (size_t)config->model.d_k)));
+    for (Measure m = 0; m < MEASURE_COUNT; m++) js_set(json, names[m], interval_json(setting->mean[m]));
+    if (setting->difference.count) js_set(json, "difference", interval_json(setting->difference));
+    return json;
+}
+
+/* The run of a setting whose attention is shown: its first that finished, else the first. */
+static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
+    for (size_t i = 0; i < setting->count; i++)
+        if (s->runs[setting->run[i]].state == RUN_FINISHED) return setting->run[i];
+    return setting->run[0];
+}
+
+/* As many steps of all runs, and then layers, as the page has room for; says so in `notes`. */
+static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layers, Json *notes) {
+    double bytes = 0; /* of one step of one layer of each run, in base64 */
+    char note[160];
+    *steps = *layers = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double T = fmin((double)all[i].run->config.model.context, SNAPSHOT_TEXT_MAX);
+        if (all[i].step_count) bytes += (double)all[i].heads * T * (T + 1) / 2 * sizeof(float) * 4 / 3;
+        *steps = all[i].step_count > *steps ? all[i].step_count : *steps;
+        *layers = all[i].layers > *layers ? all[i].layers : *layers;
+    }
+    const size_t had_steps = *steps, had_layers = *layers;
+    while (*steps > 2 && bytes * (double)*steps * (double)*layers > SCORES_LIMIT) --*steps;
+    while (*layers > 1 && bytes * (double)*steps * (double)*layers > SCORES_LIMIT) --*layers;
+    if (*steps == had_steps && *layers == had_layers) return;
+    snprintf(note, sizeof note,
+             "To keep this page small, the attention of %zu of %zu steps and %zu of %zu layers is on it.", *steps,
+             had_steps, *layers, had_layers);
+    js_append(notes, js_text(note));
+}
+
+static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *err) {
+    const size_t limit = ROWS_LIMIT / s->run_count,
+                 heads = (size_t)(run->config.model.layers * run->config.model.heads);
+    Json *json = js_object(), *description = NULL;
+    Error none; /* a run that was not started has no run.json */
+    js_set(json, "name", js_text(run->name));
+    js_set(json, "result", js_text(SWEEP_RUN_STATES[run->state]));
+    if (s->config.sweep_count && path_exists(run->directory)) {
+        char path[RUN_NAME + 16];
+        snprintf(path, sizeof path, "%s/report.html", run->name);
+        js_set(json, "path", js_text(path));
+    }
+    if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
+    char *config = config_text(&run->config);
+    js_set(json, "config", js_text(config ? config : ""));
+    free(config);
+    const bool ok = run->state == RUN_FAILED ||
+                    (add_file(json, run->directory, "metrics.csv", "metrics", 1, limit, err) &&
+                     add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads, err) &&
+                     (!whole || add_file(json, run->directory, "samples.txt", "samples", 0, 0, err)));
+    if (ok) return json;
+    js_free(json);
+    return NULL;
+}
+
+static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
+    Snapshots *all = calloc(s->setting_count, sizeof *all);
+    size_t steps, layers;
+    bool ok = all || error_set(err, STATUS_FAILED, "no memory for the attention of %zu settings", s->setting_count);
+    for (size_t i = 0; ok && i < s->setting_count; i++)
+        ok = list_steps(&all[i], &s->runs[shown_run(s, &s->settings[i])], err);
+    if (ok) fit(all, s->setting_count, &steps, &layers, notes);
+    for (size_t i = 0; ok && i < s->setting_count; i++) {
+        const Snapshots *one = &all[i];
+        if (one->run->state != RUN_FAILED && one->step_count)
+            ok = add_snapshots(js_item(runs, (size_t)(one->run - s->runs)), one,
+                               steps < one->step_count ? steps : one->step_count,
+                               layers < one->layers ? layers : one->layers, err);
+    }
+    for (size_t i = 0; all && i < s->setting_count; i++) free(all[i].steps);
+    free(all);
+    return ok;
+}
+
+/* "kind" is run, sweep or runs. */
+static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
+    Json *runs = js_array(), *settings = js_array(), *notes = js_array(), *colors = js_array(), *t95 = js_array(),
+         *palette = js_array(), *swept = js_array(), *json = *data = js_object();
+    const bool sweep = s->config.sweep_count > 0;
+    size_t order[RUNS_MAX];
+    js_set(json, "kind", js_text(kind));
+    js_set(json, "heading", js_text(heading));
+    js_set(json, "title", js_text(s->config.name));
+    js_set(json, "runs", runs);
+    js_set(json, "settings", settings);
+    js_set(json, "notes", notes);
+    js_set(json, "colors", colors);
+    js_set(json, "masked", rgb_json(heatmap_masked));
+    js_set(json, "t95", t95);
+    js_set(json, "palette", palette);
+    js_set(json, "swept", swept);
+    for (size_t i = 0; i < COLORS; i++) js_append(colors, rgb_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
+    for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
+    for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
+    for (size_t a = 0; a < s->config.sweep_count; a++)
+        js_append(swept, js_text(config_key_name(s->config.sweep[a].key)));
+    if (sweep) {
+        char *text = config_text(&s->config);
+        js_set(json, "config", js_text(text ? text : ""));
+        js_set(json, "description", js_copy(s->description));
+        free(text);
+        sweep_sort(s, order);
+    }
+    for (size_t i = 0; i < s->setting_count; i++) js_append(settings, setting_json(s, sweep ? order[i] : i));
+    for (size_t i = 0; i < s->run_count; i++) {
+        Json *run = run_json(s, &s->runs[i], !sweep, err);
+        if (!run) return false;
+        js_append(runs, run);
+    }
+    return add_attention(s, runs, notes, err);
+}
+
+/* "÷ √d_k = 8: validation loss 1.571 after 1000 steps" */
+static void describe_run(const SweepRun *run, char *out, size_t capacity) {
+    config_scores_title(&run->config, 0, out, capacity);
+    if (isfinite(run->results.last[CURVE_VAL_LOSS]))
+        text_append(out, capacity, ": validation loss %.3f after %.0f steps", run->results.last[CURVE_VAL_LOSS],
+                    run->results.steps);
+    if (run->state != RUN_FINISHED) text_append(out, capacity, " (%s)", SWEEP_RUN_STATES[run->state]);
+}
+
+bool report_sweep_data(const char *directory, Json **data, Error *err) {
+    Sweep *s = calloc(1, sizeof *s);
+    char heading[512];
+    bool ok = (s || error_set(err, STATUS_FAILED, "no memory for a sweep")) && sweep_view(s, directory, err);
+    if (ok) {
+        const SweepSetting *least = NULL, *most = NULL;
+        for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
+            const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
+            if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
+            if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
+        }
+        snprintf(heading, sizeof heading, "%s", s->config.name);
+        if (least && least != most)
+            text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
+                        least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean,
+                        most->label);
+        ok = page_data(s, "sweep", heading, data, err);
+    }
+    if (s) sweep_free(s);
+    free(s);
+    return ok;
+}
+
+/* The run of a directory, as one of its own setting. */
+static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) {
+    static Run run; /* large */
+    SweepRun *own = &s->runs[index];
+    SweepSetting *setting = &s->settings[index];
+    bool ok = run_open(&run, directory, NULL, 0, false, err);
+    own->config = run.config;
+    run_close(&run);
+    snprintf(own->directory, sizeof own->directory, "%s", directory);
+    size_t length = strlen(directory);
+    while (length > 1 && directory[length - 1] == '/') length--;
+    snprintf(own->name, sizeof own->name, "%.*s", (int)(length < RUN_NAME ? length : RUN_NAME - 1), directory);
+    snprintf(setting->label, sizeof setting->label, "%s", own->name);
+    text_make_plain(setting->label);
+    setting->run[0] = index;
+    setting->count = 1;
+    setting->reference = NO_SETTING;
+    run_results_clear(&own->results);
+    return ok && sweep_read_run(own, err);
+}
+
+bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err) {
+    Sweep s = {.run_count = count, .setting_count = count, .place = {.lock = -1, .replaced_lock = -1}};
+    char heading[512];
+    s.runs = calloc(count, sizeof *s.runs);
+    s.settings = calloc(count, sizeof *s.settings);
+    bool ok = (s.runs && s.settings) || error_set(err, STATUS_FAILED, "no memory for %zu runs", count);
+    for (size_t i = 0; ok && i < count; i++) ok = take_run(&s, i, directories[i], err);
+    if (ok) sweep_read_back(&s);
+    for (size_t i = 0; ok && i < count; i++)
+        if (s.runs[i].state == RUN_FAILED) ok = error_set(err, STATUS_USAGE, "%s", s.runs[i].message);
+    if (ok) {
+        describe_run(&s.runs[0], heading, sizeof heading);
+        if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
+        snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
+        ok = page_data(&s, count > 1 ? "runs" : "run", heading, data, err);
+    }
+    sweep_free(&s);
+    return ok;
+}

@@ -1,0 +1,62 @@
+/* The page: page.html with its {{...}} replaced by the style sheet, the program and the data. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "report/report.h"
+#include "sweep/sweep.h"
+
+extern const char report_html[], report_css[], report_js[]; /* page.S */
+
+/* A script element ends at the first "</script", and a page must not hold the character DEL; both can only stand inside
+   the strings of JSON, where any character may be escaped. */
+static void write_data(const char *json, FILE *out) {
+    for (; *json; json++) {
+        if (*json == '<' || *json == 0x7f)
+            fprintf(out, "\\u%04x", (unsigned)*json);
+        else
+            fputc(*json, out);
+    }
+}
+
+static void write_page(const char *json, FILE *out) {
+    const char *text = report_html;
+    for (const char *mark; (mark = strstr(text, "{{")) != NULL; text = strstr(mark, "}}") + 2) {
+        fwrite(text, 1, (size_t)(mark - text), out);
+        if (strncmp(mark, "{{data", 6) == 0)
+            write_data(json, out);
+        else
+            fputs(strncmp(mark, "{{page.css", 10) == 0 ? report_css : report_js, out);
+    }
+    fputs(text, out);
+}
+
+static bool save(const Json *data, const char *path, Error *err) {
+    FileWriter file;
+    char *json = NULL;
+    bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, path, err);
+    if (ok) {
+        write_page(json, file.stream);
+        ok = file_writer_commit(&file, err);
+    }
+    free(json);
+    return ok;
+}
+
+bool report_write(const char *directory, Error *err) {
+    char path[4096];
+    Json *data = NULL;
+    bool ok =
+        path_join(path, sizeof path, directory, "report.html", err) &&
+        (sweep_is(directory) ? report_sweep_data(directory, &data, err) : report_run_data(&directory, 1, &data, err)) &&
+        save(data, path, err);
+    js_free(data);
+    return ok;
+}
+
+bool report_compare(const char *const *directories, size_t count, const char *path, Error *err) {
+    Json *data = NULL;
+    bool ok = report_run_data(directories, count, &data, err) && save(data, path, err);
+    js_free(data);
+    return ok;
+}
