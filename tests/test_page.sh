@@ -20,7 +20,7 @@ page() {
 
 # Two divisors at two rates: no divisor is best at 1e-3, the other one at 3e-3. seeds 1 and 2 choose the rate.
 mkdir "$tmp/results" "$tmp/configs" "$tmp/images"
-for name in rates best post; do
+for name in rates best post later; do
     printf '[model]\nd_k = 64 ; as always\n[train]\nsteps = 1000\n' >"$tmp/configs/$name.ini"
 done
 printf '[sweep]\nmodel.norm = post\n' >>"$tmp/configs/post.ini"
@@ -186,6 +186,9 @@ part "a part of a page" "0.5\n<!-- figures -->\n$figure\n<!-- figures end -->\n0
 part "two parts" "<!-- figures -->\n$figure\n<!-- figures end -->\n0.5\n<!-- figures -->\n.5\n<!-- figures end -->" \
     "6: .5 has no comment behind it that says where it comes from"
 part "a block of code" "<!-- figures -->\n$figure\n~~~\n0.5\n\n0.5\n~~~\n<!-- figures end -->" ""
+printf 'run,scale_divisor,lr,seed,divisor,result,val_loss\nc1,none,0.001,5,1,finished,2.0\n' >"$tmp/results/later.csv"
+part "a file with the divisor as a number and one without" "<!-- figures -->
+2.125<!-- best,later scale_divisor=none lr=1e-3 val_loss -->\n<!-- figures end -->" ""
 part "no part" "0.5" " needs lines <!-- figures --> and <!-- figures end -->, in pairs"
 part "a part without end" "<!-- figures -->\n0.5" " needs lines <!-- figures --> and <!-- figures end -->, in pairs"
 

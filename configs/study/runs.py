@@ -161,10 +161,15 @@ class Results:
             raise Problem(" ".join(str(error).split())) from error
         sections = [config[section] for section in config.sections() if section not in ("sweep", "log")]
         fixed = {key: value.strip('"') for section in sections for key, value in section.items()}
-        end = header.index("result")
-        swept = [key.rpartition(".")[2] for key in header[1:end]]
+        end = header.index("result")  # behind the swept keys and, in newer files, the divisor
+        swept = {key.rpartition(".")[2]: i for i, key in enumerate(header[:end]) if i > 0 and key != "divisor"}
         return [
-            Run(name, row[0], {**fixed, **dict(zip(swept, row[1:])), "result": row[end]}, dict(zip(header, row)))
+            Run(
+                name,
+                row[0],
+                {**fixed, **{key: row[i] for key, i in swept.items()}, "result": row[end]},
+                dict(zip(header, row)),
+            )
             for row in rows
         ]
 

@@ -183,7 +183,11 @@ weights() {
 
 if [ "${1:-}" = --quick ]; then
     train best
-    sed -n '/^| validation loss |/,/^±/{/^±/!p}' $folder/best/summary.md
+    cp $folder/best/summary.csv $folder/best.csv
+    table="table best rows=d_k columns=scale_divisor value=val_loss"
+    printf '<!-- %s -->\n<!-- end -->\n\n' "$table" "$table minus scale_divisor=sqrt_dk" >$folder/results.md
+    configs/study/page.py --results $folder --page $folder/results.md
+    grep '^|\|^$' $folder/results.md
     exit
 fi
 [ "${1:-}" = --try ] || [ -e data/tinyshakespeare.txt ] || data/get_shakespeare.sh

@@ -18,8 +18,8 @@ static const char *const KNOWN[] = {
     "run.json",
     "config.ini",
     "report.html",
-    "loss.png",
     /* a run's */
+    "loss.png",
     "vocab.json",
     "metrics.csv",
     "attention.csv",
@@ -48,7 +48,7 @@ static const char *const KNOWN[] = {
     /* a sweep's */
     "configs/",
     "summary.csv",
-    "summary.md",
+    "summary.md", /* these, and loss.png, up to version 0.5.0 */
     "entropy.png",
     "score_std.png",
     "qk_norm.png",

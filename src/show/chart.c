@@ -185,7 +185,7 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Label *label,
     const CurvePoint leader[2] = {{label->x + MARKER_RADIUS + 3, label->end}, {left - 3, label->y}},
                      sample[2] = {{left, label->y}, {left + SAMPLE, label->y}};
     if (right - label->x < (right - layout->plot.left) / 12.0) canvas_curve(canvas, leader, 2, 1, 0, pale);
-    if (series->thickness > 0) canvas_curve(canvas, sample, 2, fmax(series->thickness, 1), series->dash, color);
+    if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, series->dash, color);
     if (series->markers)
         canvas_marker(canvas, left + SAMPLE / 2.0, label->y, MARKER_RADIUS, series->style.marker, color);
     canvas_text(canvas, left + SAMPLE + PAD, label->y + size / 3, canvas_text_fit(size, LABEL_LIMIT, series->label),

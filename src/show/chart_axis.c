@@ -38,7 +38,7 @@ static void add_within_decades(Axis *axis) {
 
 Axis axis_make_logarithmic(double low, double high, double margin, double base, int ticks) {
     enum { DECADES = 4, ENOUGH = 3 }; /* beyond so many, powers of ten alone will do */
-    const bool dense = base == 10 && ticks >= 7;
+    const bool dense = base == 10;
     Axis axis = axis_make(low, high, margin, 1, ticks);
     if (dense && axis.high - axis.low <= DECADES) add_within_decades(&axis);
     if (axis.count < ENOUGH) {

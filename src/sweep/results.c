@@ -2,7 +2,6 @@
    so that a sweep that was resumed gives the same ones as one that was never stopped. Then statistics of a setting over
    its seeds: means with their intervals, and the difference to the setting that divides by √d_k. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"

@@ -9,8 +9,8 @@
 /* --- summary.csv */
 
 const char SUMMARY_COLUMNS[] =
-    ",divisor,result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,val_accuracy,entropy_first,entropy_last,"
-    "score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
+    ",divisor,result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,val_accuracy,"
+    "entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
     "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,grad_norm_max,threads,error,seconds,";
 
 /* Empty where there is no number, as in metrics.csv. */
@@ -65,14 +65,13 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
 /* --- the terminal */
 
 /* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
-static const char *interval_text(Interval interval, const char *format, char out[64]) {
+static void interval_text(Interval interval, const char *format, char out[64]) {
     snprintf(out, 64, "-");
     if (interval.count) snprintf(out, 64, format, interval.mean);
     if (interval.count > 1) {
         text_append(out, 64, " ± ");
-        text_append(out, 64, format[1] == '+' ? "%.4f" : format, interval.half);
+        text_append(out, 64, "%.4f", interval.half);
     }
-    return out;
 }
 
 /* The runs of a setting that are in no mean: "2 diverged; 1 not finished". */
