@@ -16,7 +16,7 @@ function el(name, attributes, ...children) {
     return e;
 }
 const finite = Number.isFinite;
-const short = x => !finite(x) ? "–" : Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(+x.toPrecision(4));
+const short = x => !finite(x) ? "–" : Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(2).replace(/\.?0+e/, "e") : String(+x.toPrecision(4));
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const mean = x => x.reduce((sum, value) => sum + value, 0) / x.length;
@@ -127,11 +127,12 @@ function ticks(low, high, log) {
 }
 /* o: title, how, x, y (axes), name (of files), log_x, log_y, limit (values above it are at the edge), marks ([y,
    label]), series of {label, color, dash, points, band, pale, dots}. */
-function chart(parent, o, W = 1000, H = 420) {
+function chart(parent, o) {
     const left = 58, right = 22, top = 10, bottom = 42;
     const series = o.series.filter(s => s.points.length), all = series.flatMap(s => s.points);
     const figure = el("figure", {}, el("h3", {}, o.title), el("p", {class: "how"}, o.how));
     parent.append(figure);
+    const W = Math.min(Math.max(figure.clientWidth, 320), 1000), H = Math.round(Math.min(Math.max(.42 * W, 260), 420));
     if (!all.length) return figure.append(el("p", {}, "No numbers yet."));
     const ys = all.map(p => p[1]).concat((o.marks || []).map(m => m[0])).filter(y => !(o.limit < y));
     series.forEach(s => (s.band || []).forEach(b => finite(b[1]) && finite(b[2]) && !(o.limit < b[2]) && ys.push(b[1], b[2])));
@@ -166,9 +167,9 @@ function chart(parent, o, W = 1000, H = 420) {
     svg.append(cursor);
     const shown = series.filter(s => s.label), values = shown.map(() => el("output")), at = el("output");
     const stops = [...new Set(all.map(p => p[0]))].sort((a, b) => a - b);
-    const point = i => {
+    const point = (i, moved = true) => {
         const stop = stops[i];
-        cursor.setAttribute("visibility", "visible");
+        cursor.setAttribute("visibility", moved ? "visible" : "hidden");
         cursor.setAttribute("x1", x(stop));
         cursor.setAttribute("x2", x(stop));
         at.textContent = `${o.x} ${short(stop)}:`;
@@ -191,7 +192,7 @@ function chart(parent, o, W = 1000, H = 420) {
     });
     figure.append(svg, el("ul", {class: "legend"}, el("li", {}, at), shown.map((s, k) => el("li", {style: `--of:${s.color}`}, el("i", {style: s.dash ? "border-top-style:dashed" : ""}), s.label, values[k]))),
         saves(o.name, () => svg, () => [["series", "x", "y", "low", "high"], ...series.flatMap(s => s.points.map((p, i) => [s.label || "training", ...p, ...((s.band || [])[i] || []).slice(1)]))]));
-    point(stops.length - 1);
+    point(stops.length - 1, false);
 }
 
 /* --- attention */
@@ -422,7 +423,8 @@ function table(head, rows) {
 }
 function differing() {
     const names = [...new Set(runs.flatMap(run => Object.keys(run.keys)))];
-    return names.filter(name => !["log.out", "train.seed"].includes(name) && new Set(runs.map(run => run.keys[name])).size > 1);
+    const switches = runs.some(run => run.keys["attention.switch_step"] !== "0");
+    return names.filter(name => !["log.out", switches ? "" : "attention.switch_divisor"].includes(name) && new Set(runs.map(run => run.keys[name])).size > 1);
 }
 function results() {
     const section = $("settings");
@@ -441,10 +443,10 @@ function results() {
     }
     const keys = data.kind === "runs" ? differing() : [];
     $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. Losses are in nats per ${unit} over the validation split.` + band_words();
-    const row = s => [el("span", {class: "legend", style: `--of:${s.color}`}, el("i"), s.label), ...keys.map(key => runs[s.runs[0]].keys[key] ?? "–"), String(s.val_loss.n), interval(s.val_loss), ...data.kind === "sweep" ? [s.difference ? (s.difference.mean > 0 ? "+" : "") + interval(s.difference) : "–"] : [],
-        interval(s.best_val_loss), `${interval(s.entropy_first, 3)} → ${interval(s.entropy_last, 3)}`, `${short(s.score_std_first.mean)} → ${short(s.score_std_last.mean)}`,
-        el("span", {}, s.runs.flatMap((i, k) => [k ? ", " : "", runs[i].path ? link_to({...runs[i], name: s.runs.length > 1 ? `seed ${runs[i].keys["train.seed"]}` : "page"}) : "", runs[i].result === "finished" ? "" : ` (${runs[i].result})`]))];
-    section.append(table(["setting", ...keys, "n", "validation loss", ...data.kind === "sweep" ? ["against ÷ √d_k"] : [], "lowest", "entropy, first → last", "score std, first → last", "runs"], settings.map(row)),
+    const row = s => [el("span", {style: `--of:${s.color}`}, el("i"), s.label), ...keys.map(key => runs[s.runs[0]].keys[key] ?? "–"), String(s.val_loss.n), interval(s.val_loss), ...data.kind === "sweep" ? [s.difference ? (s.difference.mean > 0 ? "+" : "") + interval(s.difference) : "–"] : [],
+        interval(s.best_val_loss), `${fixed(s.entropy_first.mean, 3)} → ${fixed(s.entropy_last.mean, 3)}`, `${short(s.score_std_first.mean)} → ${short(s.score_std_last.mean)}`,
+        ...!runs.some(run => run.path) ? [] : [el("span", {}, s.runs.flatMap((i, k) => [k ? ", " : "", runs[i].path ? link_to({...runs[i], name: s.runs.length > 1 ? `seed ${runs[i].keys["train.seed"]}` : "page"}) : "", runs[i].result === "finished" ? "" : ` (${runs[i].result})`]))]];
+    section.append(table(["setting", ...keys, "n", "validation loss", ...data.kind === "sweep" ? ["against ÷ √d_k"] : [], "lowest", "entropy, first → last", "score std, first → last", ...runs.some(run => run.path) ? ["pages"] : []], settings.map(row)),
         el("p", {class: "how"}, "How to read this: n runs finished; ± is half a 95 % interval over seeds (Student's t). " + (data.kind === "sweep" ? "Against ÷ √d_k: the difference of validation losses, taken seed by seed between runs that share everything but the divisor. " : "") + "Entropy is 1 for uniform attention and 0 where one key has all the weight; means over all heads."));
     section.querySelector("table").after(saves("settings", null, () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"], ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key]), s.val_loss.n, s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])]));
 }
@@ -460,7 +462,7 @@ function final_losses(section) {
         if (s.val_loss.n) lines.set(rest, [...(lines.get(rest) || []), s]);
     }
     const xs = settings.map(of);
-    chart(section, {title: `Final validation loss by ${axis.replace(/^.*\./, "")}`, how: "How to read this: each point is where training ended; lower is better. Bars of a point are in the table above.", name: "final", x: axis.replace(/^.*\./, ""), y: `validation loss (nats per ${unit})`,
+    chart(section, {title: `Final validation loss by ${axis.replace(/^.*\./, "")}`, how: "How to read this: each point is where training ended; lower is better." + band_words(), name: "final", x: axis.replace(/^.*\./, ""), y: `validation loss (nats per ${unit})`,
         log_x: Math.min(...xs) > 0 && Math.max(...xs) >= 4 * Math.min(...xs),
         series: [...lines].map(([label, group]) => ({label: label || "all", color: group[0].color, dash: group[0].dash, dots: true, points: group.map(s => [of(s), s.val_loss.mean]).sort((a, b) => a[0] - b[0]), band: group.some(s => s.val_loss.n > 1) ? group.sort((a, b) => of(a) - of(b)).map(s => [of(s), s.val_loss.mean - s.val_loss.half, s.val_loss.mean + s.val_loss.half]) : null}))});
 }
@@ -494,7 +496,7 @@ function training() {
     for (const [column, title, y, how, log_y] of measures) {
         const series = settings.length > 1 ? settings.map(s => line(s, column)) : column === "grad_norm" ? [{label: "all parameters", color: "#0072b2", points: curve(run, column)}] :
             groups.map(g => ({label: g.label, color: g.color, dash: g.dash, points: curve(run, column, g.taken)}));
-        chart(box, {title: title + (settings.length > 1 && column !== "grad_norm" ? ", mean over heads" : ""), how: "How to read this: " + how, name: column, x: "step", y, log_y, series}, 420, 280);
+        chart(box, {title: title + (settings.length > 1 && column !== "grad_norm" ? ", mean over heads" : ""), how: "How to read this: " + how, name: column, x: "step", y, log_y, series});
     }
 }
 function samples() {
