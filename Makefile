@@ -4,6 +4,7 @@
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
 # make study          the experiments of docs/results.md, up to two hours;  make study-quick  the headline, ten minutes
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
+# make notebook       the blocks of docs/notebook.md (needs pandas)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
@@ -71,7 +72,7 @@ BOTH_TESTS := $(filter test_torch,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
 RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
 
-.PHONY: all test bits lint race coverage bench study study-quick page fixtures fixtures-check install clean FORCE
+.PHONY: all test bits lint race coverage bench study study-quick page notebook fixtures fixtures-check install clean FORCE
 all: train
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
@@ -166,6 +167,11 @@ study-quick: train
 page:
 	$(PYTHON) configs/study/page.py
 	$(PYTHON) configs/study/page.py --pictures
+
+# The blocks of docs/notebook.md, run: make notebook PYTHON=... with docs/requirements.txt.
+notebook: train
+	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
+	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -
 
 install: train
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
