@@ -152,6 +152,11 @@ def report(config, ours, runners, resolved):
               f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s of processor time before the first step.")
 
 
+def machine():
+    lines = open("/proc/cpuinfo", encoding="utf-8")
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="*", default=["configs/shakespeare_cpu.ini"])
@@ -168,11 +173,10 @@ def main():
             print(f"compare.py: no {module}: left out (pip install -r bench/requirements.txt)", file=sys.stderr)
     for config in options.configs:
         compare(config, options, versions)
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-               platform.processor())
     names = ", ".join(f"{m} {v}" for m, v in versions.items() if v)
-    print(f"\nMachine: {cpu}, {options.threads} threads of {os.cpu_count()} processors, {platform.platform()}; {names}, "
+    print(f"\nMachine: {machine()}, {options.threads} threads of {os.cpu_count()} processors, {platform.platform()}; {names}, "
           f"Python {platform.python_version()}. * computes its products in bfloat16.")
 
 
-main()
+if __name__ == "__main__":
+    main()

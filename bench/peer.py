@@ -15,7 +15,7 @@ import numpy as np
 class Problem:
     """A config as `./train CONFIG --dry-run` resolves it, and its text as ids."""
 
-    def __init__(self, config):
+    def __init__(self, config, optimizers=("adamw",)):
         self.config = config
         with open(config["corpus"], encoding="utf-8") as f:
             text = f.read()
@@ -23,7 +23,8 @@ class Problem:
         number = {c: i for i, c in enumerate(characters)}
         ids = np.array([number[c] for c in text], dtype=np.int64)
         self.V = len(characters)
-        self.train = ids[: len(ids) - int(len(ids) * float(config["val_fraction"]))]
+        split = len(ids) - int(len(ids) * float(config["val_fraction"]))
+        self.train, self.validation = ids[:split], ids[split:]
         for name, key in zip("LHCDFTB", ("layers", "heads", "d_model", "d_k", "d_ff", "context", "batch")):
             setattr(self, name, int(config[key]))
         self.bias = config["bias"] == "yes"
@@ -31,7 +32,9 @@ class Problem:
         named = {"none": 1.0, "dk": self.D, "sqrt_dk": math.sqrt(self.D), "2sqrt_dk": 2 * math.sqrt(self.D)}
         divisor = config["scale_divisor"]
         self.multiplier = 1 / (named[divisor] if divisor in named else float(divisor))
-        unlike = {"norm": "pre", "activation": "gelu", "tie_embeddings": "yes", "optimizer": "adamw", "accumulate": "1"}
+        unlike = {"norm": "pre", "activation": "gelu", "tie_embeddings": "yes", "accumulate": "1"}
+        if config["optimizer"] not in optimizers:
+            unlike["optimizer"] = optimizers[0]
         for key, value in unlike.items():
             if config[key] != value:
                 sys.exit(f"compare.py: the peers are written for {key} = {value}, not {config[key]}")

@@ -83,4 +83,5 @@ def main():
     answer(step, sum(x.numel() for x in model.parameters()))
 
 
-main()
+if __name__ == "__main__":
+    main()
