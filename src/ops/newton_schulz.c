@@ -22,7 +22,7 @@ double newton_schulz_flops(size_t rows, size_t columns) {
 }
 
 /* c (s,s) = a product that is symmetric: its lower half is computed, and copied to the upper. */
-static void symmetric(Product product, const real *a, const real *b, real *c) {
+static void symmetric_product(Product product, const real *a, const real *b, real *c) {
     enum { BLOCK = 16 };
     const size_t s = product.m;
     product.triangle = LOWER_C;
@@ -33,8 +33,8 @@ static void symmetric(Product product, const real *a, const real *b, real *c) {
 }
 
 /* c = alpha a b, all (s,s) */
-static void square(size_t s, real alpha, const real *a, const real *b, real *c) {
-    symmetric((Product){.m = s, .n = s, .k = s, .lda = s, .ldb = s, .ldc = s, .alpha = alpha}, a, b, c);
+static void multiply(size_t s, real alpha, const real *a, const real *b, real *c) {
+    symmetric_product((Product){.m = s, .n = s, .k = s, .lda = s, .ldb = s, .ldc = s, .alpha = alpha}, a, b, c);
 }
 
 void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real alpha, real *y, size_t ldy,
@@ -42,25 +42,25 @@ void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real 
     const bool tall = rows > columns;
     const size_t s = smaller(rows, columns), n = s * s;
     real *g = scratch, *q = g + n, *p = q + n, *other = p + n, *swap; /* (s,s) */
-    symmetric((Product){.op_a = tall ? TRANSPOSED : PLAIN,
-                        .op_b = tall ? PLAIN : TRANSPOSED,
-                        .m = s,
-                        .n = s,
-                        .k = tall ? rows : columns,
-                        .lda = ldx,
-                        .ldb = ldx,
-                        .ldc = s,
-                        .alpha = 1},
-              x, x, g);
+    symmetric_product((Product){.op_a = tall ? TRANSPOSED : PLAIN,
+                                .op_b = tall ? PLAIN : TRANSPOSED,
+                                .m = s,
+                                .n = s,
+                                .k = tall ? rows : columns,
+                                .lda = ldx,
+                                .ldb = ldx,
+                                .ldc = s,
+                                .alpha = 1},
+                      x, x, g);
     for (int i = 0; i < ITERATIONS; i++) {
-        square(s, C, g, g, q);
+        multiply(s, C, g, g, q);
         for (size_t j = 0; j < n; j++) q[j] += B * g[j];
         for (size_t j = 0; j < s; j++) q[j * s + j] += A;
         if (i == 0)
             memcpy(p, q, n * sizeof *p);
         else
-            square(s, 1, q, p, other), swap = p, p = other, other = swap;
-        if (i + 1 < ITERATIONS) square(s, 1, q, g, other), square(s, 1, q, other, g);
+            multiply(s, 1, q, p, other), swap = p, p = other, other = swap;
+        if (i + 1 < ITERATIONS) multiply(s, 1, q, g, other), multiply(s, 1, q, other, g);
     }
     if (tall)
         matmul(PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);

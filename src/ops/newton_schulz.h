@@ -1,4 +1,4 @@
-/* Muon's approximate orthogonalization: all singular values of a matrix become about 1 (.68 to 1.21 where they were at
+/* Muon's approximate orthogonalization: all singular values of a matrix become about 1 (.68 to 1.14 where they were at
    least a hundredth of its norm), its singular vectors stay (Jordan et al. 2024, "Muon: an optimizer for hidden
    layers").
 

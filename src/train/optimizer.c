@@ -129,10 +129,8 @@ MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restri
 }
 
 /* Velocity b = momentum b + g, p = p - lr b; the decay is decoupled here as well. */
-MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, real *restrict unused,
-                               const real *restrict g, size_t n) {
+MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
     const Update k = *u;
-    (void)unused;
     for (size_t i = 0; i < n; i++) {
         b[i] = k.momentum * b[i] + g[i] * k.clip;
         p[i] = p[i] * k.decay - k.lr * b[i];
@@ -149,7 +147,7 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-MULTIVERSIONED static void multiply(real *x, real factor, size_t n) {
+MULTIVERSIONED static void scale(real *x, real factor, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] *= factor;
 }
 
@@ -164,10 +162,10 @@ static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real
         nesterov(u, x + r * width, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * width, columns);
     }
-    const real scale = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->weight_decay);
+    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->weight_decay);
     for (size_t r = 0; r < rows; r++) {
-        multiply(x + r * width, scale, columns);
-        multiply(p + r * width, decay, columns);
+        scale(x + r * width, inverse, columns);
+        scale(p + r * width, decay, columns);
     }
     newton_schulz(rows, columns, x, width, (real)-lr, p, width, scratch);
 }
@@ -198,8 +196,10 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
             u.decay = block->decays && o->kind != OPTIMIZER_MUON ? (real)(1 - lr * o->weight_decay) : 1;
-            (o->kind == OPTIMIZER_SGD ? sgd : adamw)(&u, parameters + at, o->m + at, o->v ? o->v + at : NULL,
-                                                     gradients + at, count);
+            if (o->kind == OPTIMIZER_SGD)
+                sgd(&u, parameters + at, o->m + at, gradients + at, count);
+            else
+                adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
         }
     }
 }

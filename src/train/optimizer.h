@@ -17,7 +17,7 @@ typedef struct {
     double lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, grad_clip;
     size_t threads, flat;
     real *m, *v; /* flat: first and second moment (AdamW); velocity (SGD, and Muon's matrices) and, for SGD, NULL;
-                    where Muon has its matrices, v is only the room in which it makes an update */
+                    where Muon has its matrices, v is the space in which it makes an update */
     double *partial_sums; /* of the norm */
     Matrix *matrices;     /* Muon's, those of most work first; none for the others */
     size_t matrix_count;
