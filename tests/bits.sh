@@ -51,6 +51,8 @@ run() {
     run length_and_cap attention.qk_norm=layer attention.scale_length=log attention.softcap=5 attention.sink=learned
     run rounded attention.score_precision=fp16 attention.scale_divisor=none train.qk_clip=20 train.accumulate=2
     run recall data.task=recall model.norm=post
+    run muon train.optimizer=muon
+    run muon_odd_sizes train.optimizer=muon train.momentum=0.8 model.heads=3 model.d_model=50 model.d_k=20 model.d_ff=77 model.tie_embeddings=no train.accumulate=2 train.qk_lr_scale=2
 } >"$tmp/hashes"
 
 if [ "${1-}" = --write ]; then

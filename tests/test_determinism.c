@@ -79,7 +79,8 @@ static void runs_repeat_to_the_bit(void **state) {
         {SHORT, "model.layers=2", "attention.score=additive", "attention.qk_norm=rms", "attention.scale_learned=head",
          "attention.sink=learned", "attention.softcap=5", "train.batch=3", "log.attention_text=keys"},
         {SHORT, "model.layers=2", "attention.score_precision=fp16", "attention.scale_divisor=none",
-         "attention.scale_length=log", "train.qk_clip=2", "train.accumulate=2", "log.attention_text=keys"},
+         "attention.scale_length=log", "train.qk_clip=2", "train.accumulate=2", "log.attention_text=keys",
+         "train.optimizer=muon"},
         {SHORT, "model.layers=2", "model.dropout=0.1", "train.batch=3", "train.accumulate=2",
          "log.attention_text=keys"},
         /* fewer sequences than threads, two tiles of queries */

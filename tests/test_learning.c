@@ -106,7 +106,7 @@ static size_t steps_to_memorise(ModelShape shape) {
     for (size_t i = LENGTH; i < SEQUENCES * LENGTH; i++) tokens[i] = tokens[i % LENGTH];
     for (size_t b = 0; b < SEQUENCES; b++) tokens[b * LENGTH] = (int32_t)b;
     assert_that(model_make(&model, &shape, SEQUENCES, 1, true, &err), "%s", err.message);
-    assert_that(optimizer_make(&optimizer, &config, model.tensors.flat, 1, &err), "%s", err.message);
+    assert_that(optimizer_make(&optimizer, &config, &model.tensors, 1, &err), "%s", err.message);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     size_t step = 0;
     for (; step < ENOUGH; step++) {

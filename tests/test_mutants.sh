@@ -1,7 +1,8 @@
 #!/bin/sh
 # Checks the check of gradients: each mutant is the program with one line changed into a mistake people make in a
-# backward pass, and `./train gradcheck` must refuse it. A pattern that matches no line is an error, so that the list
-# stays true. Prints for each mutant the first gradient that is wrong in the backward pass.
+# backward pass, and `./train gradcheck` must refuse it. Mistakes in an update must be refused by the comparison with
+# PyTorch. A pattern that matches no line is an error, so that the list stays true. Prints for each mutant the first
+# gradient that is wrong in the backward pass, or the first number that is not PyTorch's.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE # independent of a make that may have started this
@@ -38,7 +39,7 @@ recall='--set data.task=recall --set data.recall_pairs=1'
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
 # A tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
-mkdir -p "$tmp/original/$build" && cp -a src data Makefile train.c "$tmp/original" &&
+mkdir -p "$tmp/original/$build" && cp -a src data tests Makefile train.c "$tmp/original" &&
     cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
 
 # gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err
@@ -48,22 +49,31 @@ gradcheck() {
     "$tree/$build/train-double" gradcheck "$tmp/tiny.ini" "$@" >"$tree.out" 2>"$tree.err"
 }
 
-# one_mutant TREE WHAT FILE SED OPTION...: writes a line to TREE.line, which begins with "caught" on success
+# against_torch TREE: the same for the comparison with PyTorch
+against_torch() {
+    (cd "$1" && "$build/test_torch_double") >"$1.out" 2>"$1.err"
+}
+
+# one_mutant TREE WHAT FILE SED OPTION...: writes a line to TREE.line, which begins with "caught" on success. The only
+# option `torch`: against PyTorch
 one_mutant() {
     tree=$1 what=$2 file=$3 sed=$4
     shift 4
+    program=train-double
+    [ "${1-}" != torch ] || program=test_torch_double
     cp -al "$tmp/original" "$tree"
-    rm "$tree/$file" "$tree/$build/train-double" "$tree/$build/double/${file%.c}.o"
+    rm -f "$tree/$file" "$tree/$build/$program" "$tree/$build/double/${file%.c}.o"
     sed "$sed" "$file" >"$tree/$file"
     changed=$(diff "$file" "$tree/$file" | grep -c '^>')
     if [ "$changed" != 1 ]; then
         echo "FAILED: $what: the pattern changes $changed lines of $file, not 1" >"$tree.line"
-    elif ! make -s -C "$tree" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/train-double" >"$tree.err" 2>&1; then
+    elif ! make -s -C "$tree" WARNINGS=-w OPTIMISE=-O1 CFLAGS= "$build/$program" >"$tree.err" 2>&1; then
         echo "FAILED: $what: does not compile: $(head -n 1 "$tree.err")" >"$tree.line"
     else
-        gradcheck "$tree" "$@"
+        if [ $program = train-double ]; then gradcheck "$tree" "$@"; else against_torch "$tree"; fi
         status=$?
-        exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\)[ ,].*$/\1/p' "$tree.err")
+        exposed=$(sed -n 's/^\(after 1.*\): .*, expected .*/\1/p' "$tree.err" | head -n 1)
+        [ "$exposed" ] || exposed=$(sed -n 's/^.*gradients disagree: the gradient of \(.*\) \(is off\|is zero\|must be\|is not\)[ ,].*$/\1/p' "$tree.err")
         if [ "$status" = 1 ] && [ "$exposed" ]; then
             printf 'caught  %-48s %s\n' "$what" "$exposed" >"$tree.line"
         else
@@ -182,6 +192,12 @@ mutant 'model: bias of another layer' $file '/^void linear(/,/^}/s/weight(w, rol
 file=src/model/memory.c
 mutant 'model: a block writes where it reads' $file 's/output = x\[(layer + 1) % 2\]/output = x[layer % 2]/' \
     --set model.dropout=0
+
+file=src/train/optimizer.c
+mutant 'muon: without Nesterov' $file 's/x\[i\] = g\[i\] \* k.clip + k.momentum \* b\[i\]/x[i] = b[i]/' torch
+mutant 'muon: scaled by in/out' $file 's/(double)columns \/ (double)rows/(double)rows \/ (double)columns/' torch
+mutant 'muon: gradient not clipped' $file '/void nesterov(/,/^}/s/b\[i\] = k.momentum \* b\[i\] + g\[i\] \* k.clip/b[i] = k.momentum * b[i] + g[i]/' torch
+mutant 'muon: an iteration less' src/ops/newton_schulz.c 's/ITERATIONS = 5/ITERATIONS = 4/' torch
 wait
 
 number=0

@@ -1,6 +1,9 @@
-/* The schedule against nanoGPT's formula, the updates against the papers' written out for one number in double. */
+/* The schedule against nanoGPT's formula, the updates against the papers' written out for one number in double, Muon's
+   for one matrix. */
 #include "support.h"
 
+#include "ops/matmul.h"
+#include "ops/newton_schulz.h"
 #include "train/optimizer.h"
 
 static const ModelShape SHAPE = {.T = 16,
@@ -18,6 +21,7 @@ static Config *config_of(OptimizerKind kind) {
     config.train.optimizer = (int)kind;
     config.train.beta1 = 0.9, config.train.beta2 = 0.99, config.train.eps = 1e-8;
     config.train.momentum = 0.9, config.train.weight_decay = 0.1, config.train.grad_clip = 1;
+    config.train.lr = 0.1, config.train.muon_lr = 0.02;
     return &config;
 }
 
@@ -66,7 +70,7 @@ static void norm(void **state) {
         for (size_t threads = 1; threads <= 8; threads *= 2) {
             Optimizer o;
             Error err;
-            assert_true(optimizer_make(&o, config_of(OPTIMIZER_SGD), sizes[n], threads, &err));
+            assert_true(optimizer_make(&o, config_of(OPTIMIZER_SGD), &(TensorTable){.flat = sizes[n]}, threads, &err));
             double got = gradient_norm(&o, g);
             if (threads == 1) first = got;
             assert_close(got, sqrtl(sum), 1e-14 * got, "norm of %zu", sizes[n]);
@@ -105,7 +109,7 @@ typedef struct {
 
 static void reference_step(const Config *c, Number *n, double g, double decay, double lr, double lr_scale, double t) {
     double start = n->p;
-    if (c->train.optimizer == OPTIMIZER_ADAMW) {
+    if (c->train.optimizer != OPTIMIZER_SGD) {
         n->m = c->train.beta1 * n->m + (1 - c->train.beta1) * g;
         n->v = c->train.beta2 * n->v + (1 - c->train.beta2) * g * g;
         double m_hat = n->m / (1 - pow(c->train.beta1, t)), v_hat = n->v / (1 - pow(c->train.beta2, t));
@@ -117,20 +121,79 @@ static void reference_step(const Config *c, Number *n, double g, double decay, d
     n->p -= lr * decay * start;
 }
 
+/* Muon (Jordan et al. 2024): x (m,n) with the norm 1, iterated as it is defined, on its smaller side. */
+static void reference_newton_schulz(double *x, size_t m, size_t n) {
+    const bool tall = m > n;
+    const size_t s = tall ? n : m, k = tall ? m : n, down = tall ? 1 : n, across = tall ? n : 1;
+    double *a = calloc(2 * s * s + s, sizeof *a), *b = a + s * s, *column = b + s * s;
+    assert_non_null(a);
+#define X(i, j) x[(i)*down + (j)*across] /* (s,k) */
+    for (int iteration = 0; iteration < 5; iteration++) {
+        memset(a, 0, s * s * sizeof *a);
+        for (size_t i = 0; i < s; i++)
+            for (size_t j = 0; j < s; j++)
+                for (size_t l = 0; l < k; l++) a[i * s + j] += X(i, l) * X(j, l);
+        for (size_t i = 0; i < s; i++)
+            for (size_t j = 0; j < s; j++) {
+                b[i * s + j] = -4.775 * a[i * s + j] + (i == j ? 3.4445 : 0);
+                for (size_t l = 0; l < s; l++) b[i * s + j] += 2.0315 * a[i * s + l] * a[l * s + j];
+            }
+        for (size_t j = 0; j < k; j++) {
+            for (size_t i = 0; i < s; i++) column[i] = X(i, j), X(i, j) = 0;
+            for (size_t i = 0; i < s; i++)
+                for (size_t l = 0; l < s; l++) X(i, j) += b[i * s + l] * column[l];
+        }
+    }
+#undef X
+    free(a);
+}
+
+static void reference_muon(const Config *c, const Tensor *t, Number *numbers, const real *g, double clip, double lr) {
+    const double muon_lr = lr / c->train.lr * c->train.muon_lr;
+    for (size_t b = 0; b < t->block_count; b++) {
+        const ColumnBlock *block = &t->blocks[b];
+        const size_t m = t->size[0], n = block->end - block->begin;
+        double *u = calloc(m * n, sizeof *u), squares = 0;
+        assert_non_null(u);
+        for (size_t i = 0; i < m * n; i++) {
+            const size_t at = i / n * t->width + block->begin + i % n;
+            numbers[at].m = c->train.momentum * numbers[at].m + (double)g[at] * clip;
+            u[i] = (double)g[at] * clip + c->train.momentum * numbers[at].m;
+            squares += u[i] * u[i];
+        }
+        for (size_t i = 0; i < m * n; i++) u[i] /= sqrt(squares) + 1e-7;
+        reference_newton_schulz(u, m, n);
+        for (size_t i = 0; i < m * n; i++) {
+            double *p = &numbers[i / n * t->width + block->begin + i % n].p;
+            *p = *p * (1 - muon_lr * c->train.weight_decay) -
+                 muon_lr * block->lr_scale * sqrt(fmax(1, (double)n / (double)m)) * u[i];
+        }
+        free(u);
+    }
+}
+
+static bool by_muon(const Config *c, const Tensor *t) {
+    const bool matrix = t->role == ATTN_W || t->role == ATTN_PROJ_W || t->role == FC_W || t->role == MLP_PROJ_W;
+    return c->train.optimizer == OPTIMIZER_MUON && matrix;
+}
+static bool decays(const Config *c, const Tensor *t) {
+    return c->train.optimizer == OPTIMIZER_MUON ? by_muon(c, t) : t->dimensions == 2;
+}
+
 /* Queries and keys are learned qk_lr_scale times as fast as the rest, and decay as it does. */
 static double lr_scale(const Tensor *t, size_t at) {
     const bool attention = t->role == ATTN_W || t->role == ATTN_B;
     return attention && at % t->width < 2 * t->width / 3 ? SHAPE.attention.qk_lr_scale : 1;
 }
 
-/* Ten steps; the change of every parameter within 1e-5 of the largest change in its tensor. */
-static void check_updates(const Config *c, size_t threads) {
+/* Ten steps; the change of every parameter within `tolerance` of the largest change in its tensor. */
+static void check_updates(const Config *c, size_t threads, double tolerance) {
     enum { STEPS = 10 };
     TensorTable table;
     Optimizer o;
     Error err;
     assert_true(tensors_make(&table, &SHAPE, &err));
-    assert_true(optimizer_make(&o, c, table.flat, threads, &err));
+    assert_true(optimizer_make(&o, c, &table, threads, &err));
     real *p = normal_reals(table.flat, 0.02), *start = copied_reals(p, table.flat);
     Number *numbers = calloc(table.flat, sizeof *numbers);
     assert_non_null(numbers);
@@ -142,8 +205,9 @@ static void check_updates(const Config *c, size_t threads) {
         optimizer_step(&o, &table, p, g, length, lr, step);
         for (size_t i = 0; i < table.count; i++) {
             const Tensor *t = &table.items[i];
-            for (size_t j = t->offset; j < t->offset + t->count; j++)
-                reference_step(c, &numbers[j], (double)g[j] * clip, t->dimensions == 2 ? c->train.weight_decay : 0, lr,
+            if (by_muon(c, t)) reference_muon(c, t, numbers + t->offset, g + t->offset, clip, lr);
+            for (size_t j = t->offset; j < t->offset + t->count && !by_muon(c, t); j++)
+                reference_step(c, &numbers[j], (double)g[j] * clip, decays(c, t) ? c->train.weight_decay : 0, lr,
                                lr_scale(t, j - t->offset), (double)step + 1);
         }
     }
@@ -154,7 +218,7 @@ static void check_updates(const Config *c, size_t threads) {
             most = fmax(most, fabs(numbers[j].p - (double)start[j]));
         assert_true(most > 0.01);
         for (size_t j = t->offset; j < t->offset + t->count; j++)
-            assert_close((double)p[j] - (double)start[j], numbers[j].p - (double)start[j], 1e-5 * most, "%s[%zu]",
+            assert_close((double)p[j] - (double)start[j], numbers[j].p - (double)start[j], tolerance * most, "%s[%zu]",
                          t->name, j - t->offset);
     }
     free(numbers);
@@ -169,40 +233,160 @@ static void adamw(void **state) {
     const double betas[][2] = {{0.9, 0.99}, {0.9, 0.999}, {0.99, 0.9999}, {0, 0}};
     for (size_t n = 0; n < COUNT_OF(betas); n++) {
         c->train.beta1 = betas[n][0], c->train.beta2 = betas[n][1];
-        check_updates(c, n + 1);
+        check_updates(c, n + 1, 1e-5);
     }
     c->train.grad_clip = 0, c->train.weight_decay = 3, c->train.eps = 0.1;
-    check_updates(c, 3);
+    check_updates(c, 3, 1e-5);
 }
 
 static void sgd(void **state) {
     (void)state;
     Config *c = config_of(OPTIMIZER_SGD);
     c->train.grad_clip = 100; /* over 20,000 numbers, a smaller one leaves changes too small for the tolerance */
-    check_updates(c, 1);
-    check_updates(c, 4);
+    check_updates(c, 1, 1e-5);
+    check_updates(c, 4, 1e-5);
     c->train.momentum = 0, c->train.weight_decay = 0;
-    check_updates(c, 2);
+    check_updates(c, 2, 1e-5);
     c->train.grad_clip = 0;
-    check_updates(c, 2);
+    check_updates(c, 2, 1e-5);
 }
 
-/* Without a gradient only decay moves anything, and only tensors of two dimensions. */
+/* What float rounds away is multiplied by up to 3.4445^5 = 485, where a matrix has singular values near 0. (By
+   bfloat16, in which Muon's authors iterate, such matrices are off by .1 and more.) */
+static const double ORTHOGONAL = 1e-3;
+
+static void muon(void **state) {
+    (void)state;
+    Config *c = config_of(OPTIMIZER_MUON);
+    c->train.muon_lr = 0.2;
+    check_updates(c, 1, ORTHOGONAL);
+    check_updates(c, 4, ORTHOGONAL);
+    c->train.momentum = 0, c->train.weight_decay = 3;
+    check_updates(c, 2, ORTHOGONAL);
+    c->train.grad_clip = 0, c->train.weight_decay = 0, c->train.momentum = 0.95, c->train.muon_lr = 0.1;
+    check_updates(c, 3, ORTHOGONAL);
+}
+
+/* A matrix (m,n) of rank at most `rank`, of norm 1, every row followed by `gap` numbers that are none of it. */
+static real *matrix_of(size_t m, size_t n, size_t gap, size_t rank) {
+    const size_t ld = n + gap;
+    real *x = normal_reals(m * ld, 1);
+    double squares = 0;
+    if (rank < m && rank < n) {
+        const real *a = normal_reals(m * rank, 1), *b = normal_reals(rank * n, 1);
+        for (size_t i = 0; i < m; i++)
+            for (size_t j = 0; j < n; j++) {
+                x[i * ld + j] = 0;
+                for (size_t r = 0; r < rank; r++) x[i * ld + j] += a[i * rank + r] * b[r * n + j];
+            }
+    }
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) squares += (double)x[i * ld + j] * (double)x[i * ld + j];
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) x[i * ld + j] /= (real)sqrt(squares);
+    return x;
+}
+
+/* y + alpha times the orthogonalized x against the definition; the numbers between the rows stay. */
+static void orthogonalized(void **state) {
+    (void)state;
+    static const struct {
+        size_t m, n, gap, rank;
+    } shapes[] = {{1, 1, 0, 1},         {1, 37, 3, 37}, {37, 1, 3, 37},   {2, 3, 0, 3},
+                  {40, 40, 0, 40},      {40, 40, 5, 3}, {33, 130, 0, 90}, {130, 33, 7, 90},
+                  {128, 128, 256, 128}, {64, 96, 0, 1}, {96, 31, 65, 2},  {17, 16, 0, 40}};
+    for (size_t c = 0; c < COUNT_OF(shapes); c++) {
+        const size_t m = shapes[c].m, n = shapes[c].n, ldx = n + shapes[c].gap, ldy = n + 1;
+        const real *x = matrix_of(m, n, shapes[c].gap, shapes[c].rank), *before = normal_reals(m * ldy, 1);
+        real *y = copied_reals(before, m * ldy), *scratch = reals(newton_schulz_scratch(m, n));
+        double *expected = calloc(m * n, sizeof *expected), most = 0;
+        assert_non_null(expected);
+        for (size_t i = 0; i < m * n; i++) expected[i] = (double)x[i / n * ldx + i % n];
+        reference_newton_schulz(expected, m, n);
+        for (size_t i = 0; i < m * n; i++) most = fmax(most, fabs(expected[i]));
+        newton_schulz(m, n, x, ldx, -3, y, ldy, scratch);
+        for (size_t i = 0; i < m; i++) {
+            for (size_t j = 0; j < n; j++)
+                assert_close(y[i * ldy + j], (double)before[i * ldy + j] - 3 * expected[i * n + j],
+                             3 * ORTHOGONAL * most, "%zu x %zu of rank %zu, [%zu][%zu]", m, n, shapes[c].rank, i, j);
+            assert_true(y[i * ldy + n] == before[i * ldy + n]);
+        }
+        free(expected);
+    }
+}
+
+/* The largest eigenvalue of I shift - sign Y Y^T, by power iteration. */
+static double largest_eigenvalue(const real *y, size_t m, size_t n, double shift, double sign) {
+    double *v = calloc(2 * m + n, sizeof *v), *w = v + m, *z = w + m, length = 1;
+    assert_non_null(v);
+    for (size_t i = 0; i < m; i++) v[i] = 1 + (double)(i % 7);
+    for (int iteration = 0; iteration < 3000; iteration++) {
+        for (size_t j = 0; j < n; j++) z[j] = 0;
+        for (size_t i = 0; i < m * n; i++) z[i % n] += (double)y[i] * v[i / n];
+        for (size_t i = 0; i < m; i++) w[i] = shift * v[i];
+        for (size_t i = 0; i < m * n; i++) w[i / n] -= sign * (double)y[i] * z[i % n];
+        length = 0;
+        for (size_t i = 0; i < m; i++) length += w[i] * w[i];
+        length = sqrt(length);
+        for (size_t i = 0; i < m; i++) v[i] = w[i] / length;
+    }
+    free(v);
+    return length;
+}
+
+static void singular_values(void **state) {
+    (void)state;
+    const size_t m = 40, n = 120;
+    const real *x = matrix_of(m, n, 0, m);
+    real *y = reals(m * n);
+    assert_true(largest_eigenvalue(x, m, n, 0, -1) < 0.1); /* .01 to .1 of the squares before, in sum 1 */
+    newton_schulz(m, n, x, n, 1, y, n, reals(newton_schulz_scratch(m, n)));
+    const double largest = sqrt(largest_eigenvalue(y, m, n, 0, -1));
+    const double smallest = sqrt(4 - largest_eigenvalue(y, m, n, 4, 1));
+    assert_that(smallest > 0.6 && smallest < largest && largest < 1.3, "singular values from %g to %g", smallest,
+                largest);
+}
+
+/* The same bits whichever thread has a matrix. */
+static void muon_threads(void **state) {
+    (void)state;
+    static const size_t threads[] = {1, 2, 8};
+    TensorTable table;
+    Error err;
+    assert_true(tensors_make(&table, &SHAPE, &err));
+    const real *start = normal_reals(table.flat, 0.02), *first = NULL, *g[5];
+    for (size_t step = 0; step < COUNT_OF(g); step++) g[step] = gradients_of_step(&table, step);
+    for (size_t n = 0; n < COUNT_OF(threads); n++) {
+        Optimizer o;
+        real *p = copied_reals(start, table.flat);
+        assert_true(optimizer_make(&o, config_of(OPTIMIZER_MUON), &table, threads[n], &err));
+        for (size_t step = 0; step < COUNT_OF(g); step++)
+            optimizer_step(&o, &table, p, g[step], gradient_norm(&o, g[step]), 0.1, step);
+        if (!first) first = copied_reals(p, table.flat);
+        assert_memory_equal(p, first, table.flat * sizeof *p);
+        optimizer_free(&o);
+    }
+    tensors_free(&table);
+}
+
+/* Without a gradient only decay moves anything, and only tensors of two dimensions, under Muon only its matrices. */
 static void decay_alone(void **state) {
     (void)state;
-    for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_SGD; kind++) {
+    for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
+        const Config *c = config_of((OptimizerKind)kind);
         TensorTable table;
         Optimizer o;
         Error err;
         assert_true(tensors_make(&table, &SHAPE, &err));
-        assert_true(optimizer_make(&o, config_of((OptimizerKind)kind), table.flat, 2, &err));
+        assert_true(optimizer_make(&o, c, &table, 2, &err));
         real *p = normal_reals(table.flat, 1), *before = copied_reals(p, table.flat), *g = reals(table.flat);
         optimizer_step(&o, &table, p, g, 0, 0.5, 0);
         for (size_t i = 0; i < table.count; i++) {
             const Tensor *t = &table.items[i];
+            const double left = !decays(c, t) ? 1 : by_muon(c, t) ? 0.99 : 0.95; /* 1 - .1 times lr, or muon_lr */
             for (size_t j = t->offset; j < t->offset + t->count; j++)
-                assert_close(p[j], t->dimensions == 2 ? 0.95 * (double)before[j] : (double)before[j],
-                             t->dimensions == 2 ? 1e-7 * fabs((double)before[j]) : 0, "%s", t->name);
+                assert_close(p[j], left * (double)before[j], left < 1 ? 1e-7 * fabs((double)before[j]) : 0, "%s",
+                             t->name);
         }
         optimizer_free(&o);
         tensors_free(&table);
@@ -210,6 +394,9 @@ static void decay_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(schedule), TEST(norm), TEST(adamw), TEST(sgd), TEST(decay_alone)};
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TEST(schedule),        TEST(norm),         TEST(adamw),      TEST(sgd), TEST(muon), TEST(orthogonalized),
+        TEST(singular_values), TEST(muon_threads), TEST(decay_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

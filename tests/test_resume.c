@@ -209,6 +209,7 @@ static void stops_anywhere(void **state) {
         {"attention.score=additive", "attention.scale_learned=head", "attention.sink=learned"},
         {"attention.qk_norm=rms", "attention.scale_length=log", "attention.score_precision=bf16"},
         {"train.qk_clip=0.5", "train.accumulate=2", "attention.scale_divisor=none"},
+        {"train.optimizer=muon", "train.batch=3", "attention.score=additive"},
     };
     for (size_t v = 0; v < COUNT_OF(variants); v++) {
         const size_t threads = v == 0 ? 2 : 1;

@@ -97,7 +97,7 @@ static int enter(void **state) {
     run.config = config;
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     return !model_make(&model, &shape, 1, 1, false, &err) ||
-           !optimizer_make(&optimizer, &config, model.tensors.flat, 1, &err) ||
+           !optimizer_make(&optimizer, &config, &model.tensors, 1, &err) ||
            !directory_make(in("run/checkpoint"), true, &err);
 }
 static int leave(void **state) {

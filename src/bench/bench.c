@@ -151,7 +151,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
         [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
         [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
-        [OP_COUNT + UPDATE] = {"update", 0, (b->optimizer.v ? 7 : 5) * P * size, 0},
+        [OP_COUNT + UPDATE] = {"update", optimizer_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
     };
     for (size_t i = 0; i < LINES; i++) {
         lines[i] = all[i];
@@ -226,7 +226,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!config_corpus(&b->corpus, c, NULL, err)) return false;
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
     if (!model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
-        !optimizer_make(&b->optimizer, c, b->model.tensors.flat, threads, err) ||
+        !optimizer_make(&b->optimizer, c, &b->model.tensors, threads, err) ||
         !training_memory_fits(training_memory(&b->model, &b->optimizer), err))
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);

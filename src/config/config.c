@@ -137,6 +137,8 @@ static bool config_finish(Config *config, const char *where, Error *err) {
                          key_text(config, offsetof(Config, model.d_model), b));
     if (!is_given_at(config, offsetof(Config, model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
     if (!is_given_at(config, offsetof(Config, train.min_lr))) config->train.min_lr = config->train.lr / 10;
+    if (!is_given_at(config, offsetof(Config, train.momentum)))
+        config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (config->train.min_lr > config->train.lr)
         return error_set(err, STATUS_USAGE, "%s: %s is above %s; it takes a number up to lr", where,
                          key_text(config, offsetof(Config, train.min_lr), a),

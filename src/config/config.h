@@ -24,7 +24,7 @@ typedef enum { LEARNED_NO, LEARNED_LAYER, LEARNED_HEAD } ScaleLearned;
 typedef enum { LENGTH_NONE, LENGTH_LOG } ScaleLength;
 typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision;
-typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD } OptimizerKind;
+typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON } OptimizerKind;
 
 /* One line of [sweep]: a key of the table and the values it takes, as written. */
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
     } attention;
     struct {
         int64_t steps, batch, accumulate, warmup, seed;
-        double lr, min_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
+        double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
         double grad_clip, qk_clip; /* 0: no clipping */
         int optimizer;             /* OptimizerKind */
     } train;
@@ -77,9 +77,9 @@ typedef struct {
 } Config;
 
 /* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
-   defaults that depend on other keys (d_k, d_ff, min_lr, out) and checks what concerns several keys. Every error has
-   status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the line itself, what is accepted and the
-   nearest key. The file's grammar is described in config.c. Config is large: keep it off small stacks. */
+   defaults that depend on other keys (d_k, d_ff, min_lr, momentum, out) and checks what concerns several keys. Every
+   error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the line itself, what is accepted
+   and the nearest key. The file's grammar is described in config.c. Config is large: keep it off small stacks. */
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err);
 
 /* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What

@@ -18,7 +18,8 @@ static const char *const NORMS[] = {[NORM_PRE] = "pre", [NORM_POST] = "post", NU
 static const char *const ACTIVATIONS[] = {[ACTIVATION_GELU] = "gelu", [ACTIVATION_RELU] = "relu", NULL};
 static const char *const INITS[] = {
     [INIT_UNIT] = "unit", [INIT_XAVIER] = "xavier", [INIT_TORCH] = "torch", [INIT_GPT2] = "gpt2", NULL};
-static const char *const OPTIMIZERS[] = {[OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_SGD] = "sgd", NULL};
+static const char *const OPTIMIZERS[] = {
+    [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_MUON] = "muon", NULL};
 
 static const char *const TASKS[] = {[TASK_TEXT] = "text", [TASK_RECALL] = "recall", NULL};
 static const char *const SCORES[] = {[SCORE_DOT] = "dot", [SCORE_ADDITIVE] = "additive", NULL};
@@ -103,10 +104,12 @@ const Key KEYS[] = {
      .help = "adamw: decay rate of the second moment."},
     {FIELD(train, eps), NUMBER(1e-30, 1), .initial = "1e-8",
      .help = "adamw: added to the square root of the second moment."},
-    {FIELD(train, momentum), NUMBER(0, 1), .below_high = true, .initial = "0.9",
-     .help = "sgd: decay rate of the velocity; 0: plain gradient descent."},
+    {FIELD(train, momentum), NUMBER(0, 1), .below_high = true, .shown = "0.9; muon: 0.95",
+     .help = "sgd, muon: decay rate of the velocity; 0: the gradient alone."},
+    {FIELD(train, muon_lr), NUMBER(0, 1e6), .above_low = true, .initial = "0.02",
+     .help = "muon: peak learning rate of the blocks' matrices; lr is the others'."},
     {FIELD(train, weight_decay), NUMBER(0, 1000), .initial = "0.1",
-     .help = "Decoupled weight decay of every tensor of two dimensions."},
+     .help = "Decoupled weight decay of tensors of two dimensions; muon: its own alone."},
     {FIELD(train, qk_lr_scale), NUMBER(0, 1e6), .above_low = true, .initial = "1",
      .help = "Factor of lr for W_Q, W_K, b_Q and b_K; their decay keeps lr."},
     {FIELD(train, grad_clip), NUMBER(0, 1e9), .initial = "1",

@@ -126,7 +126,8 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                           .start = ROWS[role].start,
                           .init_scale = blocks == 1 ? 1 : attention_init_scale(&shape->attention, (AttentionPart)i),
                           .lr_scale = blocks == 1 ? 1 : attention_lr_scale(&shape->attention, (AttentionPart)i),
-                          .decays = !vector};
+                          .decays = !vector,
+                          .is_matrix = ROWS[role].start == START_MATRIX || ROWS[role].start == START_RESIDUAL};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
     else

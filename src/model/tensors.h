@@ -79,6 +79,7 @@ typedef struct {
     Start start;
     double init_scale, lr_scale; /* factors of the initial entries and of the learning rate */
     bool decays;                 /* weight decay: every tensor of two dimensions */
+    bool is_matrix; /* the weights of a linear layer in a block, or a part of them: Muon's, where it trains */
 } ColumnBlock;
 
 enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };

@@ -11,6 +11,9 @@
 #include "ops/matmul.h"
 #include "show/progress.h"
 
+static const char *const OPTIMIZERS[] = {
+    [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW"};
+
 static size_t packing_memory(const Model *model) { return model->threads * matmul_buffer_bytes(); }
 
 size_t training_memory(const Model *model, const Optimizer *optimizer) {
@@ -125,8 +128,10 @@ bool announcement(const Config *config, const Corpus *corpus, const Model *model
     fprintf(out, "  training  %lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
             (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
             (long long)config->train.batch * (long long)config->train.accumulate, s->T,
-            model_flops(s, (double)tokens_per_step(config)) / 1e9,
-            config->train.optimizer == OPTIMIZER_ADAMW ? "AdamW" : "SGD", config->train.lr);
+            model_flops(s, (double)tokens_per_step(config)) / 1e9, OPTIMIZERS[config->train.optimizer],
+            config->train.lr);
+    if (config->train.optimizer == OPTIMIZER_MUON)
+        fprintf(out, "            Muon for the matrices of the blocks, lr %g\n", config->train.muon_lr);
     announce_memory(out, model, optimizer);
     announce_machine(out, model->threads);
     if (fclose(out) == 0) return true;

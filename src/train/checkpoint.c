@@ -22,17 +22,21 @@ enum { NO_SLOT = -1 };
 
 /* The arrays of a set, group by group, which the caller frees; NULL without memory. */
 static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
-    *count = set->groups * set->table->count;
-    NamedArray *arrays = calloc(*count + 1, sizeof *arrays);
+    const size_t most = set->groups * set->table->count;
+    NamedArray *arrays = calloc(most + 1, sizeof *arrays);
+    *count = 0;
     if (!arrays) error_set(err, STATUS_FAILED, "no memory for a list of tensors");
-    for (size_t i = 0; arrays && i < *count; i++) {
+    for (size_t i = 0; arrays && i < most; i++) {
         const Tensor *t = &set->table->items[i % set->table->count];
         const size_t group = i / set->table->count;
-        arrays[i] = (NamedArray){.type = sizeof(real) == 4 ? ARRAY_F32 : ARRAY_F64,
-                                 .dimensions = t->dimensions,
-                                 .shape = {t->size[0], t->size[1]},
-                                 .data = set->group[group].flat + t->offset};
-        snprintf(arrays[i].name, sizeof arrays[i].name, "%s%s", set->group[group].prefix, t->name);
+        const TensorGroup of = set->group[group].of;
+        if (of != ALL_TENSORS && of != (t->blocks->is_matrix ? MUON_TENSORS : OTHER_TENSORS)) continue;
+        NamedArray *array = &arrays[(*count)++];
+        *array = (NamedArray){.type = sizeof(real) == 4 ? ARRAY_F32 : ARRAY_F64,
+                              .dimensions = t->dimensions,
+                              .shape = {t->size[0], t->size[1]},
+                              .data = set->group[group].flat + t->offset};
+        snprintf(array->name, sizeof array->name, "%s%s", set->group[group].prefix, t->name);
     }
     return arrays;
 }
@@ -66,8 +70,12 @@ static TensorSet parameters_of(const Model *model) {
 
 /* The moments under the names that torch.optim gives them. */
 static TensorSet moments_of(const Model *model, const Optimizer *o) {
-    if (o->kind == OPTIMIZER_SGD) return (TensorSet){&model->tensors, 1, .group = {{"momentum_buffer.", o->m}}};
-    return (TensorSet){&model->tensors, 2, .group = {{"exp_avg.", o->m}, {"exp_avg_sq.", o->v}}};
+    static const char velocity[] = "momentum_buffer.", first[] = "exp_avg.", second[] = "exp_avg_sq.";
+    const TensorTable *all = &model->tensors;
+    if (o->kind == OPTIMIZER_SGD) return (TensorSet){all, 1, .group = {{velocity, o->m}}};
+    if (o->kind == OPTIMIZER_ADAMW) return (TensorSet){all, 2, .group = {{first, o->m}, {second, o->v}}};
+    return (TensorSet){
+        all, 3, .group = {{velocity, o->m, MUON_TENSORS}, {first, o->m, OTHER_TENSORS}, {second, o->v, OTHER_TENSORS}}};
 }
 
 /* --- slots */

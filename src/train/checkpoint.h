@@ -41,14 +41,17 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
 /* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
 
-/* The tensors of a table as a safetensors file: each of them once for each group, from that group's flat array. */
-enum { TENSOR_GROUPS_MAX = 2 };
+/* The tensors of a table as a safetensors file: each of them once for each group that has it, from that group's flat
+   array: all tensors, those with matrices for Muon, or the others. */
+enum { TENSOR_GROUPS_MAX = 3 };
+typedef enum { ALL_TENSORS, MUON_TENSORS, OTHER_TENSORS } TensorGroup;
 typedef struct {
     const TensorTable *table;
     size_t groups;
     struct {
         const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
         real *flat;
+        TensorGroup of;
     } group[TENSOR_GROUPS_MAX];
 } TensorSet;
 

@@ -4,19 +4,55 @@
 #include <omp.h>
 
 #include "base/range.h"
+#include "ops/newton_schulz.h"
 
 enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
 
 static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 
-static void lay_out(Optimizer *o) {
-    o->m = arena_take(&o->arena, o->flat, sizeof(real));
-    o->v = o->kind == OPTIMIZER_ADAMW ? arena_take(&o->arena, o->flat, sizeof(real)) : NULL;
-    o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
+static bool by_muon(const Optimizer *o, const Tensor *t) { return o->kind == OPTIMIZER_MUON && t->blocks->is_matrix; }
+
+static double work(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns); }
+
+/* Puts the matrices of a tensor among the others, behind those of as much work. Without memory it only counts them and
+   what they need. */
+static void add_matrices(Optimizer *o, const Tensor *t) {
+    for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
+        const size_t columns = block->end - block->begin;
+        const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
+        const size_t scratch = newton_schulz_scratch(new.rows, new.columns);
+        if (scratch > o->scratch_size) o->scratch_size = scratch;
+        size_t i = o->matrix_count++;
+        if (!o->matrices) continue;
+        for (; i > 0 && work(&o->matrices[i - 1]) < work(&new); i--) o->matrices[i] = o->matrices[i - 1];
+        o->matrices[i] = new;
+    }
 }
 
-bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t threads, Error *err) {
+static void find_matrices(Optimizer *o, const TensorTable *tensors) {
+    o->matrix_count = 0;
+    for (size_t i = 0; i < tensors->count; i++)
+        if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
+}
+
+double optimizer_flops(const Optimizer *o) {
+    double sum = 0;
+    for (size_t i = 0; i < o->matrix_count; i++) sum += work(&o->matrices[i]);
+    return sum;
+}
+
+static void lay_out(Optimizer *o) {
+    o->m = arena_take(&o->arena, o->flat, sizeof(real));
+    o->v = o->kind == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
+    o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
+    o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
+    o->scratch = arena_take(&o->arena, size_mul(o->threads, o->scratch_size), sizeof(real));
+}
+
+bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
     *o = (Optimizer){.kind = (OptimizerKind)config->train.optimizer,
+                     .lr = config->train.lr,
+                     .muon_lr = config->train.muon_lr,
                      .beta1 = config->train.beta1,
                      .beta2 = config->train.beta2,
                      .eps = config->train.eps,
@@ -24,10 +60,12 @@ bool optimizer_make(Optimizer *o, const Config *config, size_t flat, size_t thre
                      .weight_decay = config->train.weight_decay,
                      .grad_clip = config->train.grad_clip,
                      .threads = threads,
-                     .flat = flat};
+                     .flat = tensors->flat};
+    find_matrices(o, tensors);
     lay_out(o);
     if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
     lay_out(o);
+    find_matrices(o, tensors);
     return true;
 }
 
@@ -66,6 +104,7 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 
 /* What every number of one update shares. */
 typedef struct {
+    double muon_lr;
     real clip;
     real lr, decay; /* of a column block; decay: 1 - the optimizer's lr * weight_decay, 1 where nothing decays */
     real beta1, beta2, momentum, eps;
@@ -98,13 +137,37 @@ MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict
     }
 }
 
-/* `count` numbers of the flat arrays from `begin` on, all of one column block. */
-static void update_numbers(const Optimizer *o, const Update *u, real *parameters, const real *gradients, size_t begin,
-                           size_t count) {
-    if (o->kind == OPTIMIZER_ADAMW)
-        adamw(u, parameters + begin, o->m + begin, o->v + begin, gradients + begin, count);
-    else
-        sgd(u, parameters + begin, o->m + begin, gradients + begin, count);
+/* Velocity b = momentum b + g, x = g + momentum b (Nesterov). */
+MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *restrict b, const real *restrict g,
+                                    size_t n) {
+    const Update k = *u;
+    for (size_t i = 0; i < n; i++) {
+        b[i] = k.momentum * b[i] + g[i] * k.clip;
+        x[i] = g[i] * k.clip + k.momentum * b[i];
+    }
+}
+
+MULTIVERSIONED static void scale(real *x, real factor, size_t n) {
+    for (size_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x */
+static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real *parameters, const real *gradients,
+                 real *scratch) {
+    const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
+    const double lr = u->muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
+    real *p = parameters + matrix->offset, *x = o->v + matrix->offset, *b = o->m + matrix->offset;
+    double squares = 0;
+    for (size_t r = 0; r < rows; r++) {
+        nesterov(u, x + r * width, b + r * width, gradients + matrix->offset + r * width, columns);
+        squares += sum_of_squares(x + r * width, columns);
+    }
+    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->weight_decay);
+    for (size_t r = 0; r < rows; r++) {
+        scale(x + r * width, inverse, columns);
+        scale(p + r * width, decay, columns);
+    }
+    newton_schulz(rows, columns, x, width, (real)-lr, p, width, scratch);
 }
 
 /* How many numbers from `at` on, a place in the tensor, are updated alike: to its end where all of its column blocks
@@ -119,11 +182,12 @@ static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) 
     return alike ? t->count - at : (*block)->end - column;
 }
 
-/* The numbers of `range` of the flat arrays. */
+/* The numbers of `range` of the flat arrays but for Muon's matrices, beside which nothing else decays. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
     for (size_t i = 0; i < tensors->count; i++) {
         const Tensor *t = &tensors->items[i];
+        if (by_muon(o, t)) continue;
         const size_t begin = t->offset > range.begin ? t->offset : range.begin;
         const size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
         for (size_t at = begin, count; at < end; at += count) {
@@ -131,8 +195,11 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             count = run_length(t, at - t->offset, &block);
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
-            u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
-            update_numbers(o, &u, parameters, gradients, at, count);
+            u.decay = block->decays && o->kind != OPTIMIZER_MUON ? (real)(1 - lr * o->weight_decay) : 1;
+            if (o->kind == OPTIMIZER_SGD)
+                sgd(&u, parameters + at, o->m + at, gradients + at, count);
+            else
+                adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
         }
     }
 }
@@ -150,10 +217,15 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         .bias_correction1 = (real)(1 / (1 - pow(o->beta1, t))),
         .bias_correction2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
         .momentum = (real)o->momentum,
+        .muon_lr = lr / o->lr * o->muon_lr,
     };
 #pragma omp parallel num_threads((int)o->threads)
     {
-        Range range = range_split(o->flat, CHUNK, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+        const size_t thread = (size_t)omp_get_thread_num();
+        Range range = range_split(o->flat, CHUNK, thread, (size_t)omp_get_num_threads());
         update_range(o, tensors, update, parameters, gradients, lr, range);
+#pragma omp for schedule(dynamic)
+        for (size_t i = 0; i < o->matrix_count; i++)
+            muon(o, &update, &o->matrices[i], parameters, gradients, o->scratch + thread * o->scratch_size);
     }
 }

@@ -1,21 +1,36 @@
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (as torch.optim.SGD, but for the decay, which
-   is decoupled here too), the schedule of the learning rate, and clipping by the global norm. */
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2), SGD with momentum (as torch.optim.SGD, but for the decay, which is
+   decoupled here too), and Muon (Jordan et al. 2024) for the matrices of the blocks with AdamW for the rest; the
+   schedule of the learning rate, and clipping by the global norm. */
 #pragma once
 
 #include "base/memory.h"
 #include "model/tensors.h"
 
+/* One of Muon's matrices, (rows, columns) of a flat array from `offset` on, the next row `width` further. */
+typedef struct {
+    size_t offset, rows, columns, width;
+    double lr_scale;
+} Matrix;
+
 typedef struct {
     OptimizerKind kind;
-    double beta1, beta2, eps, momentum, weight_decay, grad_clip;
+    double lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, grad_clip;
     size_t threads, flat;
-    real *m, *v;          /* flat: first and second moment (AdamW); velocity and NULL (SGD) */
+    real *m, *v; /* flat: first and second moment (AdamW); velocity (SGD, and Muon's matrices) and, for SGD, NULL;
+                    where Muon has its matrices, v is the space in which it makes an update */
     double *partial_sums; /* of the norm */
+    Matrix *matrices;     /* Muon's, those of most work first; none for the others */
+    size_t matrix_count;
+    real *scratch; /* (threads, scratch_size) */
+    size_t scratch_size;
     Arena arena;
 } Optimizer;
 
-bool optimizer_make(Optimizer *optimizer, const Config *config, size_t flat, size_t threads, Error *err);
+bool optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads, Error *err);
 void optimizer_free(Optimizer *optimizer);
+
+/* Floating-point operations of one update by Muon's products. */
+double optimizer_flops(const Optimizer *optimizer);
 
 /* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
    to min_lr at t = steps. */
@@ -26,6 +41,7 @@ double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
    A column block's learning rate is `lr` times its lr_scale; weight decay, decoupled, is by `lr` itself, on tensors of
-   two dimensions only; AdamW's moments are bias-corrected. */
+   two dimensions only; AdamW's moments are bias-corrected. Muon's matrices, which alone decay then, have muon_lr times
+   lr / train.lr in place of `lr`. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

@@ -33,7 +33,7 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
     t->progress = options->progress;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
-        !optimizer_make(&t->optimizer, c, t->model.tensors.flat, options->threads, err) ||
+        !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
         !training_memory_fits(training_memory(&t->model, &t->optimizer), err))
         return false;
     lay_out(t);

@@ -1,0 +1,23 @@
+/* Muon's approximate orthogonalization: all singular values of a matrix become about 1 (.68 to 1.14 where they were at
+   least a hundredth of its norm), its singular vectors stay (Jordan et al. 2024, "Muon: an optimizer for hidden
+   layers").
+
+   There X starts as the matrix, and five times A = X X^T, X = a X + (b A + c A^2) X. Here the same is computed on the
+   smaller side alone ("Gram Newton-Schulz", Zhang, Amsel, Chen and Dao 2026): with Q = a I + b G + c G^2, the Gram
+   matrix G = X X^T becomes Q G Q and X becomes Q X, so that at the end it is P X with P the product of all Q. G, Q and
+   P are symmetric and commute, so half of each product is enough. In float the result is within about 1e-3 of the exact
+   iteration's whatever the matrix; their restart is for numbers of 16 bits. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/real.h"
+
+/* y = y + alpha times the orthogonalized x, both (rows, columns), the next row `ldx` and `ldy` further. The Frobenius
+   norm of x must be at most 1. On the calling thread alone; scratch has newton_schulz_scratch numbers. */
+void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real alpha, real *y, size_t ldy,
+                   real *scratch);
+size_t newton_schulz_scratch(size_t rows, size_t columns);
+
+/* Floating-point operations of it, where half of a symmetric product counts as half. */
+double newton_schulz_flops(size_t rows, size_t columns);
