@@ -8,7 +8,8 @@
 #include "show/chart.h"
 #include "train/logs.h"
 
-enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, FEW_POINTS = 20 };
+/* HEADS_SHOWN: of a layer; more lines of panels of the longest text would be too high for one picture. */
+enum { PANELS_ACROSS = 4, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
