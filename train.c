@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attend/attend.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/range.h"
@@ -22,8 +23,9 @@
 #include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
-static const Verb *const VERBS[] = {&train_verb,  &resume_verb, &sweep_verb,  &eval_verb,      &sample_verb,
-                                    &report_verb, &bench_verb,  &theory_verb, &gradcheck_verb, NULL};
+static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,
+                                    &sample_verb, &attend_verb,    &report_verb, &bench_verb,
+                                    &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"

@@ -93,7 +93,7 @@ CONFIG
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
 # --- help
-for words in --help -h help --version --keys 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'gradcheck --help' \
+for words in --help -h help --version --keys 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'gradcheck --help' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
@@ -109,7 +109,7 @@ check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$r
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
 refuses 2 'usage: ./train CONFIG.ini' "$train"
-for verb in resume sweep eval sample gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+for verb in resume sweep eval sample attend gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
@@ -190,7 +190,7 @@ cp -R ours stub && printf 'abc' >stub/checkpoint/model.safetensors
 cp -R ours bare && rm bare/checkpoint/current/model.safetensors
 cp -R ours unsaved && rm unsaved/checkpoint/current
 cp -R ours sweep-of-one && echo '{"program": "sqrtdk", "runs": [{"name": "seed=1"}]}' >sweep-of-one/run.json
-for verb in eval 'eval --swap-qk' sample; do
+for verb in eval 'eval --swap-qk' sample 'attend --text a'; do
     # shellcheck disable=SC2086 # a verb, perhaps with an option
     while read -r run said_of_it; do refuses 2 "$said_of_it" "$train" $verb "$run"; done <<'RUNS'
 directory directory is not the directory of a run
@@ -211,7 +211,27 @@ refuses 2 '--temperature takes' "$train" sample ours --temperature nan
 refuses 2 '--top-k takes' "$train" sample ours --top-k 0
 refuses 2 '--tokens takes' "$train" sample ours --tokens -1
 refuses 2 '--seed takes' "$train" sample ours --seed 1.5
-for words in --help --keys 'eval ours' 'eval ours --swap-qk' 'sample ours --tokens 9999'; do
+refuses 2 '--text has the character .~. \(U\+007E\)' "$train" attend ours --text 'a~b'
+refuses 2 '--text has the character .\?. \(U\+001B\)' "$train" attend ours --text "$(printf 'a\033[31mb')" --show
+refuses 2 '--text is empty' "$train" attend ours --text ''
+refuses 2 '--text is empty' "$train" attend ours --text - # standard input is /dev/null
+refuses 2 'there is no layer 1: the model has layers 0 to 0$' "$train" attend ours --layer 1
+refuses 2 'there is no head 2: the model has heads 0 to 1$' "$train" attend ours --text a --head 2 --show
+refuses 2 '--layer takes a whole number from 0 .* not "x"' "$train" attend ours --layer x
+refuses 2 '--show and --csv both print' "$train" attend ours --show --csv
+for name in '' .png picture.jpg ours; do refuses 2 "--out takes the name of a .png" "$train" attend ours --out "$name"; done
+refuses 2 'has all layers and heads' "$train" attend ours --head 0 --out all.safetensors
+for file in nowhere/a.png nowhere/a.safetensors corpus.txt/a.png; do
+    refuses 1 "cannot write $file" "$train" attend ours --text a --out "$file"
+done
+mkdir directory/a.png
+refuses 1 'cannot write directory/a.png' "$train" attend ours --out directory/a.png
+rmdir directory/a.png
+# shellcheck disable=SC2016 # expanded by the inner shell
+refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+    sh -c 'trap "" XFSZ; ulimit -f 1; "$@"' sh "$train" attend ours --out large.png
+for words in --help --keys 'eval ours' 'eval ours --swap-qk' 'sample ours --tokens 9999' 'attend ours --csv' \
+    'attend ours --show' 'attend ours --show --text a'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
 done
@@ -330,6 +350,49 @@ check "samples of two seeds" differ "$([ "$one" = "$other" ] && echo agree || ec
 check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1)"
 check "characters of a sample" 204 "$(printf '%s.' "$one" | wc -m | awk '{ print $1 - 1 }')"
 check "the prompt of a sample" 'The ' "$(printf '%.4s' "$one")"
+
+# --- attention, in every form
+listing >"$said/before"
+ends 0 "$train" attend ours --csv
+cp "$said/out" "$said/logged"
+check "fields of: $name" 8 "$(grep -v '"' "$said/out" | awk -F, 'NF > 1 { print NF }' | sort -u)"
+ends 0 "$train" attend ours --csv --head 1 --text 'The rain'
+check "rows of: $name" 37 "$(grep -c '' "$said/out")"
+check "rows of weights that do not add up to 1" "" "$(tail -n +2 "$said/out" | awk -F, '
+    { sum[$3] += $8 } END { for (q in sum) if (sum[q] < .99999 || sum[q] > 1.00001) print q, sum[q] }')"
+check "a text from standard input" "$(cat "$said/out")" "$(echo 'The rain' | "$train" attend ours --csv --head 1 --text -)"
+ends 0 "$train" attend ours --text 'The rain and the rain' --show
+check "stderr of: $name" 'note: --text is cut to its first 16 characters' "$(cat "$said/err")"
+check "heads in: $name" 2 "$(grep -c '^layer 0, head [01]: entropy [0-9.]*, largest weight [0-9.]*$' "$said/out")"
+check "the last keys in: $name" '    T  h  e  ␣  r  a  i  n  ␣  a  n  d  ␣  t  h  e' "$(grep T "$said/out" | tail -n 1)"
+ends 0 "$train" attend ours --show
+check "stderr of: $name" "" "$(cat "$said/err")"
+check_match "stdout of: $name" '^tiny: finished at step 20, after ' "$(cat "$said/out")"
+check "losses of: $name" 2 "$(grep -c '^  first [0-9.]*, lowest [0-9.]*, last [0-9.]*$' "$said/out")"
+check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
+check "changed by all these" "" "$(listing | diff "$said/before" -)"
+ends 0 "$train" attend ours
+check "stdout of: $name" 'picture  attend.png' "$(cat "$said/out")"
+ends 0 "$train" attend ours --text 'The rain'
+check "stdout of: $name" 'picture  attend-2.png' "$(cat "$said/out")"
+check "two pictures" differ "$(cmp -s attend.png attend-2.png && echo agree || echo differ)"
+ends 0 "$train" attend ours --layer 0 --out attend-2.png --csv # a file that is named is replaced
+check "the same, named and with --csv" "$(cksum <attend.png) $(cksum <"$said/logged")" \
+    "$(cksum <attend-2.png) $(cksum <"$said/out")"
+ends 0 "$train" attend ours --out all.safetensors
+check "all.safetensors, and the last snapshot" "$(cksum <ours/attention/step000020.safetensors)" \
+    "$(cksum <all.safetensors)"
+rm attend.png attend-2.png all.safetensors
+{ sed '/^corpus/d' tiny.ini | sed 's/^\[data\]/[data]\ntask = recall/; s/^context.*/context = 24/'; } >recall.ini
+ends 0 "$train" recall.ini --quiet --out recall
+ends 0 "$train" attend recall --show --text abab
+check_match "stdout of: $name" '^    a  b  a  b$' "$(cat "$said/out")"
+bad=$(printf 'x\033[31my\302\233z') # what a terminal would obey, in a corpus and so in a text
+{ cat corpus.txt && printf '%s\n' "$bad"; } >escapes.txt
+ends 0 "$train" tiny.ini --quiet --set data.corpus=escapes.txt --out escapes
+ends 0 "$train" attend escapes --show --text "$bad"
+check_match "stdout of: $name" '^    x  �  \[  3  1  m  y  �  z$' "$(cat "$said/out")"
+check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 
 # --- a text for the pictures that the corpus lacks
 ends 0 "$train" tiny.ini --set log.attention_text=a~b --out other_text
@@ -501,6 +564,8 @@ ends 0 sh -c '"$@" 2>&-' sh "$train" tiny.ini --out closed
 check "metrics.csv with stderr closed" "$(cut -d, -f1,5 runs/tiny/metrics.csv)" "$(cut -d, -f1,5 closed/metrics.csv)"
 # shellcheck disable=SC2016
 fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" eval ours
+# shellcheck disable=SC2016
+fails 1 'cannot write to standard output' sh -c '"$@" >&-' sh "$train" attend ours --show
 
 # --- OpenBLAS's kernels
 run "$train" tiny.ini --dry-run

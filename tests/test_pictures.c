@@ -301,8 +301,8 @@ static void figure_takes_odd_data(void **state) {
     stbi_image_free(image.rgb);
     figure.rows = figure.columns = 64;
     figure.length = 48;
-    assert_false(attention_figure_save(&figure, picture, &err)); /* too large: canvas_make says so */
-    assert_int_equal(err.status, STATUS_FAILED);
+    assert_false(attention_figure_save(&figure, picture, &err)); /* too large: it says so */
+    assert_int_equal(err.status, STATUS_USAGE);
 }
 
 int main(void) {

@@ -150,10 +150,18 @@ static void without_a_row(void **state) {
     assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1", "a row that is gone");
 }
 
+/* More heads than one picture can show: the first of them are drawn, and training goes on. */
+static void many_heads(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=1", "model.heads=64", "model.d_k=1", "model.context=48", "log.attention_every=0");
+    train("run", 1);
+    assert_true(path_exists(in("run/attention/step000001_layer0.png")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SNAPSHOT_TEST(of_the_model), SNAPSHOT_TEST(metadata),      SNAPSHOT_TEST(refused),
-        SNAPSHOT_TEST(drawn_again),  SNAPSHOT_TEST(without_a_row),
+        SNAPSHOT_TEST(drawn_again),  SNAPSHOT_TEST(without_a_row), SNAPSHOT_TEST(many_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@
 #define STB_IMAGE_WRITE_STATIC
 #include <stb_image_write.h>
 
-/* stb_image_write counts bytes in int; at this size (192 MiB) its buffers, which double, still fit. */
-enum { MAX_SIDE = 8192 };
+/* stb_image_write counts bytes in int; at CANVAS_SIDE (192 MiB) its buffers, which double, still fit. */
 
 /* Beyond this a coordinate is nonsense, and conversion to int is at risk. */
 #define FAR 1e6
@@ -27,9 +26,9 @@ extern const unsigned char sqrtdk_font[]; /* font.S */
 bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
     stbtt_fontinfo font;
     *canvas = (Canvas){0};
-    if (width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE)
+    if (width < 1 || height < 1 || width > CANVAS_SIDE || height > CANVAS_SIDE)
         return error_set(err, STATUS_FAILED, "a picture of %d x %d pixels: each side must be 1 to %d", width, height,
-                         MAX_SIDE);
+                         CANVAS_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
         return error_set(err, STATUS_FAILED, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)width * (size_t)height;
@@ -262,7 +261,7 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
 
 static void draw_text(Canvas *canvas, double along, double across, double size, Align align, bool upwards, Color color,
                       const char *text) {
-    if (!(fabs(along) < FAR && fabs(across) < FAR && size > 0 && size < MAX_SIDE)) return;
+    if (!(fabs(along) < FAR && fabs(across) < FAR && size > 0 && size < CANVAS_SIDE)) return;
     TextRun run = text_run(size, text);
     if (align != ALIGN_LEFT) along -= canvas_text_width(size, text) * (align == ALIGN_CENTER ? .5 : 1);
     while (text_next(&run) && fabs(along + run.pen) < FAR)

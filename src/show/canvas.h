@@ -27,7 +27,8 @@ typedef struct {
 
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
-/* White, each side 1 to 8192. The caller frees it with canvas_free; after a failure there is nothing to free. */
+enum { CANVAS_SIDE = 8192 };
+/* White, each side 1 to CANVAS_SIDE. The caller frees it with canvas_free; after a failure there is nothing to free. */
 bool canvas_make(Canvas *canvas, int width, int height, Error *err);
 void canvas_free(Canvas *canvas);
 

@@ -63,8 +63,7 @@ Color heatmap_color(double weight) {
     return (Color){mix(a.r, b.r, shade - below), mix(a.g, b.g, shade - below), mix(a.b, b.b, shade - below)};
 }
 
-/* Blanks and line ends as signs; what has no shape as U+FFFD. */
-static uint32_t visible(uint32_t code) {
+uint32_t heatmap_character(uint32_t code) {
     if (code == ' ' || code == 0xa0) return BLANK;
     if (code == '\n') return 0x21b5;
     if (code == '\t') return 0x21e5;
@@ -74,8 +73,8 @@ static uint32_t visible(uint32_t code) {
 
 /* A character of the axes; returns whether the font has it. */
 static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
-    utf8_encode(visible(figure->text[i]), text);
-    return canvas_has(visible(figure->text[i]));
+    utf8_encode(heatmap_character(figure->text[i]), text);
+    return canvas_has(heatmap_character(figure->text[i]));
 }
 
 /* Pixels. */
@@ -145,7 +144,7 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
             continue;
         }
         /* the sign for a blank hangs below the line: in a column it would lie on the next character */
-        double lift = visible(figure->text[i]) == BLANK ? .22 * l->size : 0;
+        double lift = heatmap_character(figure->text[i]) == BLANK ? .22 * l->size : 0;
         canvas_text(canvas, x - 2 - l->size / 2.0, y + middle + .3 * l->size - lift, l->size, ALIGN_CENTER, ink, text);
         canvas_text(canvas, x + middle, y + l->side + 1 + l->size * .85, l->size, ALIGN_CENTER, ink, text);
     }
@@ -212,6 +211,10 @@ static void draw_bar(Canvas *canvas, const Layout *l) {
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err) {
     Canvas canvas;
     Layout l = layout_make(figure);
+    if (l.height > CANVAS_SIDE)
+        return error_set(err, STATUS_USAGE,
+                         "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer", figure->rows,
+                         l.height, CANVAS_SIDE);
     if (!canvas_make(&canvas, l.width, l.height, err)) return false;
     draw_titles(&canvas, figure, &l);
     draw_grid_labels(&canvas, figure, &l);

@@ -3,16 +3,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "show/terminal.h"
 
-/* What fits in a line of the terminal as it is now; 79 where it does not say. In its last column some wrap. */
-static size_t columns(const Progress *p) {
-    struct winsize size = {0};
-    return ioctl(fileno(p->stream), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col - 1u : 79;
-}
+/* What fits in a line of the terminal as it is now. In its last column some wrap. */
+static size_t columns(const Progress *p) { return terminal_columns(p->stream) - 1; }
 
 Progress progress_make(FILE *stream, bool quiet) {
     return (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};

@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "show/chart.h"
-#include "show/heatmap.h"
 #include "train/logs.h"
 
-enum { PANELS_ACROSS = 4, HEADS_SHOWN = 64, LABEL = 96, FEW_POINTS = 20 };
+/* HEADS_SHOWN: of a layer; more lines of panels of the longest text would be too high for one picture. */
+enum { PANELS_ACROSS = 4, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
@@ -102,40 +102,49 @@ static size_t row_of(const LogTable *attention, size_t first, size_t step, size_
     return SIZE_MAX;
 }
 
+bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, Error *err) {
+    const size_t shown = range_size(heads), columns = shown < PANELS_ACROSS ? shown : PANELS_ACROSS,
+                 rows = (shown + columns - 1) / columns; /* of a layer */
+    *f = (HeadsFigure){.figure = {.text = s->text,
+                                  .length = s->T,
+                                  .rows = size_mul(rows, range_size(layers)),
+                                  .columns = columns,
+                                  .panels = f->panels,
+                                  .panel_labels = f->texts}};
+    if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
+        return error_set(err, STATUS_USAGE, "%zu layers of %zu heads are too many for one figure: choose a layer",
+                         range_size(layers), shown);
+    for (size_t i = 0; i < range_size(layers) * shown; i++) {
+        const size_t panel = i / shown * rows * columns + i % shown;
+        f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
+        f->texts[panel] = f->labels[i];
+    }
+    return true;
+}
+
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
-    const Config *c = &run->config;
-    char path[4096], name[64], title[512], labels[HEADS_SHOWN][LABEL];
-    const float *panels[HEADS_SHOWN + PANELS_ACROSS] = {0};
-    const char *texts[HEADS_SHOWN + PANELS_ACROSS] = {0};
-    const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN,
-                 columns = shown && shown < PANELS_ACROSS ? shown : PANELS_ACROSS;
+    char path[4096], name[64], title[512];
+    const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN;
+    HeadsFigure f;
     double entropy = 0;
+    if (!heads_figure(&f, s, (Range){layer, layer + 1}, (Range){0, shown}, err)) return false;
     for (size_t head = 0; head < shown; head++) {
         const size_t row = row_of(attention, first, s->step, layer, head);
         if (row == SIZE_MAX)
             return error_set(err, STATUS_USAGE, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
                              LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
-        snprintf(labels[head], LABEL, "head %zu: entropy %.2f, score std %.2f", head,
+        snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  attention->column[ATTENTION_ENTROPY][row], attention->column[ATTENTION_SCORE_STD][row]);
         entropy += attention->column[ATTENTION_ENTROPY][row] / (double)shown;
-        panels[head] = snapshot_weights(s, layer, head);
-        texts[head] = labels[head];
     }
-    config_scores_title(c, s->step, title, sizeof title);
+    config_scores_title(&run->config, s->step, title, sizeof title);
     text_append(title, sizeof title, ": entropy %.2f in layer %zu at step %zu", entropy, layer, s->step);
-    const AttentionFigure figure = {
-        .title = title,
-        .subtitle =
-            "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch",
-        .text = s->text,
-        .length = s->T,
-        .rows = (shown + columns - 1) / columns,
-        .columns = columns,
-        .panels = panels,
-        .panel_labels = texts};
+    f.figure.title = title;
+    f.figure.subtitle =
+        "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch";
     snprintf(name, sizeof name, "attention/step%06zu_layer%zu.png", s->step, layer);
-    return run_path(run, path, name, err) && attention_figure_save(&figure, path, err);
+    return run_path(run, path, name, err) && attention_figure_save(&f.figure, path, err);
 }
 
 /* `first`: the step has no row before this one. */

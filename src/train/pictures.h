@@ -2,7 +2,9 @@
    again at any time, to the same bytes. */
 #pragma once
 
+#include "base/range.h"
 #include "data/corpus.h"
+#include "show/heatmap.h"
 #include "train/run.h"
 #include "train/snapshot.h"
 
@@ -14,6 +16,17 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 bool picture_loss(const Run *run, Error *err);
+
+/* Heads of a snapshot as one figure, four panels side by side and each layer on lines of its own. */
+enum { FIGURE_PANELS = 512, FIGURE_LABEL = 96 };
+typedef struct {
+    AttentionFigure figure; /* its titles are the caller's to set */
+    const float *panels[FIGURE_PANELS];
+    const char *texts[FIGURE_PANELS];
+    char labels[FIGURE_PANELS][FIGURE_LABEL]; /* of the heads, layer by layer: empty, the caller's to write */
+} HeadsFigure;                                /* points into itself and the snapshot */
+/* Refused (STATUS_USAGE) where they are too many. */
+bool heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads, Error *err);
 
 /* DIRECTORY/attention/stepNNNNNN_layerL.png for every layer, its heads side by side: from the snapshot of that step and
    its rows in attention.csv, which must both be there. */

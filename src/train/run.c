@@ -203,7 +203,7 @@ bool run_load_corpus(Run *run, Error *err) {
     return ok;
 }
 
-bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threads, Error *err) {
+bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err) {
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     RunState state;
     bool found;
@@ -214,6 +214,7 @@ bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threa
     if (!found)
         return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: %s resume %s", run->directory, program_name,
                          run->directory);
+    run->step = state.step;
     const char *broken = tensors_find_not_finite(&model->tensors, model->parameters);
     return !broken ||
            error_set(err, STATUS_USAGE, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);

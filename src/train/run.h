@@ -19,6 +19,7 @@ typedef struct {
     Corpus corpus;                /* once loaded */
     size_t threads;               /* of one that was opened; 1 where run.json does not say */
     bool finished;                /* run.json of one that was opened says so */
+    size_t step;                  /* of the checkpoint that run_load_model has read */
     ResultsDirectory made;        /* the lock, and for a new run what it replaces */
 } Run;                            /* large: keep it off small stacks */
 
@@ -49,7 +50,7 @@ bool run_load_corpus(Run *run, Error *err);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
    batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where there is none yet, and where
    config.ini is not what it was made with. Free with model_free, also after a failure. */
-bool run_load_model(const Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
+bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
 void run_close(Run *run);
 
 /* "directory/name" */

@@ -62,6 +62,27 @@ bool snapshot_save(const Snapshot *s, const char *directory, const Config *confi
     return path_of(directory, s->step, path, err) && snapshot_write(s, path, config, err);
 }
 
+/* The sink has what the visible keys leave. */
+SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
+    const float *row = snapshot_weights(s, layer, head);
+    const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
+    double entropy = 0, max_weight = 0, rows = 0;
+    for (size_t query = 0; query < s->T; query++, row += s->T) {
+        double rest = 1, largest = 0, sum = 0;
+        for (size_t key = 0; key <= query + sink; key++) {
+            const double weight = key <= query ? (double)row[key] : fmax(rest, 0);
+            rest -= weight;
+            if (!(weight <= largest)) largest = weight;
+            if (weight != 0) sum -= weight * log(weight);
+        }
+        if (query + sink == 0) continue;
+        entropy += sum / log((double)(query + 1 + sink));
+        max_weight += largest;
+        rows++;
+    }
+    return rows > 0 ? (SnapshotStatistics){entropy / rows, max_weight / rows} : (SnapshotStatistics){NAN, NAN};
+}
+
 /* The code points of a text, at most SNAPSHOT_TEXT_MAX; 0 where it is none, or longer. */
 static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     size_t count = 0, size = text ? strlen(text) : 0;

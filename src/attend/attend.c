@@ -1,0 +1,116 @@
+#include "attend/attend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Bytes of the first `limit` characters. A byte that is not UTF-8 counts as one: vocabulary_encode names it. */
+static size_t beginning(const char *text, size_t size, size_t limit) {
+    size_t at = 0;
+    for (uint32_t character; limit > 0 && at < size; limit--) {
+        const size_t length = utf8_decode(text + at, size - at, &character);
+        at += length ? length : 1;
+    }
+    return at;
+}
+
+bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
+                    Error *err) {
+    const size_t T = (size_t)run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX,
+                 kept = beginning(text, size, limit);
+    int32_t ids[SNAPSHOT_TEXT_MAX];
+    uint32_t characters[SNAPSHOT_TEXT_MAX];
+    size_t count;
+    Model model = {0};
+    *s = (Snapshot){0};
+    if (size == 0) return error_set(err, STATUS_USAGE, "--text is empty");
+    bool ok = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX, &count, err) &&
+              run_load_model(run, &model, 1, threads, err);
+    for (size_t i = 0; ok && i < count; i++) characters[i] = run->vocabulary.characters[ids[i]];
+    ok = ok && snapshot_make(s, model.shape.L, model.shape.attention.H, characters, count, err);
+    if (ok) {
+        if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
+        s->step = run->step;
+        model_forward(&model, &(Batch){ids, NULL, 1, count});
+        probe_snapshot(&model, count, &s->attention);
+    }
+    model_free(&model);
+    return ok;
+}
+
+bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
+    LogTable attention;
+    *s = (Snapshot){0};
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err);
+    const double step = ok ? log_last(&attention, ATTENTION_STEP) : (double)NAN;
+    log_table_free(&attention);
+    if (!ok) return false;
+    if (isnan(step)) return error_set(err, STATUS_USAGE, "%s has no attention measured yet", run->directory);
+    return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
+}
+
+void attend_write_csv(const Snapshot *s, Range layers, Range heads, FILE *out) {
+    fputs("layer,head,query,key,query_char,key_char,score,weight\n", out);
+    for (size_t layer = layers.begin; layer < layers.end; layer++)
+        for (size_t head = heads.begin; head < heads.end; head++)
+            for (size_t i = 0; i < s->T * s->T; i++) {
+                const size_t query = i / s->T, key = i % s->T, at = (layer * s->H + head) * s->T * s->T + i;
+                char text[5];
+                if (key > query) continue;
+                fprintf(out, "%zu,%zu,%zu,%zu,", layer, head, query, key);
+                utf8_encode(s->text[query], text);
+                text_write_field(text, false, out);
+                fputc(',', out);
+                utf8_encode(s->text[key], text);
+                text_write_field(text, false, out);
+                fprintf(out, ",%.9g,%.9g\n", (double)s->attention.scores[at], (double)s->attention.weights[at]);
+            }
+}
+
+/* --- a run at a glance */
+
+static void show_losses(const Terminal *t, const LogTable *metrics) {
+    enum { NAME = 11, LOSSES = 2 };
+    static const char *const names[LOSSES] = {"training", "validation"};
+    const double *losses[LOSSES] = {metrics->column[METRICS_TRAIN_LOSS], metrics->column[METRICS_VAL_LOSS]};
+    double first[LOSSES] = {NAN, NAN}, low[LOSSES] = {NAN, NAN}, last[LOSSES] = {NAN, NAN}, high = -INFINITY;
+    for (size_t i = 0; i < LOSSES; i++)
+        for (size_t row = 0; row < metrics->rows; row++) {
+            const double loss = losses[i][row];
+            if (!isfinite(loss)) continue;
+            if (isnan(first[i])) first[i] = loss;
+            low[i] = fmin(low[i], loss);
+            last[i] = loss;
+            high = fmax(high, loss);
+        }
+    for (size_t i = 0; i < LOSSES; i++) {
+        fprintf(t->out, "%-*s", NAME, names[i]);
+        terminal_bars(t, losses[i], metrics->rows, t->columns > NAME ? t->columns - NAME : 1, fmin(low[0], low[1]),
+                      high);
+        fprintf(t->out, "\n  first %.3f, lowest %.3f, last %.3f\n", first[i], low[i], last[i]);
+    }
+}
+
+bool attend_show_run(const Terminal *t, const Run *run, Error *err) {
+    const Config *c = &run->config;
+    LogTable metrics = {0};
+    Json *description = NULL;
+    char duration[32];
+    bool ok = run_description_load(&description, run->directory, err) &&
+              logs_read(run->directory, LOG_METRICS, &metrics, err);
+    if (ok) {
+        const char *result = js_as_text(js_get(description, "result"));
+        const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
+        progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
+        fprintf(t->out, "%s: %s at step %.0f, after %s\n", c->name, result ? result : "?", steps, duration);
+        fprintf(t->out, "layers %lld, heads %lld, d_k %lld, context %lld\n\n", (long long)c->model.layers,
+                (long long)c->model.heads, (long long)c->model.d_k, (long long)c->model.context);
+        show_losses(t, &metrics);
+        if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
+        fputc('\n', t->out);
+    }
+    js_free(description);
+    log_table_free(&metrics);
+    return ok;
+}

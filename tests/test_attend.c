@@ -1,0 +1,418 @@
+/* The verb attend: what it computes is what the model computes, and what it prints, in CSV and in a terminal, is that.
+ */
+#include "training.h"
+
+#include "attend/attend.h"
+#include "base/safetensors.h"
+#include "show/heatmap.h"
+
+enum { LONGEST = 48 };
+static Run run;
+static Snapshot snapshot;
+static Model model;
+static FILE *printed;
+
+static int leave(void **state) {
+    if (printed) fclose(printed);
+    printed = NULL;
+    snapshot_free(&snapshot);
+    model_free(&model);
+    run_close(&run);
+    return temporary_leave(state);
+}
+#define ATTEND_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+static bool attend_to(const char *text, size_t size, Error *err) {
+    Progress progress = progress_make(stderr, true);
+    snapshot_free(&snapshot);
+    return attend_to_text(&snapshot, &run, text, size, 1, &progress, err);
+}
+
+static void make_run(void) {
+    Error err = {0};
+    train("run", 1);
+    assert_that(run_open(&run, in("run"), NULL, 0, false, &err), "%s", err.message);
+}
+
+static FILE *print_into(void) {
+    if (printed) fclose(printed);
+    printed = fopen(in("printed"), "w");
+    assert_non_null(printed);
+    return printed;
+}
+static char *what_was_printed(void) {
+    assert_int_equal(fflush(printed), 0);
+    return contents(in("printed"), NULL);
+}
+
+/* Another text than the run's own: weights from the queries and keys of a forward pass, by their definition. */
+static void of_the_model(void **state) {
+    (void)state;
+    static const char text[] = "answer softly.\n";
+    enum { T = sizeof text - 1 };
+    Error err = {0};
+    int32_t ids[T];
+    CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the keys");
+    make_run();
+    assert_that(attend_to(text, T, &err), "%s", err.message);
+    assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == T && snapshot.step == 10);
+    assert_true(run_load_model(&run, &model, 1, 1, &err));
+    for (size_t i = 0; i < T; i++) {
+        assert_int_equal(snapshot.text[i], text[i]);
+        ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
+    }
+    model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
+    for (size_t head = 0; head < 4; head++)
+        for (size_t i = 0; i < T; i++) {
+            const real *q = model.blocks[head / 2].qkv.values + i * 96 + head % 2 * 16;
+            double scores[T], sum = 0;
+            for (size_t j = 0; j <= i; j++) {
+                scores[j] = dot(q, model.blocks[head / 2].qkv.values + j * 96 + 32 + head % 2 * 16, 16);
+                sum += exp(scores[j] / 3);
+            }
+            for (size_t j = 0; j <= i; j++) {
+                const size_t at = (head * T + i) * T + j;
+                assert_close(snapshot.attention.scores[at], scores[j], 1e-4, "score %zu of head %zu", at, head);
+                assert_close(snapshot.attention.weights[at], exp(scores[j] / 3) / sum, 1e-5, "weight %zu", at);
+            }
+        }
+}
+
+/* On the text that the run logged, the checkpoint's model attends as the log says, to the bit. */
+static void as_it_was_logged(void **state) {
+    (void)state;
+    Error err = {0};
+    Snapshot logged;
+    CONFIGURE("train.steps=10", "log.attention_text=the naïve keys", "attention.sink=learned",
+              "attention.switch_step=5", "attention.switch_divisor=dk");
+    make_run();
+    assert_true(attend_to_log(&logged, &run, &err) && logged.step == 10 && logged.T == 14);
+    assert_true(attend_to("the naïve keys", strlen("the naïve keys"), &err));
+    assert_memory_equal(logged.attention.weights, snapshot.attention.weights, 2 * sizeof(float) * 14 * 14);
+    assert_memory_equal(logged.attention.scores, snapshot.attention.scores, 2 * sizeof(float) * 14 * 14);
+    assert_memory_equal(logged.attention.multiplier, snapshot.attention.multiplier, 2 * sizeof(float));
+    assert_memory_equal(logged.attention.sink, snapshot.attention.sink, 2 * sizeof(float));
+    snapshot_free(&logged);
+    put_text("run/attention.csv", strtok(contents(in("run/attention.csv"), NULL), "\n"));
+    assert_refused(attend_to_log(&logged, &run, &err), &err, "line", "a log without a whole line");
+}
+
+/* At most the context, in characters; what comes after it does not matter. */
+static void texts(void **state) {
+    (void)state;
+    Error err = {0};
+    CONFIGURE("train.steps=1");
+    make_run();
+    assert_true(attend_to("the naïve the naïve", strlen("the naïve the naïve"), &err) && snapshot.T == 16);
+    assert_int_equal(snapshot.text[15], 'a');
+    assert_true(attend_to("the keys and the~", 17, &err) && snapshot.T == 16);
+    assert_true(attend_to("\n", 1, &err) && snapshot.T == 1);
+    assert_refused(attend_to("", 0, &err), &err, "--text is empty", "no text");
+    assert_refused(attend_to("the~keys", 8, &err), &err, "the character '~' (U+007E)", "an unknown character");
+    assert_refused(attend_to("t\0h", 3, &err), &err, "(U+0000)", "a zero");
+    assert_refused(attend_to("the\xff keys", 9, &err), &err, "not UTF-8: byte 4 is 0xff", "another encoding");
+    assert_refused(attend_to("na\xc3", 3, &err), &err, "not UTF-8: byte 3", "a character cut off");
+    assert_int_equal(remove(in("run/checkpoint/current")), 0);
+    assert_refused(attend_to("the", 3, &err), &err, "has no checkpoint yet", "a run without a checkpoint");
+}
+
+static void make_snapshot(size_t H, const char *text, Error *err) {
+    uint32_t characters[LONGEST];
+    const size_t T = strlen(text);
+    for (size_t i = 0; i < T; i++) characters[i] = (unsigned char)text[i];
+    snapshot_free(&snapshot);
+    assert_true(snapshot_make(&snapshot, 1, H, characters, T, err));
+    for (size_t h = 0; h < H; h++) snapshot.attention.sink[h] = -INFINITY;
+    for (size_t i = 0; i < H * T * T; i++)
+        if (i % T <= i / T % T) snapshot.attention.weights[i] = 1 / (float)(i / T % T + 1); /* uniform */
+}
+
+/* As in attention.csv: of rows with two keys or more, among which is a sink. */
+static void statistics(void **state) {
+    (void)state;
+    Error err;
+    make_snapshot(3, "abc", &err);
+    SnapshotStatistics s = snapshot_statistics(&snapshot, 0, 0);
+    assert_close(s.entropy, 1, 1e-6, "uniform");
+    assert_close(s.max_weight, (1 / 2. + 1 / 3.) / 2, 1e-6, "uniform");
+    memcpy(snapshot_weights(&snapshot, 0, 1), (const float[]){1, 0, 0, 1, 0, 0, 0, 0, 1}, 9 * sizeof(float));
+    s = snapshot_statistics(&snapshot, 0, 1);
+    assert_true(s.entropy == 0 && s.max_weight == 1);
+    snapshot.attention.sink[2] = 0;
+    memcpy(snapshot_weights(&snapshot, 0, 2), (const float[]){.5f, 0, 0, 0, .25f, 0, .25f, .25f, .25f},
+           9 * sizeof(float));
+    s = snapshot_statistics(&snapshot, 0, 2);
+    const double quarter = -.25 * log(.25) - .75 * log(.75);
+    assert_close(s.entropy, (1 + quarter / log(3) + 1) / 3, 1e-6, "with a sink");
+    assert_close(s.max_weight, (.5 + .75 + .25) / 3, 1e-6, "with a sink");
+    make_snapshot(1, "a", &err);
+    assert_true(isnan(snapshot_statistics(&snapshot, 0, 0).entropy));
+    CONFIGURE("train.steps=3", "train.batch=1", "attention.sink=one"); /* the same from a model's own rows */
+    make_run();
+    assert_true(attend_to("the keys and one", 16, &err) && run_load_model(&run, &model, 1, 1, &err));
+    int32_t ids[16];
+    HeadStatistics measured[2];
+    for (size_t i = 0; i < 16; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
+    model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = 16});
+    probe_statistics(&model, 1, 16, measured);
+    for (size_t head = 0; head < 2; head++) {
+        s = snapshot_statistics(&snapshot, 0, head);
+        assert_close(s.entropy, measured[head].entropy, 1e-5, "entropy of head %zu", head);
+        assert_close(s.max_weight, measured[head].max_weight, 1e-5, "largest weight of head %zu", head);
+    }
+}
+
+/* A reader that knows no quotes sees as many commas as it should; each query's weights add up to 1. */
+static void csv(void **state) {
+    (void)state;
+    Error err = {0};
+    double sum = 0;
+    size_t rows = 0;
+    CONFIGURE("model.layers=2", "train.steps=5");
+    make_run();
+    assert_true(attend_to("the keys and", 12, &err));
+    attend_write_csv(&snapshot, (Range){1, 2}, (Range){0, 2}, print_into());
+    char *rest = what_was_printed(), *line = strsep(&rest, "\n");
+    assert_string_equal(line, "layer,head,query,key,query_char,key_char,score,weight");
+    for (; (line = strsep(&rest, "\n")) && *line; rows++) {
+        const size_t head = rows / 78;
+        size_t layer, h, query, key;
+        char a, b;
+        double score, weight;
+        assert_int_equal(
+            sscanf(line, "%zu,%zu,%zu,%zu,%c,%c,%lf,%lf", &layer, &h, &query, &key, &a, &b, &score, &weight), 8);
+        assert_true(layer == 1 && h == head && key <= query && query < 12);
+        assert_true(a == (char)snapshot.text[query] && b == (char)snapshot.text[key]);
+        const size_t at = ((2 + head) * 12 + query) * 12 + key;
+        assert_true((float)score == snapshot.attention.scores[at] && (float)weight == snapshot.attention.weights[at]);
+        sum = key == 0 ? weight : sum + weight;
+        if (key == query) assert_close(sum, 1, 1e-5, "row %zu", query);
+    }
+    assert_int_equal(rows, 2 * 12 * 13 / 2);
+    make_snapshot(1, ",\"\n", &err);
+    attend_write_csv(&snapshot, (Range){0, 1}, (Range){0, 1}, print_into());
+    assert_string_equal(strchr(what_was_printed(), '\n') + 1,
+                        "0,0,0,0,\",\",\",\",0,1\n"
+                        "0,0,1,0,\"\"\"\",\",\",0,0.5\n0,0,1,1,\"\"\"\",\"\"\"\",0,0.5\n"
+                        "0,0,2,0,\"\n\",\",\",0,0.333333343\n0,0,2,1,\"\n\",\"\"\"\",0,0.333333343\n"
+                        "0,0,2,2,\"\n\",\"\n\",0,0.333333343\n");
+}
+
+/* The verb as it is typed. */
+static void safetensors(void **state) {
+    (void)state;
+    Error err = {0};
+    SafetensorsFile file;
+    Command command = {.processors = 1};
+    int signal = 0;
+    CONFIGURE("train.steps=5");
+    make_run();
+    char directory[600], out[600];
+    snprintf(directory, sizeof directory, "%s", in("run"));
+    snprintf(out, sizeof out, "--out=%s", in("own.safetensors"));
+    char *argv[] = {"attend", directory, out, "--text", "one head", NULL};
+    assert_true(command_parse(&attend_verb, 5, argv, &command, &err));
+    assert_that(attend_verb.run(&command, &signal, &err), "%s", err.message);
+    assert_true(attend_to("one head", 8, &err));
+    assert_true(safetensors_open(&file, in("own.safetensors"), 1 << 20, &err));
+    assert_string_equal(safetensors_metadata(&file, "text"), "one head");
+    assert_int_equal(safetensors_metadata_number(&file, "step"), 5);
+    float scores[128], weights[128], multiplier[2], sink[2];
+    const NamedArray arrays[] = {{"scores", ARRAY_F32, 4, {1, 2, 8, 8}, scores},
+                                 {"weights", ARRAY_F32, 4, {1, 2, 8, 8}, weights},
+                                 {"multiplier", ARRAY_F32, 2, {1, 2}, multiplier},
+                                 {"sink", ARRAY_F32, 2, {1, 2}, sink}};
+    assert_that(safetensors_take(&file, arrays, 4, "the test", &err), "%s", err.message);
+    safetensors_close(&file);
+    assert_memory_equal(scores, snapshot.attention.scores, sizeof scores);
+    assert_memory_equal(weights, snapshot.attention.weights, sizeof weights);
+    assert_true(multiplier[0] == .25f && sink[1] == -INFINITY);
+}
+
+/* --- in a terminal */
+
+enum { T = 5 };
+static const uint32_t five[T] = {'a', ' ', '\n', 0x1b, 0x4e2d};
+static const float matrix[T * T] = {1, 9, 9,   9,   9,   .07f, .93f, 9, 9,    9,    .004f, .996f, 0,
+                                    9, 9, NAN, .3f, .3f, .4f,  9,    0, .25f, .25f, .25f,  .25f};
+
+static const char *show(TerminalColors colors, size_t columns, size_t most) {
+    static const float *const panels[] = {matrix, NULL, matrix};
+    static const char *const labels[] = {"first", NULL, "second"};
+    const AttentionFigure figure = {
+        .title = "title", .text = five, .length = T, .rows = 1, .columns = 3, .panels = panels, .panel_labels = labels};
+    const Terminal terminal = {print_into(), colors, columns};
+    attention_figure_show(&figure, &terminal, most);
+    return what_was_printed();
+}
+
+static void in_numbers(void **state) {
+    (void)state;
+    assert_string_equal(show(COLORS_NONE, 17, T), "title\nweights in hundredths: 07 is .07\n\n"
+                                                  "first\n"
+                                                  "a  1.\n"
+                                                  "␣  07 93\n"
+                                                  "↵  00 1. 00\n"
+                                                  "\ufffd  na 30 30 40\n"
+                                                  "\ufffd  00 25 25 25 25\n"
+                                                  "    a  ␣  ↵  \ufffd  \ufffd\n\n"
+                                                  "second\n"
+                                                  "a  1.\n"
+                                                  "␣  07 93\n"
+                                                  "↵  00 1. 00\n"
+                                                  "\ufffd  na 30 30 40\n"
+                                                  "\ufffd  00 25 25 25 25\n"
+                                                  "    a  ␣  ↵  \ufffd  \ufffd\n\n");
+    assert_non_null(strstr(show(COLORS_NONE, 80, T), "\nfirst              second\na  1.              a  1.\n"));
+    assert_non_null(
+        strstr(show(COLORS_NONE, 11, T), "\nkeys from 3 on\n\ufffd  40\n\ufffd  25 25\n    \ufffd  \ufffd\n"));
+    assert_non_null(
+        strstr(show(COLORS_NONE, 12, 3), "\n\na␣↵\ufffd\ufffd\n\nfirst\n 1.\n na 40\n 25 25 25\n\nsecond\n"));
+}
+
+/* The line at `text`: how many columns it takes. Its colours are sequences that select colours and nothing else, and at
+   its end there are none. */
+static size_t columns_of(const char *text, TerminalColors colors) {
+    size_t columns = 0;
+    bool colored = false;
+    while (*text && *text != '\n') {
+        if (*text == '\x1b') {
+            int n = 0, r, g, b;
+            assert_true(strncmp(text, "\x1b[0", 3) == 0);
+            text += 3;
+            colored = *text == ';';
+            while (*text == ';') {
+                const char *form = colors == COLORS_256 ? ";%*[34]8;5;%d%n" : ";%*[34]8;2;%d;%d;%d%n";
+                assert_true(colors == COLORS_256
+                                ? sscanf(text, form, &r, &n) == 1 && r >= 16 && r < 256
+                                : sscanf(text, form, &r, &g, &b, &n) == 3 && r < 256 && g < 256 && b < 256);
+                text += n;
+            }
+            assert_int_equal(*text++, 'm');
+            continue;
+        }
+        assert_true((unsigned char)*text >= 0x20);
+        columns += ((unsigned char)*text++ & 0xc0) != 0x80;
+    }
+    assert_false(colored);
+    return columns;
+}
+
+static void in_colors(void **state) {
+    (void)state;
+    char expected[400];
+    for (TerminalColors colors = COLORS_256; colors <= COLORS_24_BIT; colors++) {
+        const char *text = show(colors, 80, T), *line = text;
+        for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, colors) <= 80);
+        assert_non_null(strstr(text, "\nfirst     second\na␣ ")); /* 3 + 5 columns, and a gap of 2 */
+    }
+    const Color c[] = {heatmap_color(1), heatmap_color((double).07f), heatmap_color((double).93f)};
+    snprintf(expected, sizeof expected,
+             "\na␣ \x1b[0;38;2;%d;%d;%d;48;2;%d;%d;%dm▀\x1b[0;38;2;%d;%d;%dm▄\x1b[0m     a␣ ", c[0].r, c[0].g, c[0].b,
+             c[1].r, c[1].g, c[1].b, c[2].r, c[2].g, c[2].b);
+    assert_non_null(strstr(show(COLORS_24_BIT, 80, T), expected));
+    snprintf(expected, sizeof expected, "\na␣ \x1b[0;38;5;%d;48;5;%dm▀\x1b[0;38;5;%dm▄\x1b[0m",
+             terminal_color_256(c[0]), terminal_color_256(c[1]), terminal_color_256(c[2]));
+    assert_non_null(strstr(show(COLORS_256, 80, T), expected));
+    assert_non_null(strstr(show(COLORS_24_BIT, 80, T), "\n\ufffd  \x1b[0;38;2;68;1;84m▀")); /* the last query, alone */
+    assert_int_equal(terminal_color_256((Color){0, 0, 0}), 16);
+    assert_int_equal(terminal_color_256((Color){255, 255, 255}), 231);
+    assert_int_equal(terminal_color_256((Color){96, 134, 176}), 67);
+    assert_int_equal(terminal_color_256((Color){9, 8, 7}), 232);
+}
+
+/* The longest text in terminals of any width: nothing wraps, and every weight is there. */
+static void fits_in_a_line(void **state) {
+    (void)state;
+    static const size_t widths[] = {200, 80, 51, 40, 20, 6};
+    static float uniform[LONGEST * LONGEST];
+    static const float *const panels[] = {uniform, uniform};
+    uint32_t text[LONGEST];
+    for (size_t i = 0; i < LONGEST; i++) text[i] = 'x';
+    const AttentionFigure figure = {
+        .title = "title", .text = text, .length = LONGEST, .rows = 2, .columns = 1, .panels = panels};
+    for (size_t i = 0; i < COUNT_OF(widths); i++)
+        for (TerminalColors colors = COLORS_NONE; colors <= COLORS_24_BIT; colors++)
+            for (size_t most = 12; most <= LONGEST; most *= 2) {
+                const Terminal terminal = {print_into(), colors, widths[i]};
+                const size_t side = most < LONGEST ? most : LONGEST, legend = colors == COLORS_NONE ? 32 : 35;
+                size_t shown = 0, widest = 0;
+                attention_figure_show(&figure, &terminal, most);
+                for (const char *line = what_was_printed(); *line; line = strchr(line, '\n') + 1) {
+                    const size_t columns = columns_of(line, colors);
+                    if (columns > widest && columns != legend && strncmp(line, "keys from", 9) != 0) widest = columns;
+                    const char *end = strchr(line, '\n');
+                    for (const char *p = line; p < end; p++)
+                        shown += colors == COLORS_NONE ? strncmp(p, "00", 2) == 0
+                                                       : 2 * (strncmp(p, "▀", 3) == 0) + (strncmp(p, "▄", 3) == 0);
+                }
+                assert_that(widest <= widths[i], "%zu columns of %zu", widest, widths[i]);
+                /* squares: pairs of queries, of which the last key's is alone; the legend has ten */
+                assert_int_equal(shown, colors == COLORS_NONE ? side * (side + 1) : side * (side + 1) + 20);
+            }
+}
+
+static void width_and_colors_of_a_stream(void **state) {
+    (void)state;
+    FILE *file = print_into();
+    assert_int_equal(setenv("COLORTERM", "truecolor", 1) | setenv("TERM", "xterm", 1), 0);
+    assert_int_equal(terminal_make(file).colors, COLORS_NONE); /* of no terminal */
+    static const char *const values[] = {"40", "1", "0", "-3", "x", "99999999999999999999"};
+    static const size_t columns[] = {40, 1, 80, 80, 80, 80};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        assert_int_equal(setenv("COLUMNS", values[i], 1), 0);
+        assert_int_equal(terminal_make(file).columns, columns[i]);
+    }
+    assert_int_equal(unsetenv("COLUMNS"), 0);
+    assert_int_equal(terminal_columns(file), 80);
+}
+
+static void bars(void **state) {
+    (void)state;
+    const double losses[] = {4, NAN, 3, 1, INFINITY, NAN, 2, 2};
+    const Terminal terminal = {print_into(), COLORS_NONE, 80};
+    terminal_bars(&terminal, losses, 8, 20, 1, 4);
+    fputc('|', terminal.out);
+    terminal_bars(&terminal, losses, 8, 4, 1, 4);
+    fputc('|', terminal.out);
+    terminal_bars(&terminal, losses, 1, 4, 4, 4);
+    terminal_bars(&terminal, losses, 0, 4, 4, 4);
+    assert_string_equal(what_was_printed(), "█ ▆▁  ▃▃|█▃ ▃|▁");
+}
+
+static void glance(void **state) {
+    (void)state;
+    Error err = {0};
+    put_text("recall.ini", "[data]\ntask = recall\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 24\n"
+                           "[train]\nsteps = 20\nbatch = 4\n");
+    assert_true(config_load(&config, in("recall.ini"), NULL, 0, &err));
+    make_run();
+    const Terminal terminal = {print_into(), COLORS_NONE, 40};
+    assert_that(attend_show_run(&terminal, &run, &err), "%s", err.message);
+    const char *text = what_was_printed(), *line = text;
+    assert_non_null(strstr(text, "recall: finished at step 20, after 0:0"));
+    assert_non_null(strstr(text, "layers 1, heads 2, d_k 16, context 24\n\ntraining   "));
+    assert_non_null(strstr(text, "\n  accuracy 0."));
+    for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, COLORS_NONE) <= 40);
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n");
+    assert_true(attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run, &err));
+    assert_non_null(strstr(what_was_printed(), "first nan, lowest nan, last nan"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ATTEND_TEST(of_the_model),
+        ATTEND_TEST(as_it_was_logged),
+        ATTEND_TEST(texts),
+        ATTEND_TEST(statistics),
+        ATTEND_TEST(csv),
+        ATTEND_TEST(safetensors),
+        ATTEND_TEST(in_numbers),
+        ATTEND_TEST(in_colors),
+        ATTEND_TEST(fits_in_a_line),
+        ATTEND_TEST(bars),
+        ATTEND_TEST(glance),
+        ATTEND_TEST(width_and_colors_of_a_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
