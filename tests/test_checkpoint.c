@@ -28,11 +28,11 @@ static struct {
 } c;
 
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = {table, 1, .group = {{"", flat}}};
+    const TensorSet set = {table, 1, .group = {{"", flat, ALL_TENSORS}}};
     return tensor_set_save(path, &set, 7, err);
 }
 static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = {table, 1, .group = {{"", flat}}};
+    const TensorSet set = {table, 1, .group = {{"", flat, ALL_TENSORS}}};
     size_t step;
     return tensor_set_load(path, &set, &step, err);
 }

@@ -65,15 +65,16 @@ bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error
 }
 
 static TensorSet parameters_of(const Model *model) {
-    return (TensorSet){&model->tensors, 1, .group = {{"", model->parameters}}};
+    return (TensorSet){&model->tensors, 1, .group = {{"", model->parameters, ALL_TENSORS}}};
 }
 
 /* The moments under the names that torch.optim gives them. */
 static TensorSet moments_of(const Model *model, const Optimizer *o) {
     static const char velocity[] = "momentum_buffer.", first[] = "exp_avg.", second[] = "exp_avg_sq.";
     const TensorTable *all = &model->tensors;
-    if (o->kind == OPTIMIZER_SGD) return (TensorSet){all, 1, .group = {{velocity, o->m}}};
-    if (o->kind == OPTIMIZER_ADAMW) return (TensorSet){all, 2, .group = {{first, o->m}, {second, o->v}}};
+    if (o->kind == OPTIMIZER_SGD) return (TensorSet){all, 1, .group = {{velocity, o->m, ALL_TENSORS}}};
+    if (o->kind == OPTIMIZER_ADAMW)
+        return (TensorSet){all, 2, .group = {{first, o->m, ALL_TENSORS}, {second, o->v, ALL_TENSORS}}};
     return (TensorSet){
         all, 3, .group = {{velocity, o->m, MUON_TENSORS}, {first, o->m, OTHER_TENSORS}, {second, o->v, OTHER_TENSORS}}};
 }
