@@ -509,12 +509,12 @@ function samples() {
     show();
 }
 function setup() {
-    const section = $("setup"), of = [[data.title, data.description, data.config, {}], ...data.kind === "runs" ? runs.map(run => [run.name, run.description, run.config, run]) : []].filter(one => one[1]);
+    const section = $("setup"), of = [[data.title, data.description, data.config, {}], ...data.kind.startsWith("run") ? runs.map(run => [run.name, run.description, run.config, run]) : []].filter(one => one[1]);
     for (const [name, description, config, files] of of) {
         const own = data.kind === "run" ? runs[0] : files, all = {"config.ini": config, "metrics.csv": own.metrics, "attention.csv": own.attention, "samples.txt": own.samples, "theory.csv": data.theory};
         const rows = Object.entries(description).flatMap(([key, value]) => key === "runs" ? [] : typeof value === "object" && value ? Object.entries(value).map(([k, v]) => [`${key}.${k}`, typeof v === "object" ? JSON.stringify(v) : String(v)]) : [[key, String(value)]]);
         section.append(el("h3", {}, name), el("p", {class: "saves"}, Object.entries(all).filter(([, text]) => text).map(([file, text]) => { const b = el("button", {type: "button"}, file); b.addEventListener("click", () => save(file, "text/plain", text)); return b; })),
-            table(["run.json", ""], rows), config && el("details", {}, el("summary", {}, "config.ini"), el("pre", {}, config)));
+            table(["run.json", ""], rows), config ? el("details", {}, el("summary", {}, "config.ini"), el("pre", {}, config)) : "");
     }
 }
 
@@ -525,8 +525,8 @@ function theory() {
     const rows = lines.map(line => Object.fromEntries(names.map((name, i) => [name, line[i]])));
     rows.sort((a, b) => a.d_k - b.d_k);
     const way_of = row => row.score === "dot" ? row.divisor : row.score, ways = [...new Set(rows.map(way_of))];
-    const labels = {none: "÷ 1 (undivided)", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k", additive: "additive",
-        cosine: "cosine · √d_k", sink: "sink, ÷ √d_k", softcap: "softcap 30"};
+    const labels = {none: "÷ 1 (undivided)", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k",
+        additive: "additive", cosine: "cosine · √d_k", sink: "sink, ÷ √d_k", softcap: "softcap 30"};
     const others = ways.filter(way => !data.colors[way]), sizes = [...new Set(rows.map(row => +row.d_k))];
     const n = +rows[0].keys, uniform = x => `${x} is uniform attention over all keys`, section = $("loss");
     for (const id of ["settings", "attention", "training", "samples"]) $(id).remove();
@@ -538,16 +538,16 @@ function theory() {
     for (const size of sizes) if (size > least * ticks.at(-1)) ticks.push(size);
     $("title").textContent = `Attention of random queries and keys: d_k ${range}; ${plural(n, "key")}, ` +
         `${rows[0].samples} samples each, seed ${data.description.seed ?? "not recorded"}`;
-    $("words").textContent = `No model, no training: a query q and its keys k have independent N(0, 1) entries, and the loss
-        L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k); cosine,
-        √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).`;
-    section.append(el("p", {class: "how"}, `All lines share their samples. Other ways to score are dashed; dashes on a whole
-        line are two lines in one place. Bands are two standard errors either way, often thinner than the line.`));
+    $("words").textContent = `No model, no training: a query q and its keys k have independent N(0, 1) entries, and the
+        loss L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k);
+        cosine, √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).`;
+    section.append(el("p", {class: "how"}, `All lines share their samples. Other ways to score are dashed; dashes on
+        a whole line are two lines in one place. Bands are two standard errors either way, often thinner than a line.`));
     const figures = [
-        ["score_var", "Variance of the scores", "variance", "what softmax gets: d_k undivided, 1 when divided by √d_k.", 1],
-        ["entropy", "Entropy of a row", "entropy (nats)", `${uniform(`ln ${n} = ${short(Math.log(n))}`)}, 0 is one-hot.`],
-        ["max_weight", "Largest weight of a row", "mean", `${uniform(`1/${n} = ${short(1 / n)}`)}, 1 is one-hot.`],
-        ["grad_q_median", "Gradient of the query: median", "median |dL/dq|", "half of the rows have less than this.", 1],
+        ["score_var", "Variance of the scores", "variance", "of what softmax gets: d_k undivided, 1 after ÷ √d_k.", 1],
+        ["entropy", "Entropy of a row", "entropy (nats)", `${uniform(`ln ${n} = ${short(Math.log(n))}`)}, 0 one-hot.`],
+        ["max_weight", "Largest weight of a row", "mean weight", `${uniform(`1/${n} = ${short(1 / n)}`)}, 1 one-hot.`],
+        ["grad_q_median", "Gradient of the query: median", "median |dL/dq|", "half of the rows have less.", 1],
         ["grad_q_mean", "Gradient of the query: mean", "mean |dL/dq|",
             "the few rows whose two largest scores are nearly equal hold it up where the median falls.", 1]];
     for (const [column, title, y, how, log_y] of figures) {
@@ -561,7 +561,7 @@ function theory() {
                 band: own.map(row => [+row.d_k, log_y && at(row, -2) <= 0 ? NaN : at(row, -2), at(row, 2)])};
         });
         chart(section, {title, name: column, x: "d_k", y, log_x: true, log_y, ticks, series,
-            how: `How to read this: ${how}` + (zeros.size ? ` Missing where it is zero: ${[...zeros].join(", ")}.` : "")});
+            how: `How to read this: ${how}` + (zeros.size ? ` Missing where zero: ${[...zeros].join(", ")}.` : "")});
     }
 }
 
