@@ -264,6 +264,11 @@ for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
         env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
         sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --quiet --out ours --force
 done
+# theory.csv fits, and its page does not
+# shellcheck disable=SC2016 # expanded by the inner shell
+fails 1 'cannot write.*/report.html.*File too large; ours was restored' \
+    env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+    sh -c 'trap "" XFSZ; ulimit -f 40; "$@"' sh "$train" theory --d-k 1 --samples 2 --quiet --out ours --force
 fails 3 'diverged at step .*; ours was restored' "$train" tiny.ini --quiet --out ours/ --force \
     --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
 check "what --force was to replace, when it failed" "" "$(listing | diff "$said/whole" -)"
@@ -626,11 +631,15 @@ for words in "$small" "--d-k 1024 --keys 1 --samples 2" "--d-k 65536 --keys 2 --
 done
 check "written by theory without --out" "" "$(listing | diff "$said/before" -)"
 ends 0 "$train" theory --d-k 1,4,16 --keys 5 --samples 200 --out theory
-check_files theory/theory.csv theory/theory.png theory/run.json
+check_files theory/theory.csv theory/report.html theory/run.json
 check "theory.csv, and what --csv prints" "" "$(diff "$said/theory" theory/theory.csv)"
-check_match "stdout of: $name" '^picture  theory/theory.png$' "$(cat "$said/out")"
-ends 0 "$train" theory --d-k 16,1,4 --keys 5 --samples 200 --out theory-2
-check "theory.png, whatever the list's order" "$(cksum <theory/theory.png)" "$(cksum <theory-2/theory.png)"
+check_match "stdout of: $name" '^page to look at  theory/report.html$' "$(cat "$said/out")"
+check "theory.csv on its page" "$(cat theory/theory.csv)" \
+    "$(printf '%b' "$(sed -n 's/.*"theory": *"\([^"]*\)".*/\1/p' theory/report.html)")"
+check_match "the page" '"seed": *1[,}]' "$(grep '"kind": *"theory"' theory/report.html)"
+cksum theory/report.html >"$said/page"
+ends 0 "$train" report theory
+check "the page, written again" "$(cat "$said/page")" "$(cksum theory/report.html)"
 refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not a run of this program' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv

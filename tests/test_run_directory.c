@@ -124,7 +124,8 @@ static void make_all_kinds(void) {
           " && for f in model.safetensors optimizer.safetensors state.json; do ln -s current/$f $f || exit 1; done"
           " && cd ../.. && for f in config.ini summary.csv summary.md loss.png entropy.png score_std.png qk_norm.png"
           " attention_compare.png final.png report.html configs/lr=1.ini configs/lr=1.ini.new; do"
-          " echo $f >sweep/$f || exit 1; done && echo >theory/theory.csv && echo >theory/theory.png");
+          " echo $f >sweep/$f || exit 1; done && echo >theory/theory.csv && echo >theory/report.html &&"
+          " echo >theory/theory.png");
     put_text("run/run.json", OURS);
     put_text("sweep/run.json", SWEEP);
     put_text("theory/run.json", OURS);

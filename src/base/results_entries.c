@@ -56,7 +56,7 @@ static const char *const KNOWN[] = {
     "attention_compare.png",
     /* theory's */
     "theory.csv",
-    "theory.png",
+    "theory.png", /* up to version 0.5.0 */
 };
 
 static bool matches(const char *entry, const char *pattern) {

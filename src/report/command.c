@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "show/progress.h"
 #include "report/report.h"
+#include "show/progress.h"
 
 static const char *out = "";
 
@@ -33,8 +33,8 @@ static bool run_report(const Command *command, int *signal, Error *err) {
 const Verb report_verb = {
     .name = "report",
     .target = "DIR...",
-    .what = "Writes report.html of a run or a sweep into its directory, to be opened in a\n"
-            "browser; of several runs, one page that compares them.",
+    .what = "Writes report.html of a run, a sweep or theory into its directory, to be opened\n"
+            "in a browser; of several runs, one page that compares them.",
     .options = OPTIONS,
     .many = true,
     .run = run_report,

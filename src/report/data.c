@@ -22,7 +22,7 @@ static char *base64(const void *data, size_t size) {
         const size_t left = size - i;
         const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
                                (left > 2 ? (unsigned)bytes[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++) *out++ = k <= left ? digits[group >> (18 - 6 * k) & 63] : '=';
+        for (size_t k = 0; k < 4; k++) *out++ = (char)(k <= left ? digits[group >> (18 - 6 * k) & 63] : '=');
     }
     if (text) *out = 0;
     return text;
@@ -118,7 +118,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
             for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
             js_set(out, "text", js_text(text));
-            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2, sizeof *scores);
+            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
             if (!scores) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
         }
         js_append(all, js_number(step));
@@ -280,7 +280,8 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     js_set(json, "t95", t95);
     js_set(json, "palette", palette);
     js_set(json, "swept", swept);
-    for (size_t i = 0; i < COLORS; i++) js_append(colors, rgb_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
+    for (size_t i = 0; i < COLORS; i++)
+        js_append(colors, rgb_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
     for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
     for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
     for (size_t a = 0; a < s->config.sweep_count; a++)
@@ -372,4 +373,23 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     }
     sweep_free(&s);
     return ok;
+}
+
+/* The colours: of the divisors by their names, then of the other ways to score. */
+bool report_theory_data(const char *directory, Json **data, Error *err) {
+    static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
+    static const char *const empty[] = {"runs", "settings", "notes"};
+    Json *json = *data = js_object(), *colors = js_object(), *others = js_array(), *description;
+    js_set(json, "kind", js_text("theory"));
+    js_set(json, "title", js_text("theory"));
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
+    js_set(json, "colors", colors);
+    js_set(json, "others", others);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        js_set(colors, names[i], color_json(style_of_divisor(names[i], 0).color));
+        js_append(others, color_json(style_of_divisor("", i).color));
+    }
+    const bool ok = run_description_load(&description, directory, err);
+    if (description) js_set(json, "description", description);
+    return ok && add_file(json, directory, "theory.csv", "theory", 0, 0, err);
 }

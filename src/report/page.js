@@ -81,7 +81,7 @@ for (const run of runs) {
     const head = run.heads;
     head.qk_norm = (head.w_q_norm || []).map((norm, i) => norm * head.w_k_norm[i]);
 }
-const recall = runs[0].keys["data.task"] === "recall", unit = recall ? "answer" : "character";
+const recall = runs[0]?.keys["data.task"] === "recall", unit = recall ? "answer" : "character";
 
 /* Points [step, value] of a column: of metrics.csv, or of attention.csv, where heads that are `taken` are averaged. */
 function curve(run, column, taken = () => true) {
@@ -125,7 +125,7 @@ function ticks(low, high, log) {
     }
     return found.filter(tick => tick >= low - 1e-12 && tick <= high * (1 + 1e-9));
 }
-/* o: title, how, x, y (axes), name (of files), log_x, log_y, limit (values above it are at the edge), marks ([y,
+/* o: title, how, x, y (axes), name (of files), log_x, log_y, ticks (of x), limit (values above it are at the edge), marks ([y,
    label]), series of {label, color, dash, points, band, pale, dots}. */
 function chart(parent, o) {
     const left = 58, right = 22, top = 10, bottom = 42;
@@ -146,7 +146,7 @@ function chart(parent, o) {
     const x = scale(all.map(p => p[0]), o.log_x, left, W - right);
     const y_of = scale(ys, log_y, H - bottom, top), y = v => y_of(Math.min(Math.max(v, y_of.low), y_of.high));
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", "aria-label": `${o.title}; the arrow keys move along the curves`});
-    for (const t of x.ticks) svg.append(el("line", {class: "grid", x1: x(t), x2: x(t), y1: top, y2: H - bottom}),
+    for (const t of o.ticks || x.ticks) svg.append(el("line", {class: "grid", x1: x(t), x2: x(t), y1: top, y2: H - bottom}),
         el("text", {x: x(t), y: H - bottom + 16, "text-anchor": "middle"}, short(t)));
     for (const t of y_of.ticks) svg.append(el("line", {class: "grid", x1: left, x2: W - right, y1: y(t), y2: y(t)}),
         el("text", {x: left - 6, y: y(t) + 4, "text-anchor": "end"}, short(t)));
@@ -509,12 +509,59 @@ function samples() {
     show();
 }
 function setup() {
-    const section = $("setup"), of = [[data.title, data.description, data.config, {}], ...data.kind === "runs" ? runs.map(run => [run.name, run.description, run.config, run]) : []].filter(one => one[1]);
+    const section = $("setup"), of = [[data.title, data.description, data.config, {}], ...data.kind.startsWith("run") ? runs.map(run => [run.name, run.description, run.config, run]) : []].filter(one => one[1]);
     for (const [name, description, config, files] of of) {
-        const own = data.kind === "run" ? runs[0] : files, all = {"config.ini": config, "metrics.csv": own.metrics, "attention.csv": own.attention, "samples.txt": own.samples};
+        const own = data.kind === "run" ? runs[0] : files, all = {"config.ini": config, "metrics.csv": own.metrics, "attention.csv": own.attention, "samples.txt": own.samples, "theory.csv": data.theory};
         const rows = Object.entries(description).flatMap(([key, value]) => key === "runs" ? [] : typeof value === "object" && value ? Object.entries(value).map(([k, v]) => [`${key}.${k}`, typeof v === "object" ? JSON.stringify(v) : String(v)]) : [[key, String(value)]]);
         section.append(el("h3", {}, name), el("p", {class: "saves"}, Object.entries(all).filter(([, text]) => text).map(([file, text]) => { const b = el("button", {type: "button"}, file); b.addEventListener("click", () => save(file, "text/plain", text)); return b; })),
-            table(["run.json", ""], rows), el("details", {}, el("summary", {}, "config.ini"), el("pre", {}, config)));
+            table(["run.json", ""], rows), config ? el("details", {}, el("summary", {}, "config.ini"), el("pre", {}, config)) : "");
+    }
+}
+
+/* --- theory: figures of random queries and keys against d_k, a line for each way to score */
+
+function theory() {
+    const [names, ...lines] = data.theory.trimEnd().split("\n").map(line => line.split(","));
+    const rows = lines.map(line => Object.fromEntries(names.map((name, i) => [name, line[i]])));
+    rows.sort((a, b) => a.d_k - b.d_k);
+    const way_of = row => row.score === "dot" ? row.divisor : row.score, ways = [...new Set(rows.map(way_of))];
+    const labels = {none: "÷ 1 (undivided)", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k",
+        additive: "additive", cosine: "cosine · √d_k", sink: "sink, ÷ √d_k", softcap: "softcap 30"};
+    const others = ways.filter(way => !data.colors[way]), sizes = [...new Set(rows.map(row => +row.d_k))];
+    const n = +rows[0].keys, uniform = x => `${x} is uniform attention over all keys`, section = $("loss");
+    for (const id of ["settings", "attention", "training", "samples"]) $(id).remove();
+    section.id = "figures";
+    section.firstChild.textContent = "Before training, against d_k";
+    $("setup").firstChild.textContent = "Figures and machine";
+    const range = sizes.length > 12 ? `${sizes[0]} to ${sizes.at(-1)} (${sizes.length} sizes)` : sizes.join(", ");
+    const ticks = sizes.slice(0, 1), least = (sizes.at(-1) / sizes[0]) ** .06; /* between two */
+    for (const size of sizes) if (size > least * ticks.at(-1)) ticks.push(size);
+    $("title").textContent = `Attention of random queries and keys: d_k ${range}; ${plural(n, "key")}, ` +
+        `${rows[0].samples} samples each, seed ${data.description.seed ?? "not recorded"}`;
+    $("words").textContent = `No model, no training: a query q and its keys k have independent N(0, 1) entries, and the
+        loss L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k);
+        cosine, √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).`;
+    section.append(el("p", {class: "how"}, `All lines share their samples. Other ways to score are dashed; dashes on
+        a whole line are two lines in one place. Bands are two standard errors either way, often thinner than a line.`));
+    const figures = [
+        ["score_var", "Variance of the scores", "variance", "of what softmax gets: d_k undivided, 1 after ÷ √d_k.", 1],
+        ["entropy", "Entropy of a row", "entropy (nats)", `${uniform(`ln ${n} = ${short(Math.log(n))}`)}, 0 one-hot.`],
+        ["max_weight", "Largest weight of a row", "mean weight", `${uniform(`1/${n} = ${short(1 / n)}`)}, 1 one-hot.`],
+        ["grad_q_median", "Gradient of the query: median", "median |dL/dq|", "half of the rows have less.", 1],
+        ["grad_q_mean", "Gradient of the query: mean", "mean |dL/dq|",
+            "the few rows whose two largest scores are nearly equal hold it up where the median falls.", 1]];
+    for (const [column, title, y, how, log_y] of figures) {
+        const shown = row => !log_y || row[column] > 0;
+        const zeros = new Set(rows.filter(row => !shown(row)).map(row => labels[way_of(row)]));
+        const series = ways.map(way => {
+            const own = rows.filter(row => way_of(row) === way && shown(row)), other = others.indexOf(way);
+            const at = (row, errors) => Number(row[column]) + errors * row[`${column}_se`];
+            return {label: labels[way] || way, color: data.colors[way] || data.others[other % data.others.length],
+                dash: other < 0 ? 0 : 6, dots: true, points: own.map(row => [+row.d_k, at(row, 0)]),
+                band: own.map(row => [+row.d_k, log_y && at(row, -2) <= 0 ? NaN : at(row, -2), at(row, 2)])};
+        });
+        chart(section, {title, name: column, x: "d_k", y, log_x: true, log_y, ticks, series,
+            how: `How to read this: ${how}` + (zeros.size ? ` Missing where zero: ${[...zeros].join(", ")}.` : "")});
     }
 }
 
@@ -523,10 +570,7 @@ $("title").textContent = data.heading;
 $("notes").textContent = data.notes.join(" ");
 $("theme").addEventListener("click", () => { document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark"; });
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-results();
-losses();
-make_attention();
-training();
-samples();
+if (data.kind === "theory") theory();
+else for (const part of [results, losses, make_attention, training, samples]) part();
 setup();
 for (const section of document.querySelectorAll("main > section")) document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.querySelector("h2").textContent));

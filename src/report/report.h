@@ -1,11 +1,12 @@
-/* report.html: one self-contained file that shows a run, a sweep, or several runs side by side. The page is page.html
-   with page.css and page.js, which become part of the program, and the results as JSON (data.c). */
+/* report.html: one self-contained file that shows a run, a sweep, several runs side by side, or theory. The page is
+   page.html with page.css and page.js, which become part of the program, and the results as JSON (data.c). */
 #pragma once
 
 #include "base/command.h"
 #include "base/json.h"
 
-/* Writes DIRECTORY/report.html, for a run or a sweep. What is wrong with its files has status STATUS_USAGE. */
+/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. What is wrong with its files has
+   status STATUS_USAGE. */
 bool report_write(const char *directory, Error *err);
 /* Writes one page for several runs to `path`. */
 bool report_compare(const char *const *directories, size_t count, const char *path, Error *err);
@@ -15,3 +16,4 @@ extern const Verb report_verb;
 /* data.c. What the page shows, for the caller to free, also after a failure. */
 bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err);
 bool report_sweep_data(const char *directory, Json **data, Error *err);
+bool report_theory_data(const char *directory, Json **data, Error *err);

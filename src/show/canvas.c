@@ -85,64 +85,45 @@ void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color col
     canvas_rectangle(canvas, x + width - 1, y, 1, height, color);
 }
 
-typedef struct {
-    double x0, y0, x1, y1;
-} Segment;
-
-static double distance(const Segment *s, double x, double y) {
-    double dx = s->x1 - s->x0, dy = s->y1 - s->y0, square = dx * dx + dy * dy;
-    double along = square > 0 ? ((x - s->x0) * dx + (y - s->y0) * dy) / square : 0;
-    along = fmax(0, fmin(1, along));
-    return hypot(x - s->x0 - along * dx, y - s->y0 - along * dy);
+static double distance(CurvePoint a, CurvePoint b, double x, double y) {
+    const double dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
+    const double along = square > 0 ? fmax(0, fmin(1, ((x - a.x) * dx + (y - a.y) * dy) / square)) : 0;
+    return hypot(x - a.x - along * dx, y - a.y - along * dy);
 }
 
 /* Coverage of a pixel is taken from its centre's distance to the segment, and joined to what is there by maximum. */
-static void stroke(Canvas *canvas, Segment s, double thickness) {
-    if (!(fabs(s.x0) < FAR && fabs(s.y0) < FAR && fabs(s.x1) < FAR && fabs(s.y1) < FAR)) return;
+static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness) {
+    if (!(fabs(a.x) < FAR && fabs(a.y) < FAR && fabs(b.x) < FAR && fabs(b.y) < FAR)) return;
     double reach = thickness / 2 + .5;
     int left, right, top, bottom;
-    pixel_span(fmin(s.x0, s.x1) - reach, fmax(s.x0, s.x1) + reach, canvas->width, &left, &right);
-    pixel_span(fmin(s.y0, s.y1) - reach, fmax(s.y0, s.y1) + reach, canvas->height, &top, &bottom);
+    pixel_span(fmin(a.x, b.x) - reach, fmax(a.x, b.x) + reach, canvas->width, &left, &right);
+    pixel_span(fmin(a.y, b.y) - reach, fmax(a.y, b.y) + reach, canvas->height, &top, &bottom);
     for (int y = top; y < bottom; y++)
         for (int x = left; x < right; x++) {
-            const int cover = coverage(fmin(thickness, reach - distance(&s, x + .5, y + .5)));
+            const int cover = coverage(fmin(thickness, reach - distance(a, b, x + .5, y + .5)));
             unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
             if (*covered < cover) *covered = (unsigned char)cover;
         }
 }
 
-/* `travelled` is the length of the curve before this segment: dashes continue round corners. */
-static void stroke_dashes(Canvas *canvas, Segment s, double thickness, double dash, double travelled) {
-    double length = hypot(s.x1 - s.x0, s.y1 - s.y0);
-    if (!(length > 0 && length < FAR)) return;
-    double dx = (s.x1 - s.x0) / length, dy = (s.y1 - s.y0) / length;
-    const double start = -fmod(travelled, 2 * dash);
-    for (size_t i = 0; start + 2 * dash * (double)i < length; i++) {
-        double from = start + 2 * dash * (double)i, a = fmax(0, from), b = fmin(length, from + dash);
-        if (a >= b) continue;
-        Segment piece = {s.x0 + a * dx, s.y0 + a * dy, s.x0 + b * dx, s.y0 + b * dy};
-        stroke(canvas, piece, thickness);
-    }
-}
-
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color) {
-    double travelled = 0, low = INFINITY, high = -INFINITY;
+    double travelled = 0; /* the length of the curve so far: dashes continue round corners */
     for (size_t i = 1; i < count; i++) {
-        Segment s = {points[i - 1].x, points[i - 1].y, points[i].x, points[i].y};
-        if (dash >= 1)
-            stroke_dashes(canvas, s, thickness, dash, travelled);
-        else
-            stroke(canvas, s, thickness);
-        travelled += hypot(s.x1 - s.x0, s.y1 - s.y0);
-        low = fmin(low, fmin(s.y0, s.y1));
-        high = fmax(high, fmax(s.y0, s.y1));
+        const CurvePoint a = points[i - 1], b = points[i];
+        const double length = hypot(b.x - a.x, b.y - a.y), dx = (b.x - a.x) / length, dy = (b.y - a.y) / length;
+        if (dash < 1) stroke(canvas, a, b, thickness);
+        const double first = dash < 1 || !(length < FAR) ? length : -fmod(travelled, 2 * dash);
+        for (int n = 0; first + 2 * dash * n < length; n++) {
+            const double at = first + 2 * dash * n, from = fmax(0, at), to = fmin(length, at + dash);
+            const CurvePoint start = {a.x + from * dx, a.y + from * dy}, end = {a.x + to * dx, a.y + to * dy};
+            if (from < to) stroke(canvas, start, end, thickness);
+        }
+        travelled += length;
     }
-    int top, bottom; /* rows that can have been touched; none for a single point */
-    pixel_span(low - thickness / 2 - 1, high + thickness / 2 + 1, canvas->height, &top, &bottom);
-    for (int row = top; row < bottom; row++)
-        for (int column = 0; column < canvas->width; column++) {
-            unsigned char *covered = &canvas->cover[pixel_index(canvas, column, row)];
-            blend(canvas, column, row, *covered, color);
+    for (int y = 0; y < canvas->height; y++)
+        for (int x = 0; x < canvas->width; x++) {
+            unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];
+            if (*covered) blend(canvas, x, y, *covered, color);
             *covered = 0;
         }
 }

@@ -1,5 +1,5 @@
 /* The verb: the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to score, as a
-   table, as CSV and as a picture. */
+   table and as CSV. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -10,7 +10,6 @@
 #include "base/interrupt.h"
 #include "base/results.h"
 #include "theory/claims.h"
-#include "theory/picture.h"
 
 static const char *d_k_list, *out;
 static long long keys, samples, seed = 1;
@@ -23,12 +22,20 @@ static const Option OPTIONS[] = {
     {"seed", "S", "of the random numbers (default 1)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {"csv", NULL, "print comma-separated values instead of a table", OPTION_SWITCH, &csv, 0, 0},
     {"claims", NULL, "what is commonly said about the divisor, put to the test", OPTION_SWITCH, &claims, 0, 0},
-    {"out", "DIR", "write theory.csv and theory.png there (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
+    {"out", "DIR", "write theory.csv, report.html (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
     {"force", NULL, "with --out: replace what an earlier --out wrote", OPTION_SWITCH, &force, 0, 0},
     {0},
 };
 
-enum { LIST_MAX = 64 };
+/* What each d_k is measured with: the divisors of a dot product, then the other ways to score. */
+enum { LIST_MAX = 64, THEORY_SCORINGS = 4 + THEORY_SCORE_COUNT - 1 };
+typedef struct {
+    size_t d_k;
+    TheoryScoring scoring;
+    TheoryFigures measured;
+    TheoryExact exact;
+} TheoryPoint;
+
 /* The cosine's divisor, 1 / sqrt(d_k), is a number: measure sets it. */
 static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE},
@@ -133,13 +140,13 @@ static bool write_files(const char *directory, const TheoryPoint *points, size_t
     char path[4096];
     FileWriter file;
     Json *description = run_description(command->line, command_threads(command));
+    js_set(description, "seed", js_integer(seed));
     bool ok = run_description_save(description, directory, err) &&
               path_join(path, sizeof path, directory, "theory.csv", err) && file_writer_open(&file, path, err);
     js_free(description);
     if (!ok) return false;
     write_csv(points, count, file.stream);
-    return file_writer_commit(&file, err) && path_join(path, sizeof path, directory, "theory.png", err) &&
-           theory_picture_save(points, count / THEORY_SCORINGS, (size_t)keys, path, err);
+    return file_writer_commit(&file, err) && (!command->report || command->report(directory, err));
 }
 
 static bool write_directory(const TheoryPoint *points, size_t count, const Command *command, Progress *progress,
@@ -153,8 +160,8 @@ static bool write_directory(const TheoryPoint *points, size_t count, const Comma
     results_release(&directory);
     if (ok && !csv) {
         putchar('\n');
-        print_plain(stdout, "picture  %s/theory.png", out);
-        print_plain(stdout, "figures  %s/theory.csv", out);
+        print_plain(stdout, "page to look at  %s/report.html", out);
+        print_plain(stdout, "figures          %s/theory.csv", out);
     }
     return ok;
 }

@@ -61,27 +61,11 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
     snprintf(guess, sizeof guess, "guess: ln %.0f = %.3f", pairs, chance);
     const Series series[] = {
-        {.label = "training (one batch)",
-         .x = steps,
-         .y = metrics->column[METRICS_TRAIN_LOSS],
-         .count = metrics->rows,
-         .style = gray,
-         .thickness = 1.5},
-        {.label = label,
-         .x = steps,
-         .y = losses,
-         .count = metrics->rows,
-         .style = style,
-         .thickness = count <= FEW_POINTS ? 0 : 2.5,
-         .markers = true},
-        {.label = guess, .x = ends, .y = guesses, .count = 2, .style = gray, .thickness = 1, .dash = 6},
-        {.label = "all right: 0", .x = ends, .y = zero, .count = 2, .style = gray, .thickness = 1, .dash = 6}};
-    const Chart chart = {.title = title,
-                         .subtitle = subtitle,
-                         .x_label = "step",
-                         .y_label = y_label,
-                         .series = series,
-                         .count = recall ? 4 : 2};
+        {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
+        {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true},
+        {guess, ends, guesses, 2, gray, .thickness = 1, .dash = 6},
+        {"all right: 0", ends, zero, 2, gray, .thickness = 1, .dash = 6}};
+    const Chart chart = {title, subtitle, y_label, series, recall ? 4 : 2};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
 }
 
