@@ -9,17 +9,12 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/range.h"
-#include "base/results.h"
-#include "base/text.h"
 #include "bench/bench.h"
-#include "config/config.h"
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
 #include "theory/theory.h"
-#include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
 static const Verb *const VERBS[] = {&train_verb,  &resume_verb, &sweep_verb,  &eval_verb,      &sample_verb,

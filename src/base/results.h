@@ -6,8 +6,6 @@
    leaves both, and the next --force says so. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/json.h"
 
 #define SQRTDK_VERSION "0.5.0"

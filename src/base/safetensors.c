@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/results.h"
 #include "base/text.h"

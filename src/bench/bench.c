@@ -6,12 +6,8 @@
 #include <time.h>
 
 #include "base/interrupt.h"
-#include "base/json.h"
 #include "base/machine.h"
-#include "base/range.h"
 #include "base/statistics.h"
-#include "data/corpus.h"
-#include "model/initialization.h"
 #include "ops/matmul.h"
 #include "train/announce.h"
 #include "train/loop.h"

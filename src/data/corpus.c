@@ -1,12 +1,10 @@
 #include "data/corpus.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/rng.h"
 #include "data/recall.h"
 
 extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */

@@ -8,9 +8,7 @@
 
 #include "base/interrupt.h"
 #include "base/machine.h"
-#include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
-#include "show/progress.h"
 #include "train/run.h"
 
 /* Every entry costs half a dozen passes over a micro-batch, so it has train.batch sequences, but no more than this. */

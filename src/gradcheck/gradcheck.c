@@ -1,12 +1,9 @@
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/interrupt.h"
-#include "base/range.h"
-#include "base/rng.h"
 #include "gradcheck/difference.h"
 #include "model/initialization.h"
 

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/rng.h"
-
 typedef enum { CONSTANT, NORMAL, UNIFORM } Distribution;
 typedef struct {
     Distribution distribution; /* the same for all column blocks of a tensor */

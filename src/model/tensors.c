@@ -1,10 +1,7 @@
 #include "model/tensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-#include "base/memory.h"
 
 ModelShape model_shape(const Config *config, size_t vocabulary) {
     return (ModelShape){

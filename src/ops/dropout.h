@@ -3,8 +3,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/real.h"
 #include "base/rng.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "model/tensors.h"
 
 enum { KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };

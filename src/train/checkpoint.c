@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 2 };

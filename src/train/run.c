@@ -5,7 +5,6 @@
 
 #include "base/command.h"
 #include "base/files.h"
-#include "base/range.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/files.h"
 #include "train/announce.h"
-#include "train/evaluate.h"
 #include "train/loop.h"
 #include "train/pictures.h"
 
