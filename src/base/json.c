@@ -72,7 +72,7 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     const bool whole = !memory_ran_out;
     memory_ran_out = false; /* of this document only */
     *text = whole ? json_dumps(value, flags[layout]) : NULL;
-    if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
+    if (!*text) return failed(err, "no memory for a JSON text");
     shorten_numbers(*text);
     return true;
 }
@@ -81,10 +81,10 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
     json_error_t error;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!*value && json_error_code(&error) == json_error_out_of_memory)
-        return error_set(err, STATUS_FAILED, "no memory to read %s", what);
+        return failed(err, "no memory to read %s", what);
     if (!*value)
-        return error_set(err, STATUS_USAGE, "%s is not valid JSON: line %d, column %d: %s", what, error.line,
-                         error.column, error.text);
+        return rejected(err, "%s is not valid JSON: line %d, column %d: %s", what, error.line, error.column,
+                        error.text);
     return true;
 }
 

@@ -20,8 +20,8 @@ size_t training_memory(const Model *model, const Optimizer *optimizer) {
 bool training_memory_fits(size_t bytes, Error *err) {
     const size_t machine = memory_of_machine();
     return bytes <= machine ||
-           error_set(
-               err, STATUS_FAILED,
+           failed(
+               err,
                "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
                (double)bytes / 1e9, (double)machine / 1e9);
 }
@@ -114,7 +114,7 @@ bool announcement(const Config *config, const Corpus *corpus, const Model *model
     size_t size;
     char parameters[32];
     FILE *out = open_memstream(text, &size);
-    if (!out) return error_set(err, STATUS_FAILED, "no memory for a message");
+    if (!out) return failed(err, "no memory for a message");
     format_count(model->tensors.parameters, parameters, sizeof parameters);
     announce_corpus(out, config, corpus);
     fprintf(out, "  model     %zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:\n            %s parameters\n",
@@ -131,5 +131,5 @@ bool announcement(const Config *config, const Corpus *corpus, const Model *model
     if (fclose(out) == 0) return true;
     free(*text);
     *text = NULL;
-    return error_set(err, STATUS_FAILED, "no memory for a message");
+    return failed(err, "no memory for a message");
 }

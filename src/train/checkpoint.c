@@ -23,7 +23,7 @@ enum { NO_SLOT = -1 };
 static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     *count = set->groups * set->table->count;
     NamedArray *arrays = calloc(*count + 1, sizeof *arrays);
-    if (!arrays) error_set(err, STATUS_FAILED, "no memory for a list of tensors");
+    if (!arrays) failed(err, "no memory for a list of tensors");
     for (size_t i = 0; arrays && i < *count; i++) {
         const Tensor *t = &set->table->items[i % set->table->count];
         const size_t group = i / set->table->count;
@@ -83,18 +83,17 @@ static bool read_current(const char *directory, int *slot, Error *err) {
         return true;
     }
     if (size >= 0 || errno == EINVAL)
-        return error_set(
-            err, STATUS_USAGE,
+        return rejected(
+            err,
             "%s is not a symbolic link to a or b, so the last checkpoint is unknown; make it a link to the newer of the two",
             path);
-    if (errno != ENOENT) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
+    if (errno != ENOENT) return failed(err, "cannot read the link %s: %s", path, strerror(errno));
     /* Now a link that leads nowhere, or nothing; up to version 0.2.0 the file itself. */
     if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err)) return false;
     if (stat(path, &info) == 0)
-        return error_set(err, STATUS_USAGE,
-                         "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d", path,
-                         SQRTDK_VERSION, FORMAT);
-    return errno == ENOENT || error_set(err, STATUS_FAILED, "cannot read %s: %s", path, strerror(errno));
+        return rejected(err, "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d",
+                        path, SQRTDK_VERSION, FORMAT);
+    return errno == ENOENT || failed(err, "cannot read %s: %s", path, strerror(errno));
 }
 
 bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
@@ -112,7 +111,7 @@ static bool make_links(const char *directory, Error *err) {
         snprintf(target, sizeof target, "current/%s", names[i]);
         if (!path_join(path, sizeof path, directory, names[i], err)) return false;
         if (symlink(target, path) != 0 && errno != EEXIST)
-            return error_set(err, STATUS_FAILED, "cannot make the link %s: %s", path, strerror(errno));
+            return failed(err, "cannot make the link %s: %s", path, strerror(errno));
     }
     return true;
 }
@@ -124,7 +123,7 @@ static bool set_current(const char *directory, const char *slot, Error *err) {
         !path_join(new, sizeof new, directory, "current" FILE_NEW, err))
         return false;
     if ((unlink(new) != 0 && errno != ENOENT) || symlink(slot, new) != 0 || rename(new, path) != 0)
-        return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
+        return failed(err, "cannot write %s: %s", path, strerror(errno));
     return directory_sync(path, err);
 }
 
@@ -180,9 +179,8 @@ static bool check_config(const Run *run, const char *path, const Json *config, E
         config_value_text(&run->config, i, now, sizeof now);
         /* A program that had no such key yet did what is now its default. */
         if (binds(key) && (then ? strcmp(then, now) != 0 : !config_is_default(&run->config, i)))
-            return error_set(err, STATUS_USAGE,
-                             "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
-                             then ? then : "(nothing)", run->directory, now);
+            return rejected(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
+                            then ? then : "(nothing)", run->directory, now);
     }
     return true;
 }
@@ -199,14 +197,13 @@ static bool take_state(const Run *run, const char *path, const Json *json, RunSt
     const Json *logs = js_get(json, "logs");
     const char *version = js_as_text(js_get(json, "version"));
     if (!whole_number(js_get(json, "format"), &format) || format != FORMAT)
-        return error_set(err, STATUS_USAGE,
-                         "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
-                         version ? version : "?", SQRTDK_VERSION, FORMAT);
+        return rejected(err, "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
+                        version ? version : "?", SQRTDK_VERSION, FORMAT);
     js_as_number(js_get(json, "best_val_loss"), &s->best_val_loss); /* null in the file for INFINITY */
     bool ok = whole_number(js_get(json, "step"), &s->step) && js_as_number(js_get(json, "seconds"), &s->seconds) &&
               whole_number(js_get(json, "best_step"), &s->best_step);
     for (size_t i = 0; ok && i < LOG_COUNT; i++) ok = whole_number(js_get(logs, LOG_NAMES[i]), &s->log_size[i]);
-    if (!ok) return error_set(err, STATUS_USAGE, "%s lacks entries that a checkpoint has", path);
+    if (!ok) return rejected(err, "%s lacks entries that a checkpoint has", path);
     return check_config(run, path, js_get(json, "config"), err);
 }
 
@@ -262,8 +259,8 @@ static bool load_tensors(const char *path, const TensorSet *set, const RunState 
     size_t step;
     if (!tensor_set_load(path, set, &step, err)) return false;
     return step == s->step ||
-           error_set(err, STATUS_USAGE,
-                     "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path, s->step);
+           rejected(err, "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path,
+                    s->step);
 }
 
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {

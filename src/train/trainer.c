@@ -151,9 +151,8 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
-            return error_set(err, STATUS_USAGE,
-                             "a run is resumed with the config it has; only train.steps can be set, not %s",
-                             overrides[i]);
+            return rejected(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
+                            overrides[i]);
     return true;
 }
 
@@ -176,8 +175,8 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     initialize(t);
     if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
     if (s->step > steps)
-        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %zu is less",
-                         t->run.directory, s->step, steps);
+        return rejected(err, "%s has made %zu steps already: train.steps = %zu is less", t->run.directory, s->step,
+                        steps);
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
