@@ -29,9 +29,8 @@ bool results_check(const char *wanted, bool named, bool force, Error *err);
    *directory is none. Release with results_release. */
 bool results_make(ResultsDirectory *directory, const char *wanted, bool named, bool force, Error *err);
 
-/* The new results last from here on: what they replace is removed. False, with a message to show, when the old
-   results could not be removed, or someone added a file to them: they stay at PATH.old, and the new results are kept.
- */
+/* The new results last from here on: what they replace is removed. False, with a message to show, when the old results
+   could not be removed, or someone added a file to them: they stay at PATH.old, and the new results are kept. */
 bool results_keep(ResultsDirectory *directory, Error *err);
 
 /* The new results failed, for the reason in *err. Where they have not been kept and replace something, they are removed
