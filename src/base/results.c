@@ -93,17 +93,20 @@ bool results_name(char *out, size_t capacity, const char *wanted, unsigned numbe
            rejected(err, "the path of the directory of results is too long: %.200s...", wanted);
 }
 
+static bool make_locked(ResultsDirectory *d, Error *err) {
+    if (!directory_make(d->path, true, err)) return false;
+    if (directory_lock(d->path, &d->lock, err)) return true;
+    rmdir(d->path);
+    return false;
+}
+
 static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
     if (!find_place(d, wanted, force, err)) return false;
     if (*d->replaced && rename(d->path, d->replaced) != 0)
         return failed(err, "cannot move %s to %s: %s", d->path, d->replaced, strerror(errno));
-    bool made = directory_make(d->path, true, err);
-    if (made && directory_lock(d->path, &d->lock, err)) return true;
-    if (made) rmdir(d->path);
-    if (*d->replaced && rename(d->replaced, d->path) != 0) {
-        const Error why = *err;
-        error_set(err, why.status, "%.400s; the old results are in %s", why.message, d->replaced);
-    }
+    if (make_locked(d, err)) return true;
+    if (*d->replaced && rename(d->replaced, d->path) != 0)
+        error_set(err, err->status, "%.400s; the old results are in %s", err->message, d->replaced);
     return false;
 }
 
@@ -114,11 +117,7 @@ static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
         if (!results_name(d->path, sizeof d->path, wanted, number, err) || !path_find(d->path, &there, err))
             return false;
         if (there) continue;
-        if (directory_make(d->path, true, err)) {
-            if (directory_lock(d->path, &d->lock, err)) return true;
-            rmdir(d->path);
-            return false;
-        }
+        if (make_locked(d, err)) return true;
         if (!path_exists(d->path)) return false; /* else another process was quicker */
     }
     return failed(err, "%s and every numbered name behind it are taken: name another --out", wanted);
@@ -139,13 +138,12 @@ bool results_keep(ResultsDirectory *d, Error *err) {
 }
 
 void results_withdraw(ResultsDirectory *d, Error *err) {
-    const Error why = *err;
     Error ignored;
     if (!*d->replaced) return;
     if ((!path_exists(d->path) || directory_remove(d->path, &ignored)) && rename(d->replaced, d->path) == 0)
-        error_set(err, why.status, "%.600s; %.300s was restored", why.message, d->path);
+        error_set(err, err->status, "%.600s; %.300s was restored", err->message, d->path);
     else
-        error_set(err, why.status, "%.600s; the old results are in %.300s", why.message, d->replaced);
+        error_set(err, err->status, "%.600s; the old results are in %.300s", err->message, d->replaced);
     *d->replaced = 0;
 }
 

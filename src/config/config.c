@@ -69,8 +69,7 @@ static void hint_at_file(const char *path, Error *err) {
         snprintf(candidate, sizeof candidate, "%s%s%s", form > 0 ? "configs/" : "", form > 0 ? base : path,
                  form != 1 ? ".ini" : "");
         if (!path_exists(candidate)) continue;
-        const Error first = *err;
-        error_set(err, first.status, "%.500s; did you mean %s?", first.message, candidate);
+        error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidate);
         return;
     }
 }
@@ -80,7 +79,6 @@ static bool take_file(Config *config, const char *path, const char *where, Error
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char *data, shown[108], section[128] = "";
     size_t size;
-    Error why;
     if (!file_read(path, "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
         hint_at_file(path, err);
         return false;
@@ -90,8 +88,8 @@ static bool take_file(Config *config, const char *path, const char *where, Error
     for (int number = 1; ok && (line = strsep(&rest, "\n")); number++) {
         line = text_trim(line);
         text_clip(line, 100, shown, sizeof shown);
-        ok = take_line(config, line, number, section, &why) ||
-             error_set(err, why.status, "%s:%d: \"%s\": %s", where, number, shown, why.message);
+        ok = take_line(config, line, number, section, err) ||
+             error_set(err, err->status, "%s:%d: \"%s\": %s", where, number, shown, err->message);
     }
     free(data);
     return ok;
@@ -104,13 +102,12 @@ static bool take_override(Config *config, const char *override, Error *err) {
     if (!copy) return failed(err, "no memory for --set %.100s", override);
     char *value = copy, *name = text_trim(strsep(&value, "=")), shown[128];
     const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    Error why;
     bool ok = value && *name ? assign(config, in_sweep ? "sweep" : "", name + (in_sweep ? strlen(SWEEP) : 0),
-                                      text_trim(value), ORIGIN_OVERRIDE, &why)
-                             : rejected(&why, "write section.key=value");
+                                      text_trim(value), ORIGIN_OVERRIDE, err)
+                             : rejected(err, "write section.key=value");
     free(copy);
     text_clip(override, 100, shown, sizeof shown);
-    return ok || error_set(err, why.status, "--set %s: %s", shown, why.message);
+    return ok || error_set(err, err->status, "--set %s: %s", shown, err->message);
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
@@ -186,11 +183,10 @@ static bool name_from_path(Config *config, const char *path, Error *err) {
 }
 
 static bool config_defaults(Config *config, Error *err) {
-    Error why;
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, &why))
-            return failed(err, "the default of %s: %s", KEYS[i].full, why.message);
+        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, err))
+            return failed(err, "the default of %s: %s", KEYS[i].full, err->message);
     return true;
 }
 
@@ -206,10 +202,9 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
                     Error *err) {
     for (size_t i = 0; i < count; i++) {
         char shown[64];
-        Error why;
         text_clip(values[i], 40, shown, sizeof shown);
-        if (!assign(config, "", keys[i], values[i], ORIGIN_SWEEP, &why))
-            return error_set(err, why.status, "%.400s: %.120s=%s: %s", where, keys[i], shown, why.message);
+        if (!assign(config, "", keys[i], values[i], ORIGIN_SWEEP, err))
+            return error_set(err, err->status, "%.400s: %.120s=%s: %s", where, keys[i], shown, err->message);
     }
     return config_finish(config, where, err);
 }

@@ -22,15 +22,14 @@ static bool canonical(const Key *key, const char *text, char out[64], Error *why
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     const Key *key = &KEYS[axis->key];
     char shown[64], value[64], other[64];
-    Error reason;
     text_clip(text, 40, shown, sizeof shown);
     if (!*text) return rejected(why, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
         return rejected(why, "the value %s is too long; at most %zu bytes are accepted", shown,
                         sizeof axis->values[0] - 1);
-    if (!canonical(key, text, value, &reason)) return rejected(why, "the value \"%s\": %s", shown, reason.message);
+    if (!canonical(key, text, value, why)) return rejected(why, "the value \"%s\": %s", shown, why->message);
     for (size_t i = 0; i < axis->count; i++)
-        if (canonical(key, axis->values[i], other, &reason) && strcmp(value, other) == 0)
+        if (canonical(key, axis->values[i], other, why) && strcmp(value, other) == 0)
             return rejected(why, "the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
         return rejected(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);

@@ -69,9 +69,8 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     if (*path) {
         if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
             const char *shakespeare = strstr(path, "tinyshakespeare.txt");
-            const Error why = *err;
             return shakespeare && strchr(shakespeare, '.')[4] == 0 && !path_exists(path) &&
-                   error_set(err, why.status, "%.900s; data/get_shakespeare.sh downloads it", why.message);
+                   error_set(err, err->status, "%.900s; data/get_shakespeare.sh downloads it", err->message);
         }
         text = file;
     } else {
