@@ -26,16 +26,13 @@ static bool holds_us(const char *directory) {
 }
 
 bool run_description_load(Json **run, const char *directory, Error *err) {
-    char path[4096], *text = NULL;
-    size_t size;
+    char path[4096];
     *run = NULL;
     if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
     if (!path_exists(path)) return rejected(err, "%s is not the directory of a run: it holds no run.json", directory);
-    bool ok = file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, run, err);
-    const char *program = ok ? js_as_text(js_get(*run, "program")) : NULL;
-    free(text);
-    if (!ok || (program && strcmp(program, "sqrtdk") == 0)) return ok;
+    if (!js_load(run, path, "run.json", err)) return false;
+    const char *program = js_as_text(js_get(*run, "program"));
+    if (program && strcmp(program, "sqrtdk") == 0) return true;
     return rejected(err, "%s is not a run.json of this program", path);
 }
 
@@ -181,10 +178,8 @@ Json *run_description(const char *command_line, size_t threads) {
     return run;
 }
 
-bool run_description_save(const Json *description, const char *directory, Error *err) {
-    char path[4096], *text = NULL;
-    bool ok = path_join(path, sizeof path, directory, "run.json", err) &&
-              js_dump(description, JS_INDENTED, &text, err) && file_write(path, text, strlen(text), err);
-    free(text);
-    return ok;
+bool run_description_save(Json *description, const char *directory, Error *err) {
+    char path[4096];
+    return path_join(path, sizeof path, directory, "run.json", err) &&
+           js_save(js_copy(description), JS_INDENTED, path, err);
 }

@@ -56,7 +56,7 @@ bool results_set_aside(const char *path, char old[RESULTS_PATH]);
 Json *run_description(const char *command_line, size_t threads);
 /* run.json of a directory, which must be one of this program; the caller frees it, also after a failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
-bool run_description_save(const Json *description, const char *directory, Error *err);
+bool run_description_save(Json *description, const char *directory, Error *err);
 
 /* UTC, ISO 8601. */
 Json *time_now(void);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/json.h"
 
 bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err) {
@@ -63,11 +62,7 @@ bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err)
         utf8_encode(vocabulary->characters[i], text);
         js_append(array, js_text(text));
     }
-    char *text = NULL;
-    bool ok = js_dump(array, JS_LINE, &text, err) && file_write(path, text, strlen(text), err);
-    free(text);
-    js_free(array);
-    return ok;
+    return js_save(array, JS_LINE, path, err);
 }
 
 static bool read_characters(const Json *array, const char *path, uint32_t *characters, Error *err) {
@@ -82,15 +77,11 @@ static bool read_characters(const Json *array, const char *path, uint32_t *chara
 }
 
 bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err) {
-    char *text = NULL;
-    size_t size;
-    Json *array = NULL;
+    Json *array;
+    bool ok = false;
     *vocabulary = (Vocabulary){0};
-    bool ok = file_read(path, "the vocabulary", (size_t)64 << 20, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, &array, err);
-    free(text);
-    if (!ok) return false;
-    size_t count = js_array_size(array);
+    if (!js_load(&array, path, "the vocabulary", err)) return false;
+    const size_t count = js_array_size(array);
     vocabulary->characters = malloc((count + 1) * sizeof *vocabulary->characters);
     if (count == 0)
         ok = rejected(err, "%s holds no list of characters", path);

@@ -13,7 +13,6 @@
 enum { FORMAT = 2 };
 static const char MODEL_FILE[] = "model.safetensors", OPTIMIZER_FILE[] = "optimizer.safetensors",
                   STATE_FILE[] = "state.json";
-static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
 static const char *const SLOTS[] = {"a", "b"};
 enum { NO_SLOT = -1 };
 
@@ -162,15 +161,6 @@ static Json *describe(const Config *c, const RunState *s) {
     return state;
 }
 
-static bool write_state(const char *path, const Config *config, const RunState *s, Error *err) {
-    char *text = NULL;
-    Json *state = describe(config, s);
-    bool ok = js_dump(state, JS_INDENTED, &text, err) && file_write(path, text, strlen(text), err);
-    js_free(state);
-    free(text);
-    return ok;
-}
-
 /* What the run was trained with must be what the config says now. */
 static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -208,13 +198,9 @@ static bool take_state(const Run *run, const char *path, const Json *json, RunSt
 }
 
 static bool read_state(const Run *run, const char *path, RunState *s, Error *err) {
-    char *text = NULL;
-    size_t size;
-    Json *json = NULL;
-    bool ok = file_read(path, "the checkpoint", STATE_LIMIT, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, &json, err) && take_state(run, path, json, s, err);
+    Json *json;
+    const bool ok = js_load(&json, path, "the checkpoint", err) && take_state(run, path, json, s, err);
     js_free(json);
-    free(text);
     return ok;
 }
 
@@ -228,8 +214,9 @@ static bool fill_slot(const char *slot, const Run *run, const Model *model, cons
     return directory_make(slot, false, err) && path_join(path, sizeof path, slot, MODEL_FILE, err) &&
            tensor_set_save(path, &parameters, s->step, err) &&
            path_join(path, sizeof path, slot, OPTIMIZER_FILE, err) && tensor_set_save(path, &moments, s->step, err) &&
-           path_join(path, sizeof path, slot, STATE_FILE, err) && write_state(path, &run->config, s, err) &&
-           directory_sync(path, err) && directory_sync(slot, err);
+           path_join(path, sizeof path, slot, STATE_FILE, err) &&
+           js_save(describe(&run->config, s), JS_INDENTED, path, err) && directory_sync(path, err) &&
+           directory_sync(slot, err);
 }
 
 bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
