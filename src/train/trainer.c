@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
@@ -99,16 +98,12 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-static bool announce(Trainer *t, Error *err) {
+static void announce_run(Trainer *t) {
     const Config *c = &t->run.config;
-    char *text;
-    if (!announcement(c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t), &text, err)) return false;
     progress_message(t->progress, "training %s into %s", c->name, t->run.directory);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) progress_message(t->progress, "%s", line);
-    free(text);
+    announce(t->progress, "", c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t));
     note_set_aside(t);
     if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
-    return true;
 }
 
 /* However the run ended, the loss curves, run.json and the page are brought to their last state. Reports the first
@@ -135,9 +130,9 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     bool ok = make_new(&t, config, options, err) && make_directory(&t, options, err);
     if (ok) {
         initialize(&t);
-        ok = announce(&t, err);
+        announce_run(&t);
         t.start = omp_get_wtime();
-        ok = finish(&t, options, ok && loop_run(&t, err), err);
+        ok = finish(&t, options, loop_run(&t, err), err);
     } else if (*t.run.directory) {
         run_ended(&t.run, &t.state, 0, err, &second);
     }
@@ -204,21 +199,14 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     return ok;
 }
 
-/* As comments, so that what stands before it is still a config. */
-static bool write_announcement(const Trainer *t, FILE *out, Error *err) {
-    char *text;
-    if (!announcement(&t->run.config, &t->run.corpus, &t->model, &t->optimizer, NAN, &text, err)) return false;
-    fputc('\n', out);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) fprintf(out, "; %s\n", line);
-    free(text);
-    return true;
-}
-
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err) {
     Trainer t = {0};
     bool ok = make_new(&t, config, options, err);
     if (ok) *bytes = training_memory(&t.model, &t.optimizer);
-    ok = ok && (!out || write_announcement(&t, out, err));
+    if (ok && out) { /* as comments, so that what stands before it is still a config */
+        fputc('\n', out);
+        announce(&(Progress){.stream = out}, "; ", config, &t.run.corpus, &t.model, &t.optimizer, NAN);
+    }
     trainer_free(&t);
     return ok;
 }
