@@ -1,5 +1,4 @@
-/* The names of everything that this program writes into a directory of results: what --force, and resuming a sweep, may
-   remove. A new file there is a new line in KNOWN. */
+/* What --force, and resuming a sweep, may remove: what this program writes into a directory of results. */
 #include "base/results.h"
 
 #include <errno.h>
@@ -12,8 +11,9 @@
 #include "base/files.h"
 
 /* Every name that this program writes into a directory of results, and no other: "name/" is a directory, "name ->
-   target" a symbolic link, # a number. A file or link may still end in FILE_NEW, when writing it was interrupted. A
-   sweep's run.json names its runs: their directories, which hold these names as well, and their configs/NAME.ini. */
+   target" a symbolic link, # a number, @ one of the letters a and b. A file or link may still end in FILE_NEW, when
+   writing it was interrupted. A sweep's run.json names its runs: their directories, which hold these names as well, and
+   their configs/NAME.ini. */
 static const char *const KNOWN[] = {
     "run.json",
     "config.ini",
@@ -29,22 +29,14 @@ static const char *const KNOWN[] = {
     "attention/step#.safetensors",
     "checkpoint/",
     "checkpoint/best.safetensors",
-    "checkpoint/current -> a",
-    "checkpoint/current -> b",
+    "checkpoint/current -> @",
     "checkpoint/model.safetensors -> current/model.safetensors",
     "checkpoint/optimizer.safetensors -> current/optimizer.safetensors",
     "checkpoint/state.json -> current/state.json",
-    "checkpoint/a/",
-    "checkpoint/a/model.safetensors",
-    "checkpoint/a/optimizer.safetensors",
-    "checkpoint/a/state.json",
-    "checkpoint/b/",
-    "checkpoint/b/model.safetensors",
-    "checkpoint/b/optimizer.safetensors",
-    "checkpoint/b/state.json",
-    "checkpoint/model.safetensors", /* these three up to version 0.2.0 */
-    "checkpoint/optimizer.safetensors",
-    "checkpoint/state.json",
+    "checkpoint/@/",
+    "checkpoint/@/model.safetensors",
+    "checkpoint/@/optimizer.safetensors",
+    "checkpoint/@/state.json",
     /* a sweep's */
     "configs/",
     "summary.csv",
@@ -65,8 +57,10 @@ static bool matches(const char *entry, const char *pattern) {
             size_t digits = strspn(entry, "0123456789");
             if (digits == 0) return false;
             entry += digits;
-        } else if (*pattern != *entry++) {
+        } else if (*pattern == '@' ? *entry != 'a' && *entry != 'b' : *entry != *pattern) {
             return false;
+        } else {
+            entry++;
         }
     }
     return *entry == 0;

@@ -18,6 +18,17 @@ enum { NO_SLOT = -1 };
 
 /* --- tensors */
 
+/* The tensors of a table, each of them once for each group, from that group's flat array. */
+enum { TENSOR_GROUPS_MAX = 2 };
+typedef struct {
+    const TensorTable *table;
+    size_t groups;
+    struct {
+        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
+        real *flat;
+    } group[TENSOR_GROUPS_MAX];
+} TensorSet;
+
 /* The arrays of a set, group by group, which the caller frees; NULL without memory. */
 static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     *count = set->groups * set->table->count;
@@ -35,7 +46,7 @@ static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     return arrays;
 }
 
-bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
+static bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
     char number[32];
     size_t count;
     NamedArray *arrays = arrays_of(set, &count, err);
@@ -46,13 +57,16 @@ bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error 
     return ok;
 }
 
-bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err) {
+/* The file is of the checkpoint whose state is `s`, or the flat arrays stay as they were. */
+static bool tensor_set_load(const char *path, const TensorSet *set, const RunState *s, Error *err) {
     SafetensorsFile file = {0};
     size_t count, limit = size_mul(size_mul(set->groups, set->table->parameters), sizeof(real));
     NamedArray *arrays = arrays_of(set, &count, err);
     bool ok = arrays && safetensors_open(&file, path, limit, err) &&
+              (safetensors_metadata_number(&file, "step") == s->step ||
+               rejected(err, "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path,
+                        s->step)) &&
               safetensors_take(&file, arrays, count, "the model of config.ini and vocab.json", err);
-    if (ok) *step = safetensors_metadata_number(&file, "step");
     safetensors_close(&file);
     free(arrays);
     return ok;
@@ -242,14 +256,6 @@ bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error
     return run_path(run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &parameters, step, err);
 }
 
-static bool load_tensors(const char *path, const TensorSet *set, const RunState *s, Error *err) {
-    size_t step;
-    if (!tensor_set_load(path, set, &step, err)) return false;
-    return step == s->step ||
-           rejected(err, "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path,
-                    s->step);
-}
-
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {
     const TensorSet parameters = parameters_of(model), moments = optimizer ? moments_of(model, optimizer) : parameters;
     char path[4096];
@@ -259,7 +265,7 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
     if (!run_path(run, path, "checkpoint/current/state.json", err) || !read_state(run, path, s, err)) return false;
     attention_set_step(&model->shape.attention, &run->config, s->step);
     return run_path(run, path, "checkpoint/current/model.safetensors", err) &&
-           load_tensors(path, &parameters, s, err) &&
+           tensor_set_load(path, &parameters, s, err) &&
            (!optimizer || (run_path(run, path, "checkpoint/current/optimizer.safetensors", err) &&
-                           load_tensors(path, &moments, s, err)));
+                           tensor_set_load(path, &moments, s, err)));
 }

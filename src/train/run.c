@@ -159,8 +159,6 @@ static bool lock(Run *run, Error *err) {
 }
 
 static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
-    if (js_array_size(js_get(d, "arms")) > 0)
-        return rejected(err, "%s is a sweep of an earlier version, which this one cannot resume", directory);
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
     return !first || rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", directory,
                               directory, first);
