@@ -10,17 +10,12 @@
 #include "attend/attend.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/range.h"
-#include "base/results.h"
-#include "base/text.h"
 #include "bench/bench.h"
-#include "config/config.h"
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
 #include "theory/theory.h"
-#include "train/trainer.h"
 
 /* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
 static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,
@@ -77,9 +72,8 @@ static bool check_word(const char *word, bool help, Error *err) {
     for (size_t i = 1; VERBS[i]; i++)
         if (text_is_nearer(word, VERBS[i]->name, &best)) nearest = VERBS[i]->name;
     if (nearest)
-        return error_set(err, STATUS_USAGE, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file",
-                         word, nearest);
-    return !help || error_set(err, STATUS_USAGE, "there is no verb %.40s: %s --help lists them", word, program_name);
+        return rejected(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word, nearest);
+    return !help || rejected(err, "there is no verb %.40s: %s --help lists them", word, program_name);
 }
 
 static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
@@ -119,11 +113,10 @@ int main(int argc, char **argv) {
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     char *line = join_words(argc, argv);
     Command command = {.argv = argv, .line = line, .report = report_write};
-    bool ok = line ? act(argc, argv, &command, &caught, &err)
-                   : error_set(&err, STATUS_FAILED, "no memory for the command line");
+    bool ok = line ? act(argc, argv, &command, &caught, &err) : failed(&err, "no memory for the command line");
     free(line);
     if (!ok) return fail(&err);
     if (fflush(stdout) == 0 && !ferror(stdout)) return caught ? 128 + caught : 0;
-    error_set(&err, STATUS_FAILED, "cannot write to standard output: %s", strerror(errno));
+    failed(&err, "cannot write to standard output: %s", strerror(errno));
     return fail(&err);
 }

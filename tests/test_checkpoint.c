@@ -1,4 +1,4 @@
-/* base/safetensors, and the tensor sets of train/checkpoint over it: what is saved is what is loaded, bit for bit, in a
+/* base/safetensors, with the tensors of a model: what is saved is what is loaded, bit for bit, in a
    file that other programs read; and whatever else a file may hold is refused by name, the parameters left as they
    were. */
 #include "temporary.h"
@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/safetensors.h"
-#include "train/checkpoint.h"
+#include "model/tensors.h"
 
 static const ModelShape SMALL = {.T = 4,
                                  .C = 6,
@@ -27,14 +27,31 @@ static struct {
     size_t header_size, data_size, size;
 } c;
 
+static NamedArray *arrays_of(const TensorTable *table, real *flat) {
+    NamedArray *arrays = calloc(table->count, sizeof *arrays);
+    assert_non_null(arrays);
+    for (size_t i = 0; i < table->count; i++) {
+        const Tensor *t = &table->items[i];
+        arrays[i] =
+            (NamedArray){.dimensions = t->dimensions, .shape = {t->size[0], t->size[1]}, .data = flat + t->offset};
+        memcpy(arrays[i].name, t->name, sizeof t->name);
+    }
+    return arrays;
+}
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = {table, 1, .group = {{"", flat, ALL_TENSORS}}};
-    return tensor_set_save(path, &set, 7, err);
+    NamedArray *arrays = arrays_of(table, flat);
+    bool ok = safetensors_save(path, arrays, table->count, &(Metadata){"step", "7"}, 1, err);
+    free(arrays);
+    return ok;
 }
 static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
-    const TensorSet set = {table, 1, .group = {{"", flat, ALL_TENSORS}}};
-    size_t step;
-    return tensor_set_load(path, &set, &step, err);
+    SafetensorsFile file;
+    NamedArray *arrays = arrays_of(table, flat);
+    bool ok = safetensors_open(&file, path, table->parameters * sizeof *flat, err) &&
+              safetensors_take(&file, arrays, table->count, "the model", err);
+    safetensors_close(&file);
+    free(arrays);
+    return ok;
 }
 
 static real *random_bits(size_t count) {

@@ -138,11 +138,6 @@ static void known_files_are_replaced(void **state) {
     assert_made(in("run"), true, true, in("run"));
     assert_made(in("sweep"), true, true, in("sweep"));
     assert_made(in("theory"), true, true, in("theory"));
-    /* as version 0.2.0 left it */
-    shell("cd run && mkdir checkpoint && cd checkpoint && touch model.safetensors optimizer.safetensors state.json"
-          " best.safetensors model.safetensors.new");
-    put_text("run/run.json", OURS);
-    assert_made(in("run"), true, true, in("run"));
     shell("test -z \"$(find run sweep theory -type f)\" && test ! -e run.old -a ! -e sweep.old");
 }
 

@@ -58,8 +58,8 @@ static bool take_number(const Option *o, const char *text, Error *err) {
     const bool in_range = whole ? errno == 0 && integer >= o->least && integer <= o->most
                                 : number >= (double)o->least && number <= (double)o->most;
     if (end == text || *end || !in_range)
-        return error_set(err, STATUS_USAGE, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name,
-                         whole ? "whole " : "", o->least, o->most, text);
+        return rejected(err, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name, whole ? "whole " : "",
+                        o->least, o->most, text);
     if (whole)
         *(long long *)o->variable = integer;
     else
@@ -72,12 +72,11 @@ static bool take_value(const Option *o, const char *text, Error *err) {
     switch (o->kind) {
     case OPTION_SWITCH: *(bool *)o->variable = true; return true;
     case OPTION_LIST:
-        if (list->count == OPTION_LIST_MAX)
-            return error_set(err, STATUS_USAGE, "more than %d --%s", OPTION_LIST_MAX, o->name);
+        if (list->count == OPTION_LIST_MAX) return rejected(err, "more than %d --%s", OPTION_LIST_MAX, o->name);
         list->items[list->count++] = text;
         return true;
     case OPTION_DIRECTORY:
-        if (!*text) return error_set(err, STATUS_USAGE, "--%s takes a directory", o->name);
+        if (!*text) return rejected(err, "--%s takes a directory", o->name);
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; return true;
     case OPTION_INTEGER:
@@ -89,7 +88,7 @@ static bool take_value(const Option *o, const char *text, Error *err) {
 static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
     OptionList *all = &command->targets;
     if (!verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1))
-        return error_set(err, STATUS_USAGE, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+        return rejected(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     all->items[all->count++] = word;
     command->target = all->items[0];
     return true;
@@ -99,25 +98,23 @@ static bool take_target(const Verb *verb, Command *command, const char *word, Er
 static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     if (!o)
-        return error_set(err, STATUS_USAGE, "there is no option %.100s here: %s%s%s --help lists them", word,
-                         program_name, verb->name ? " " : "", verb->name ? verb->name : "");
-    if (!o->value) return error_set(err, STATUS_USAGE, "--%s takes no value", o->name);
-    return error_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        return rejected(err, "there is no option %.100s here: %s%s%s --help lists them", word, program_name,
+                        verb->name ? " " : "", verb->name ? verb->name : "");
+    if (!o->value) return rejected(err, "--%s takes no value", o->name);
+    return rejected(err, "--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
 /* Refuses an option where the value of another is missing: getopt_long would take it for that value. */
 static bool take_option(const Option *o, const char *last_word, Error *err) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
-        return error_set(err, STATUS_USAGE,
-                         "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
-                         o->name, optarg, o->name, optarg);
+        return rejected(err, "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
+                        o->name, optarg, o->name, optarg);
     return take_value(o, optarg, err);
 }
 
 bool command_check_force(bool force, const char *out, Error *err) {
     return !force || out ||
-           error_set(err, STATUS_USAGE,
-                     "--force replaces the directory that --out names: add --out DIR, or leave --force out");
+           rejected(err, "--force replaces the directory that --out names: add --out DIR, or leave --force out");
 }
 
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err) {
@@ -144,9 +141,9 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         if (!take_target(verb, command, argv[optind], err)) return false;
     if (command->help) return true;
     if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
-    return error_set(err, STATUS_USAGE, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
-                     verb->name ? "" : ", for example ", verb->name ? "" : program_name,
-                     verb->name ? "" : " configs/dk64_scaled.ini");
+    return rejected(err, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
+                    verb->name ? "" : ", for example ", verb->name ? "" : program_name,
+                    verb->name ? "" : " configs/dk64_scaled.ini");
 }
 
 size_t command_threads(const Command *command) {

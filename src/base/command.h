@@ -64,9 +64,8 @@ typedef struct {
 
 /* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
    ended by NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
-   --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends
-   the options. Errors have status
-   STATUS_USAGE. With --help no target is needed. */
+   --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
+   options. Errors have status STATUS_USAGE. With --help no target is needed. */
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
 
 /* How many threads to use: --threads, or one per processor. */

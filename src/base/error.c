@@ -1,16 +1,18 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 
 bool(error_set)(Error *err, Status status, const char *format, ...) {
+    char message[sizeof err->message]; /* the arguments may be what *err says so far */
     va_list args;
     va_start(args, format);
-    vsnprintf(err->message, sizeof err->message, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    text_make_plain(err->message);
+    text_make_plain(message);
+    strcpy(err->message, message);
     err->status = status;
     return false;
 }

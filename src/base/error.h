@@ -18,9 +18,13 @@ typedef struct {
 } Error;
 
 /* Fills in *err (printf-style, made plain as by text_make_plain, so that the message stays one line) and returns
-   false: `return error_set(err, STATUS_FAILED, ...)`. */
+   false: `return error_set(err, STATUS_DIVERGED, ...)`. The arguments may be err's own, to put something around them.
+ */
 bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* So that static analysers see that the result is always false. */
 #ifdef __clang_analyzer__
 #define error_set(...) (error_set(__VA_ARGS__), false)
 #endif
+/* `return rejected(err, ...)`, `return failed(err, ...)`: with these two statuses. */
+#define rejected(err, ...) error_set(err, STATUS_USAGE, __VA_ARGS__)
+#define failed(err, ...) error_set(err, STATUS_FAILED, __VA_ARGS__)

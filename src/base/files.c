@@ -31,7 +31,7 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
         *size = (size_t)info.st_size;
         bytes = malloc(*size + 1);
         if (!bytes)
-            ok = error_set(err, STATUS_FAILED, "no memory for the %zu bytes of %s", *size, path);
+            ok = failed(err, "no memory for the %zu bytes of %s", *size, path);
         else if (fread(bytes, 1, *size, file) != *size)
             ok = error_set(err, status, "cannot read %s %s: %s", what, path,
                            ferror(file) ? strerror(errno) : "it became shorter while it was read");
@@ -47,13 +47,11 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
 }
 
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
-    if (strlen(path) >= sizeof writer->path)
-        return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", path);
+    if (strlen(path) >= sizeof writer->path) return failed(err, "the path is too long: %.200s...", path);
     snprintf(writer->path, sizeof writer->path, "%s", path);
     snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
     writer->stream = fopen(writer->temporary, "wb");
-    if (!writer->stream)
-        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->temporary, strerror(errno));
+    if (!writer->stream) return failed(err, "cannot write %s: %s", writer->temporary, strerror(errno));
     return true;
 }
 
@@ -69,7 +67,7 @@ bool directory_sync(const char *path, Error *err) {
     const char *directory = dirname(copy);
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
-    if (!ok) error_set(err, STATUS_FAILED, "cannot write the directory %s: %s", directory, strerror(errno));
+    if (!ok) failed(err, "cannot write the directory %s: %s", directory, strerror(errno));
     if (fd >= 0) close(fd);
     return ok;
 }
@@ -83,7 +81,7 @@ bool file_writer_commit(FileWriter *writer, Error *err) {
     writer->stream = NULL;
     if (!ok) {
         unlink(writer->temporary);
-        return error_set(err, STATUS_FAILED, "cannot write %s: %s", writer->path, strerror(reason));
+        return failed(err, "cannot write %s: %s", writer->path, strerror(reason));
     }
     directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
     return true;
@@ -98,8 +96,7 @@ bool file_write(const char *path, const void *data, size_t size, Error *err) {
 
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err) {
     int length = snprintf(out, capacity, "%s/%s", directory, name);
-    if (length < 0 || (size_t)length >= capacity)
-        return error_set(err, STATUS_FAILED, "the path is too long: %.200s/...", directory);
+    if (length < 0 || (size_t)length >= capacity) return failed(err, "the path is too long: %.200s/...", directory);
     return true;
 }
 
@@ -107,7 +104,7 @@ bool path_find(const char *path, bool *exists, Error *err) {
     struct stat info;
     *exists = lstat(path, &info) == 0;
     if (*exists || errno == ENOENT || errno == ENOTDIR) return true;
-    return error_set(err, STATUS_FAILED, "cannot determine what %s is: %s", path, strerror(errno));
+    return failed(err, "cannot determine what %s is: %s", path, strerror(errno));
 }
 
 bool path_exists(const char *path) {
@@ -121,28 +118,27 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
     struct stat info;
     const size_t length = strlen(path);
     if (length >= sizeof part || length == 0)
-        return error_set(err, STATUS_USAGE, "the directory's path is %s", length ? "too long" : "empty");
+        return rejected(err, "the directory's path is %s", length ? "too long" : "empty");
     memcpy(part, path, length + 1);
     for (size_t n = length; n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
     for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the ones above it */
         *slash = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(errno));
+            return failed(err, "cannot make the directory %s: %s", part, strerror(errno));
     }
     if (mkdir(part, 0777) == 0) return true;
     const int reason = errno;
     return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
-           error_set(err, STATUS_FAILED, "cannot make the directory %s: %s", part, strerror(reason));
+           failed(err, "cannot make the directory %s: %s", part, strerror(reason));
 }
 
 bool directory_lock(const char *path, int *lock, Error *err) {
     *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0) return error_set(err, STATUS_FAILED, "cannot open the directory %s: %s", path, strerror(errno));
+    if (*lock < 0) return failed(err, "cannot open the directory %s: %s", path, strerror(errno));
     if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
     close(*lock);
     *lock = -1;
-    return error_set(err, STATUS_USAGE, "%s is in use: another process is training there; wait for it, or stop it",
-                     path);
+    return rejected(err, "%s is in use: another process is training there; wait for it, or stop it", path);
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {
@@ -152,6 +148,6 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 
 bool directory_remove(const char *path, Error *err) {
     if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-        return error_set(err, STATUS_FAILED, "cannot remove %s: %s", path, strerror(errno));
+        return failed(err, "cannot remove %s: %s", path, strerror(errno));
     return true;
 }

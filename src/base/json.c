@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/text.h"
 
 /* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports it,
@@ -72,7 +73,7 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     const bool whole = !memory_ran_out;
     memory_ran_out = false; /* of this document only */
     *text = whole ? json_dumps(value, flags[layout]) : NULL;
-    if (!*text) return error_set(err, STATUS_FAILED, "no memory for a JSON text");
+    if (!*text) return failed(err, "no memory for a JSON text");
     shorten_numbers(*text);
     return true;
 }
@@ -81,11 +82,29 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
     json_error_t error;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!*value && json_error_code(&error) == json_error_out_of_memory)
-        return error_set(err, STATUS_FAILED, "no memory to read %s", what);
+        return failed(err, "no memory to read %s", what);
     if (!*value)
-        return error_set(err, STATUS_USAGE, "%s is not valid JSON: line %d, column %d: %s", what, error.line,
-                         error.column, error.text);
+        return rejected(err, "%s is not valid JSON: line %d, column %d: %s", what, error.line, error.column,
+                        error.text);
     return true;
+}
+
+bool js_save(Json *value, JsonLayout layout, const char *path, Error *err) {
+    char *text = NULL;
+    const bool ok = js_dump(value, layout, &text, err) && file_write(path, text, strlen(text), err);
+    free(text);
+    js_free(value);
+    return ok;
+}
+
+bool js_load(Json **value, const char *path, const char *what, Error *err) {
+    char *text = NULL;
+    size_t size;
+    *value = NULL;
+    const bool ok = file_read(path, what, (size_t)64 << 20, STATUS_USAGE, &text, &size, err) &&
+                    js_parse(text, size, path, value, err);
+    free(text);
+    return ok;
 }
 
 const Json *js_get(const Json *object, const char *key) { return json_object_get(object, key); }

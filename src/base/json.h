@@ -30,6 +30,11 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err);
 /* Parses text that must be one JSON value without repeated keys. The error starts with `what`, then line and column. */
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);
 
+/* The same to a file, as file_write does, and from one of at most 64 MB, which errors call `what`; what is no JSON has
+   status STATUS_USAGE. js_save frees the value; js_load makes it NULL on failure. */
+bool js_save(Json *value, JsonLayout layout, const char *path, Error *err);
+bool js_load(Json **value, const char *path, const char *what, Error *err);
+
 /* NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);
 const Json *js_at(const Json *array, size_t i);

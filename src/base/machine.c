@@ -91,7 +91,7 @@ bool program_path(char *out, size_t capacity, Error *err) {
     if (path && !found) errno = ENAMETOOLONG;
     if (found) memcpy(out, path, size);
     free(path);
-    return found || error_set(err, STATUS_FAILED, "cannot find out where this program is: %s", strerror(errno));
+    return found || failed(err, "cannot find out where this program is: %s", strerror(errno));
 }
 
 bool program_again(char *out, size_t capacity, Error *err) {

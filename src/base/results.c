@@ -26,18 +26,14 @@ static bool holds_us(const char *directory) {
 }
 
 bool run_description_load(Json **run, const char *directory, Error *err) {
-    char path[4096], *text = NULL;
-    size_t size;
+    char path[4096];
     *run = NULL;
     if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
-    if (!path_exists(path))
-        return error_set(err, STATUS_USAGE, "%s is not the directory of a run: it holds no run.json", directory);
-    bool ok = file_read(path, "run.json", (size_t)1 << 20, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, run, err);
-    const char *program = ok ? js_as_text(js_get(*run, "program")) : NULL;
-    free(text);
-    if (!ok || (program && strcmp(program, "sqrtdk") == 0)) return ok;
-    return error_set(err, STATUS_USAGE, "%s is not a run.json of this program", path);
+    if (!path_exists(path)) return rejected(err, "%s is not the directory of a run: it holds no run.json", directory);
+    if (!js_load(run, path, "run.json", err)) return false;
+    const char *program = js_as_text(js_get(*run, "program"));
+    if (program && strcmp(program, "sqrtdk") == 0) return true;
+    return rejected(err, "%s is not a run.json of this program", path);
 }
 
 bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
@@ -50,15 +46,12 @@ bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
 /* Whether what is at `path` may be replaced; then its lock is held. */
 static bool lock_replaceable(const char *path, int *lock, Error *err) {
     struct stat info;
-    if (lstat(path, &info) != 0)
-        return error_set(err, STATUS_FAILED, "cannot determine what %s is: %s", path, strerror(errno));
+    if (lstat(path, &info) != 0) return failed(err, "cannot determine what %s is: %s", path, strerror(errno));
     if (S_ISLNK(info.st_mode))
-        return error_set(err, STATUS_USAGE,
-                         "%s is a symbolic link, which --force does not replace: name the directory itself", path);
+        return rejected(err, "%s is a symbolic link, which --force does not replace: name the directory itself", path);
     if (holds_us(path))
-        return error_set(err, STATUS_USAGE,
-                         "%s is or holds the directory you are in, so --force does not replace it: name another --out",
-                         path);
+        return rejected(
+            err, "%s is or holds the directory you are in, so --force does not replace it: name another --out", path);
     return results_hold_only_ours(path, err) && directory_lock(path, lock, err);
 }
 
@@ -70,10 +63,10 @@ static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Erro
     if (!results_name(d->path, sizeof d->path - sizeof SUFFIX, wanted, 1, err) || !path_find(d->path, &there, err))
         return false;
     if (there && !force)
-        return error_set(err, STATUS_USAGE, "%s exists: name another --out, or add --force to replace a run", d->path);
+        return rejected(err, "%s exists: name another --out, or add --force to replace a run", d->path);
     if (force && results_set_aside(d->path, old))
-        return error_set(err, STATUS_USAGE,
-                         "%s is there, left by an interrupted --force: move it back to %s, or remove it", old, d->path);
+        return rejected(err, "%s is there, left by an interrupted --force: move it back to %s, or remove it", old,
+                        d->path);
     if (!there) return true;
     if (!lock_replaceable(d->path, &d->replaced_lock, err)) return false;
     memcpy(d->replaced, old, sizeof old);
@@ -94,20 +87,23 @@ bool results_name(char *out, size_t capacity, const char *wanted, unsigned numbe
     int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
                              : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
     return (length >= 0 && (size_t)length < capacity) ||
-           error_set(err, STATUS_USAGE, "the path of the directory of results is too long: %.200s...", wanted);
+           rejected(err, "the path of the directory of results is too long: %.200s...", wanted);
+}
+
+static bool make_locked(ResultsDirectory *d, Error *err) {
+    if (!directory_make(d->path, true, err)) return false;
+    if (directory_lock(d->path, &d->lock, err)) return true;
+    rmdir(d->path);
+    return false;
 }
 
 static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
     if (!find_place(d, wanted, force, err)) return false;
     if (*d->replaced && rename(d->path, d->replaced) != 0)
-        return error_set(err, STATUS_FAILED, "cannot move %s to %s: %s", d->path, d->replaced, strerror(errno));
-    bool made = directory_make(d->path, true, err);
-    if (made && directory_lock(d->path, &d->lock, err)) return true;
-    if (made) rmdir(d->path);
-    if (*d->replaced && rename(d->replaced, d->path) != 0) {
-        const Error why = *err;
-        error_set(err, why.status, "%.400s; the old results are in %s", why.message, d->replaced);
-    }
+        return failed(err, "cannot move %s to %s: %s", d->path, d->replaced, strerror(errno));
+    if (make_locked(d, err)) return true;
+    if (*d->replaced && rename(d->replaced, d->path) != 0)
+        error_set(err, err->status, "%.400s; the old results are in %s", err->message, d->replaced);
     return false;
 }
 
@@ -118,14 +114,10 @@ static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
         if (!results_name(d->path, sizeof d->path, wanted, number, err) || !path_find(d->path, &there, err))
             return false;
         if (there) continue;
-        if (directory_make(d->path, true, err)) {
-            if (directory_lock(d->path, &d->lock, err)) return true;
-            rmdir(d->path);
-            return false;
-        }
+        if (make_locked(d, err)) return true;
         if (!path_exists(d->path)) return false; /* else another process was quicker */
     }
-    return error_set(err, STATUS_FAILED, "%s and every numbered name behind it are taken: name another --out", wanted);
+    return failed(err, "%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
 bool results_make(ResultsDirectory *d, const char *wanted, bool named, bool force, Error *err) {
@@ -143,13 +135,12 @@ bool results_keep(ResultsDirectory *d, Error *err) {
 }
 
 void results_withdraw(ResultsDirectory *d, Error *err) {
-    const Error why = *err;
     Error ignored;
     if (!*d->replaced) return;
     if ((!path_exists(d->path) || directory_remove(d->path, &ignored)) && rename(d->replaced, d->path) == 0)
-        error_set(err, why.status, "%.600s; %.300s was restored", why.message, d->path);
+        error_set(err, err->status, "%.600s; %.300s was restored", err->message, d->path);
     else
-        error_set(err, why.status, "%.600s; the old results are in %.300s", why.message, d->replaced);
+        error_set(err, err->status, "%.600s; the old results are in %.300s", err->message, d->replaced);
     *d->replaced = 0;
 }
 
@@ -187,10 +178,8 @@ Json *run_description(const char *command_line, size_t threads) {
     return run;
 }
 
-bool run_description_save(const Json *description, const char *directory, Error *err) {
-    char path[4096], *text = NULL;
-    bool ok = path_join(path, sizeof path, directory, "run.json", err) && js_dump(description, JS_INDENTED, &text, err) &&
-              file_write(path, text, strlen(text), err);
-    free(text);
-    return ok;
+bool run_description_save(Json *description, const char *directory, Error *err) {
+    char path[4096];
+    return path_join(path, sizeof path, directory, "run.json", err) &&
+           js_save(js_copy(description), JS_INDENTED, path, err);
 }

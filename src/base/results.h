@@ -6,8 +6,6 @@
    leaves both, and the next --force says so. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/json.h"
 
 #define SQRTDK_VERSION "0.5.0"
@@ -31,9 +29,8 @@ bool results_check(const char *wanted, bool named, bool force, Error *err);
    *directory is none. Release with results_release. */
 bool results_make(ResultsDirectory *directory, const char *wanted, bool named, bool force, Error *err);
 
-/* The new results last from here on: what they replace is removed. False, with a message to show, when the old
-   results could not be removed, or someone added a file to them: they stay at PATH.old, and the new results are kept.
- */
+/* The new results last from here on: what they replace is removed. False, with a message to show, when the old results
+   could not be removed, or someone added a file to them: they stay at PATH.old, and the new results are kept. */
 bool results_keep(ResultsDirectory *directory, Error *err);
 
 /* The new results failed, for the reason in *err. Where they have not been kept and replace something, they are removed
@@ -59,7 +56,7 @@ bool results_set_aside(const char *path, char old[RESULTS_PATH]);
 Json *run_description(const char *command_line, size_t threads);
 /* run.json of a directory, which must be one of this program; the caller frees it, also after a failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
-bool run_description_save(const Json *description, const char *directory, Error *err);
+bool run_description_save(Json *description, const char *directory, Error *err);
 
 /* UTC, ISO 8601. */
 Json *time_now(void);

@@ -1,5 +1,4 @@
-/* The names of everything that this program writes into a directory of results: what --force, and resuming a sweep, may
-   remove. A new file there is a new line in KNOWN. */
+/* What --force, and resuming a sweep, may remove: what this program writes into a directory of results. */
 #include "base/results.h"
 
 #include <errno.h>
@@ -12,8 +11,9 @@
 #include "base/files.h"
 
 /* Every name that this program writes into a directory of results, and no other: "name/" is a directory, "name ->
-   target" a symbolic link, # a number. A file or link may still end in FILE_NEW, when writing it was interrupted. A
-   sweep's run.json names its runs: their directories, which hold these names as well, and their configs/NAME.ini. */
+   target" a symbolic link, # a number, @ one of the letters a and b. A file or link may still end in FILE_NEW, when
+   writing it was interrupted. A sweep's run.json names its runs: their directories, which hold these names as well, and
+   their configs/NAME.ini. */
 static const char *const KNOWN[] = {
     "run.json",
     "config.ini",
@@ -29,22 +29,14 @@ static const char *const KNOWN[] = {
     "attention/step#.safetensors",
     "checkpoint/",
     "checkpoint/best.safetensors",
-    "checkpoint/current -> a",
-    "checkpoint/current -> b",
+    "checkpoint/current -> @",
     "checkpoint/model.safetensors -> current/model.safetensors",
     "checkpoint/optimizer.safetensors -> current/optimizer.safetensors",
     "checkpoint/state.json -> current/state.json",
-    "checkpoint/a/",
-    "checkpoint/a/model.safetensors",
-    "checkpoint/a/optimizer.safetensors",
-    "checkpoint/a/state.json",
-    "checkpoint/b/",
-    "checkpoint/b/model.safetensors",
-    "checkpoint/b/optimizer.safetensors",
-    "checkpoint/b/state.json",
-    "checkpoint/model.safetensors", /* these three up to version 0.2.0 */
-    "checkpoint/optimizer.safetensors",
-    "checkpoint/state.json",
+    "checkpoint/@/",
+    "checkpoint/@/model.safetensors",
+    "checkpoint/@/optimizer.safetensors",
+    "checkpoint/@/state.json",
     /* a sweep's */
     "configs/",
     "summary.csv",
@@ -65,8 +57,10 @@ static bool matches(const char *entry, const char *pattern) {
             size_t digits = strspn(entry, "0123456789");
             if (digits == 0) return false;
             entry += digits;
-        } else if (*pattern != *entry++) {
+        } else if (*pattern == '@' ? *entry != 'a' && *entry != 'b' : *entry != *pattern) {
             return false;
+        } else {
+            entry++;
         }
     }
     return *entry == 0;
@@ -97,7 +91,7 @@ static bool describe_entry(const FTSENT *found, const char *name, char entry[409
     size_t length = strlen(name), suffix = strlen(FILE_NEW);
     if (!S_ISDIR(type) && length > suffix && strcmp(name + length - suffix, FILE_NEW) == 0) length -= suffix;
     ssize_t size = S_ISLNK(type) ? readlink(found->fts_path, target, sizeof target - 1) : 0;
-    if (size < 0) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", found->fts_path, strerror(errno));
+    if (size < 0) return failed(err, "cannot read the link %s: %s", found->fts_path, strerror(errno));
     target[size] = 0;
     snprintf(entry, 4096, "%.*s%s%s", (int)length, name,
              S_ISREG(type)   ? ""
@@ -114,17 +108,16 @@ static bool check_known(const FTSENT *found, const char *name, const Json *runs,
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
         if (matches(entry, KNOWN[i])) return true;
     return is_run_config(runs, entry) ||
-           error_set(err, STATUS_USAGE,
-                     "%s was not written by this program, so it is not removed: move it, or name another --out",
-                     found->fts_path);
+           rejected(err, "%s was not written by this program, so it is not removed: move it, or name another --out",
+                    found->fts_path);
 }
 
 /* A directory whose entries can be removed, and where nobody trains. */
 static bool check_directory(const char *path, bool is_run, Error *err) {
     int lock = -1;
     if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
-        return error_set(err, STATUS_USAGE, "nothing in %s can be removed: %s; change that, or name another --out",
-                         path, strerror(errno));
+        return rejected(err, "nothing in %s can be removed: %s; change that, or name another --out", path,
+                        strerror(errno));
     if (is_run && !directory_lock(path, &lock, err)) return false;
     if (lock >= 0) close(lock);
     return true;
@@ -134,7 +127,7 @@ static bool check_directory(const char *path, bool is_run, Error *err) {
 static bool check_entry(const FTSENT *found, size_t root, const Json *runs, Error *err) {
     if (found->fts_info == FTS_DP) return true; /* a directory a second time, after its entries */
     if (found->fts_info == FTS_DNR || found->fts_info == FTS_ERR || found->fts_info == FTS_NS)
-        return error_set(err, STATUS_FAILED, "cannot read %s: %s", found->fts_path, strerror(found->fts_errno));
+        return failed(err, "cannot read %s: %s", found->fts_path, strerror(found->fts_errno));
     const char *name = found->fts_level > 0 ? found->fts_path + root : "";
     const size_t run = run_name(runs, name);
     const bool in_run = run > 0 && (name[run] || found->fts_info == FTS_D), is_run = in_run && !name[run];
@@ -149,8 +142,7 @@ static bool check_entries(const char *directory, const Json *runs, Error *err) {
     FTS *tree = fts_open((char *[]){path, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     bool ok = tree != NULL;
     for (const FTSENT *found; ok && (found = fts_read(tree));) ok = check_entry(found, strlen(path) + 1, runs, err);
-    if (!tree || (ok && errno))
-        ok = error_set(err, STATUS_FAILED, "cannot read the directory %s: %s", path, strerror(errno));
+    if (!tree || (ok && errno)) ok = failed(err, "cannot read the directory %s: %s", path, strerror(errno));
     if (tree) fts_close(tree);
     return ok;
 }
@@ -159,8 +151,8 @@ bool results_hold_only_ours(const char *directory, Error *err) {
     Json *run = NULL;
     bool ours = run_description_load(&run, directory, err);
     if (!ours && err->status == STATUS_USAGE)
-        error_set(
-            err, STATUS_USAGE,
+        rejected(
+            err,
             "%s is not a run of this program (it has no run.json of this program), so it is not removed: move it, or name another --out",
             directory);
     bool ok = ours && check_entries(directory, js_get(run, "runs"), err);

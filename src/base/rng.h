@@ -32,9 +32,7 @@ void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]);
 double rng_uniform(const Rng *rng, uint64_t index);
 /* Standard normal by Box and Muller (1958); `index` counts single numbers. */
 double rng_normal(const Rng *rng, uint64_t index);
-/* Those of indices 4 block .. 4 block + 3, for half the work. */
-void rng_normals(const Rng *rng, uint64_t block, double out[4]);
-/* Those of indices first .. first + count - 1. */
+/* Those of indices first .. first + count - 1; four from a multiple of four on cost as much as two. */
 void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/results.h"
 #include "base/text.h"
@@ -79,14 +78,14 @@ static bool parse_header(SafetensorsFile *f, Error *err) {
     uint64_t length = 0;
     if (f->size >= 8) memcpy(&length, f->bytes, 8);
     if (f->size < 8 || length > f->size - 8 || length > HEADER_LIMIT)
-        return error_set(err, STATUS_USAGE, "%s is not a safetensors file: its header is cut short", f->path);
+        return rejected(err, "%s is not a safetensors file: its header is cut short", f->path);
     f->begin = 8 + (size_t)length;
     return js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err);
 }
 
 bool safetensors_open(SafetensorsFile *f, const char *path, size_t limit, Error *err) {
     *f = (SafetensorsFile){0};
-    if (strlen(path) >= sizeof f->path) return error_set(err, STATUS_FAILED, "the path is too long: %.200s...", path);
+    if (strlen(path) >= sizeof f->path) return failed(err, "the path is too long: %.200s...", path);
     snprintf(f->path, sizeof f->path, "%s", path);
     return file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f->bytes, &f->size, err) &&
            parse_header(f, err);
@@ -135,18 +134,16 @@ static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const cha
     const Json *found = js_get(f->header, a->name);
     const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
     size_t begin, end;
-    if (!found) return error_set(err, STATUS_USAGE, "%s has no tensor %s, as %s has", f->path, a->name, owner);
+    if (!found) return rejected(err, "%s has no tensor %s, as %s has", f->path, a->name, owner);
     if (!type || strcmp(type, expected) != 0)
-        return error_set(err, STATUS_USAGE, "%s: %s is of type %.20s; %s is accepted", f->path, a->name,
-                         type ? type : "?", expected);
+        return rejected(err, "%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?", expected);
     if (!same_shape(a, js_get(found, "shape"))) {
         char ours[128] = "";
         for (size_t d = 0; d < a->dimensions; d++) text_append(ours, sizeof ours, "%s%zu", d ? ", " : "", a->shape[d]);
-        return error_set(err, STATUS_USAGE, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name,
-                         owner, ours);
+        return rejected(err, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
     }
     if (!find_bytes(f, a, &begin, &end) || end > f->size - f->begin || end - begin != named_array_bytes(a))
-        return error_set(err, STATUS_USAGE, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
+        return rejected(err, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
     return true;
 }
 
@@ -166,16 +163,15 @@ static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, siz
         if (!check_entry(f, &arrays[i], owner, err)) return false;
         for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
             if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
-                return error_set(err, STATUS_USAGE, "%s: the tensors %s and %s overlap", f->path, arrays[j].name,
-                                 arrays[i].name);
+                return rejected(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
     }
     for (size_t k = 0; k < js_object_size(f->header); k++)
         if (!is_known(js_object_key(f->header, k), arrays, count))
-            return error_set(err, STATUS_USAGE, "%s holds the tensor %.100s, which %s lacks", f->path,
-                             js_object_key(f->header, k), owner);
+            return rejected(err, "%s holds the tensor %.100s, which %s lacks", f->path, js_object_key(f->header, k),
+                            owner);
     if (total != f->size - f->begin)
-        return error_set(err, STATUS_USAGE, "%s has %zu bytes of numbers, and %s takes %zu", f->path,
-                         f->size - f->begin, owner, total);
+        return rejected(err, "%s has %zu bytes of numbers, and %s takes %zu", f->path, f->size - f->begin, owner,
+                        total);
     return true;
 }
 

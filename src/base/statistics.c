@@ -1,6 +1,7 @@
 #include "base/statistics.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int by_size(const void *a, const void *b) {
@@ -19,20 +20,13 @@ double quantile(const double *sorted, size_t n, double p) {
 /* P(|T| < t) for whole degrees of freedom n, with x = atan(t / sqrt(n)), as a finite sum (Abramowitz and Stegun,
    Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
 static double student_inside(double x, size_t degrees) {
-    double cosine = cos(x), term = 1, sum = 0;
-    if (degrees % 2 == 0) {
-        for (size_t k = 2; k <= degrees; k += 2) {
-            sum += term;
-            term *= cosine * cosine * (double)(k - 1) / (double)k;
-        }
-        return sin(x) * sum;
-    }
-    term = cosine;
-    for (size_t k = 3; k <= degrees; k += 2) {
+    const bool odd = degrees % 2;
+    double cosine = cos(x), term = odd ? cosine : 1, sum = 0;
+    for (size_t k = odd ? 3 : 2; k <= degrees; k += 2) {
         sum += term;
         term *= cosine * cosine * (double)(k - 1) / (double)k;
     }
-    return M_2_PI * (x + sin(x) * sum);
+    return odd ? M_2_PI * (x + sin(x) * sum) : sin(x) * sum;
 }
 
 double student_quantile(double p, size_t degrees) {

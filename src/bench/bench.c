@@ -6,12 +6,8 @@
 #include <time.h>
 
 #include "base/interrupt.h"
-#include "base/json.h"
 #include "base/machine.h"
-#include "base/range.h"
 #include "base/statistics.h"
-#include "data/corpus.h"
-#include "model/initialization.h"
 #include "ops/matmul.h"
 #include "train/announce.h"
 #include "train/loop.h"
@@ -60,7 +56,7 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 static bool measure_peak(Bench *b, Error *err) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE;
     real *x = malloc(3 * size * sizeof *x);
-    if (!x) return error_set(err, STATUS_FAILED, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
+    if (!x) return failed(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
     b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, b->model.threads, false));
     b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, b->model.threads, true));
@@ -231,7 +227,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);
     b->profiles = calloc(threads, sizeof *b->profiles);
-    if (!b->tokens || !b->profiles) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    if (!b->tokens || !b->profiles) return failed(err, "no memory for the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,

@@ -26,7 +26,7 @@ static bool assign(Config *config, const char *section, const char *name, const 
     if (!key_find(section, name, &key, why)) return false;
     int *before = in_sweep ? &config->sweep_origin[key] : &config->origin[key];
     if (origin > 0 && *before > 0)
-        return error_set(why, STATUS_USAGE, "%s is given twice, in line %d and in line %d", name, *before, origin);
+        return rejected(why, "%s is given twice, in line %d and in line %d", name, *before, origin);
     *before = origin;
     return in_sweep ? sweep_assign(config, key, written, why)
                     : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
@@ -41,9 +41,8 @@ static char *comment_in(char *text) {
 
 static bool take_section(const char *line, char section[128], Error *why) {
     const char *close = strchr(line, ']'), *rest = close ? close + 1 + strspn(close + 1, " \t") : line;
-    if (!close) return error_set(why, STATUS_USAGE, "a ] is missing after the section's name");
-    if (*rest && *rest != ';' && *rest != '#')
-        return error_set(why, STATUS_USAGE, "only a comment may follow [section] on its line");
+    if (!close) return rejected(why, "a ] is missing after the section's name");
+    if (*rest && *rest != ';' && *rest != '#') return rejected(why, "only a comment may follow [section] on its line");
     snprintf(section, 128, "%.*s", (int)(close - line - 1), line + 1);
     return section_check(section, why);
 }
@@ -54,7 +53,7 @@ static bool take_line(Config *config, char *line, int number, char section[128],
     if (comment == line) return true; /* or an empty line */
     if (*line == '[') return take_section(line, section, why);
     if (!mark || mark == line || mark > comment)
-        return error_set(why, STATUS_USAGE, "this is neither a [section] nor key = value nor a comment (; or #)");
+        return rejected(why, "this is neither a [section] nor key = value nor a comment (; or #)");
     *mark = 0;
     char *value = text_trim(mark + 1);
     if (*value != '"') *comment = 0;
@@ -70,8 +69,7 @@ static void hint_at_file(const char *path, Error *err) {
         snprintf(candidate, sizeof candidate, "%s%s%s", form > 0 ? "configs/" : "", form > 0 ? base : path,
                  form != 1 ? ".ini" : "");
         if (!path_exists(candidate)) continue;
-        const Error first = *err;
-        error_set(err, first.status, "%.500s; did you mean %s?", first.message, candidate);
+        error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidate);
         return;
     }
 }
@@ -81,19 +79,17 @@ static bool take_file(Config *config, const char *path, const char *where, Error
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char *data, shown[108], section[128] = "";
     size_t size;
-    Error why;
     if (!file_read(path, "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
         hint_at_file(path, err);
         return false;
     }
-    bool ok =
-        strlen(data) == size || error_set(err, STATUS_USAGE, "%s holds a zero byte; a config is text in UTF-8", where);
+    bool ok = strlen(data) == size || rejected(err, "%s holds a zero byte; a config is text in UTF-8", where);
     char *rest = strncmp(data, BYTE_ORDER_MARK, 3) == 0 ? data + 3 : data, *line;
     for (int number = 1; ok && (line = strsep(&rest, "\n")); number++) {
         line = text_trim(line);
         text_clip(line, 100, shown, sizeof shown);
-        ok = take_line(config, line, number, section, &why) ||
-             error_set(err, why.status, "%s:%d: \"%s\": %s", where, number, shown, why.message);
+        ok = take_line(config, line, number, section, err) ||
+             error_set(err, err->status, "%s:%d: \"%s\": %s", where, number, shown, err->message);
     }
     free(data);
     return ok;
@@ -103,16 +99,15 @@ static bool take_file(Config *config, const char *path, const char *where, Error
 static bool take_override(Config *config, const char *override, Error *err) {
     static const char SWEEP[] = "sweep.";
     char *copy = strdup(override);
-    if (!copy) return error_set(err, STATUS_FAILED, "no memory for --set %.100s", override);
+    if (!copy) return failed(err, "no memory for --set %.100s", override);
     char *value = copy, *name = text_trim(strsep(&value, "=")), shown[128];
     const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    Error why;
     bool ok = value && *name ? assign(config, in_sweep ? "sweep" : "", name + (in_sweep ? strlen(SWEEP) : 0),
-                                      text_trim(value), ORIGIN_OVERRIDE, &why)
-                             : error_set(&why, STATUS_USAGE, "write section.key=value");
+                                      text_trim(value), ORIGIN_OVERRIDE, err)
+                             : rejected(err, "write section.key=value");
     free(copy);
     text_clip(override, 100, shown, sizeof shown);
-    return ok || error_set(err, why.status, "--set %s: %s", shown, why.message);
+    return ok || error_set(err, err->status, "--set %s: %s", shown, err->message);
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
@@ -132,28 +127,28 @@ static bool config_finish(Config *config, const char *where, Error *err) {
     if (!is_given_at(config, offsetof(Config, model.d_k)))
         config->model.d_k = config->model.d_model / config->model.heads;
     if (!is_given_at(config, offsetof(Config, model.d_k)) && config->model.d_model % config->model.heads != 0)
-        return error_set(err, STATUS_USAGE, "%s: %s does not divide %s; choose others, or set model.d_k", where,
-                         key_text(config, offsetof(Config, model.heads), a),
-                         key_text(config, offsetof(Config, model.d_model), b));
+        return rejected(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
+                        key_text(config, offsetof(Config, model.heads), a),
+                        key_text(config, offsetof(Config, model.d_model), b));
     if (!is_given_at(config, offsetof(Config, model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
     if (!is_given_at(config, offsetof(Config, train.min_lr))) config->train.min_lr = config->train.lr / 10;
     if (!is_given_at(config, offsetof(Config, train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (config->train.min_lr > config->train.lr)
-        return error_set(err, STATUS_USAGE, "%s: %s is above %s; it takes a number up to lr", where,
-                         key_text(config, offsetof(Config, train.min_lr), a),
-                         key_text(config, offsetof(Config, train.lr), b));
+        return rejected(err, "%s: %s is above %s; it takes a number up to lr", where,
+                        key_text(config, offsetof(Config, train.min_lr), a),
+                        key_text(config, offsetof(Config, train.lr), b));
     if (!is_given_at(config, offsetof(Config, attention.scale_divisor)))
         config->attention.scale_divisor =
             (ScaleDivisor){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
     if (!is_given_at(config, offsetof(Config, attention.switch_divisor))) {
         if (config->attention.switch_step > 0)
-            return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_divisor, the divisor from then on",
-                             where, key_text(config, offsetof(Config, attention.switch_step), a));
+            return rejected(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
+                            key_text(config, offsetof(Config, attention.switch_step), a));
         config->attention.switch_divisor = config->attention.scale_divisor;
     } else if (!is_chosen_at(config, offsetof(Config, attention.switch_step))) {
-        return error_set(err, STATUS_USAGE, "%s: %s needs attention.switch_step, the step from which on it holds",
-                         where, key_text(config, offsetof(Config, attention.switch_divisor), a));
+        return rejected(err, "%s: %s needs attention.switch_step, the step from which on it holds", where,
+                        key_text(config, offsetof(Config, attention.switch_divisor), a));
     }
     resolve_divisor(config, &config->attention.scale_divisor);
     resolve_divisor(config, &config->attention.switch_divisor);
@@ -162,16 +157,16 @@ static bool config_finish(Config *config, const char *where, Error *err) {
         config->attention.scale_learned == LEARNED_NO &&
         !is_chosen_at(config, offsetof(Config, attention.scale_divisor)) &&
         !config->sweep_origin[key_at(offsetof(Config, attention.scale_learned))])
-        return error_set(
-            err, STATUS_USAGE,
+        return rejected(
+            err,
             "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
             "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
             where, key_text(config, offsetof(Config, attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
-        return error_set(err, STATUS_USAGE, "%s: %s takes a context of at least %lld, and %s", where,
-                         key_text(config, offsetof(Config, data.recall_pairs), a),
-                         (long long)(2 * config->data.recall_pairs + 1),
-                         key_text(config, offsetof(Config, model.context), b));
+        return rejected(err, "%s: %s takes a context of at least %lld, and %s", where,
+                        key_text(config, offsetof(Config, data.recall_pairs), a),
+                        (long long)(2 * config->data.recall_pairs + 1),
+                        key_text(config, offsetof(Config, model.context), b));
     if (!is_given_at(config, offsetof(Config, log.out)))
         snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
     return true;
@@ -183,18 +178,17 @@ static bool name_from_path(Config *config, const char *path, Error *err) {
     size_t length = strlen(base);
     if (length > 4 && strcmp(base + length - 4, ".ini") == 0) length -= 4;
     if (length >= sizeof config->name)
-        return error_set(err, STATUS_USAGE, "the config's file name has more than %zu bytes", sizeof config->name - 1);
+        return rejected(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
     memcpy(config->name, base, length);
     config->name[length] = 0;
     return true;
 }
 
 static bool config_defaults(Config *config, Error *err) {
-    Error why;
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, &why))
-            return error_set(err, STATUS_FAILED, "the default of %s: %s", KEYS[i].full, why.message);
+        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, err))
+            return failed(err, "the default of %s: %s", KEYS[i].full, err->message);
     return true;
 }
 
@@ -210,10 +204,9 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
                     Error *err) {
     for (size_t i = 0; i < count; i++) {
         char shown[64];
-        Error why;
         text_clip(values[i], 40, shown, sizeof shown);
-        if (!assign(config, "", keys[i], values[i], ORIGIN_SWEEP, &why))
-            return error_set(err, why.status, "%.400s: %.120s=%s: %s", where, keys[i], shown, why.message);
+        if (!assign(config, "", keys[i], values[i], ORIGIN_SWEEP, err))
+            return error_set(err, err->status, "%.400s: %.120s=%s: %s", where, keys[i], shown, err->message);
     }
     return config_finish(config, where, err);
 }

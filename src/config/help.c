@@ -1,5 +1,4 @@
 /* The table of keys as text: the resolved .ini of a run, --help, and the Markdown reference in docs/. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -36,7 +36,7 @@ bool refused_pairs_check(const Config *config, const char *where, Error *err) {
     for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++)
         if (has_value(config, pair->first.key, pair->first.value) &&
             has_value(config, pair->second.key, pair->second.value))
-            return error_set(err, STATUS_USAGE, "%s: %s does not go with %s, because %s; leave one of them out", where,
-                             key_text(config, pair->first.key, a), key_text(config, pair->second.key, b), pair->reason);
+            return rejected(err, "%s: %s does not go with %s, because %s; leave one of them out", where,
+                            key_text(config, pair->first.key, a), key_text(config, pair->second.key, b), pair->reason);
     return true;
 }

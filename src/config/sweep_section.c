@@ -22,19 +22,17 @@ static bool canonical(const Key *key, const char *text, char out[64], Error *why
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     const Key *key = &KEYS[axis->key];
     char shown[64], value[64], other[64];
-    Error reason;
     text_clip(text, 40, shown, sizeof shown);
-    if (!*text) return error_set(why, STATUS_USAGE, "a value is missing; write values with commas between them");
+    if (!*text) return rejected(why, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
-        return error_set(why, STATUS_USAGE, "the value %s is too long; at most %zu bytes are accepted", shown,
-                         sizeof axis->values[0] - 1);
-    if (!canonical(key, text, value, &reason))
-        return error_set(why, STATUS_USAGE, "the value \"%s\": %s", shown, reason.message);
+        return rejected(why, "the value %s is too long; at most %zu bytes are accepted", shown,
+                        sizeof axis->values[0] - 1);
+    if (!canonical(key, text, value, why)) return rejected(why, "the value \"%s\": %s", shown, why->message);
     for (size_t i = 0; i < axis->count; i++)
-        if (canonical(key, axis->values[i], other, &reason) && strcmp(value, other) == 0)
-            return error_set(why, STATUS_USAGE, "the value %s is given twice", shown);
+        if (canonical(key, axis->values[i], other, why) && strcmp(value, other) == 0)
+            return rejected(why, "the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
-        return error_set(why, STATUS_USAGE, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
+        return rejected(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);
     return true;
 }
@@ -43,10 +41,9 @@ bool sweep_assign(Config *config, size_t key, const char *written, Error *why) {
     char list[2 * sizeof config->sweep[0].values];
     size_t i = 0;
     if (KEYS[key].kind == KIND_TEXT)
-        return error_set(why, STATUS_USAGE, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
+        return rejected(why, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
     while (i < config->sweep_count && config->sweep[i].key != key) i++;
-    if (i == SWEEP_AXES_MAX)
-        return error_set(why, STATUS_USAGE, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
+    if (i == SWEEP_AXES_MAX) return rejected(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
     if (i == config->sweep_count) config->sweep_count++;
     SweepAxis *axis = &config->sweep[i];
     *axis = (SweepAxis){.key = key};
@@ -60,7 +57,7 @@ bool combinations_count(const Config *config, size_t most, size_t *count, Error 
     *count = 1;
     for (size_t a = 0; a < config->sweep_count; a++) {
         *count *= config->sweep[a].count;
-        if (*count > most) return error_set(err, STATUS_USAGE, "[sweep] has more than %zu combinations", most);
+        if (*count > most) return rejected(err, "[sweep] has more than %zu combinations", most);
     }
     return true;
 }

@@ -23,24 +23,21 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
             if (!letter)
-                return error_set(why, STATUS_USAGE,
-                                 "in double quotes a backslash takes n, t, r, \" or another backslash after it");
+                return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash after it");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
         if (used + 1 >= capacity)
-            return error_set(why, STATUS_USAGE, "the value is too long; at most %zu bytes are accepted", capacity - 1);
+            return rejected(why, "the value is too long; at most %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
     if (!quoted) return true;
     if (!*in)
-        return error_set(
-            why, STATUS_USAGE,
-            "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
+        return rejected(
+            why, "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
-    return !*in || *in == ';' || *in == '#' ||
-           error_set(why, STATUS_USAGE, "only a comment may follow the closing double quote");
+    return !*in || *in == ';' || *in == '#' || rejected(why, "only a comment may follow the closing double quote");
 }
 
 static void words_text(const char *const *words, const char *last, char *out, size_t capacity) {
@@ -109,7 +106,7 @@ static bool refuse(const Key *key, const char *text, Error *why) {
     if (key->kind == KIND_INTEGER && parse_number(text, &number) && number == floor(number) &&
         number >= (double)key->least && number <= (double)key->most && number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
-    return error_set(why, STATUS_USAGE, "%s takes %s%s", key->name, accepted, hint);
+    return rejected(why, "%s takes %s%s", key->name, accepted, hint);
 }
 
 bool value_parse(const Key *key, const char *written, void *member, Error *why) {

@@ -1,12 +1,10 @@
 #include "data/corpus.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/rng.h"
 #include "data/recall.h"
 
 extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
@@ -21,8 +19,8 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     for (size_t at = 0; at < size;) {
         size_t length = utf8_decode(text + at, size - at, &characters[*count]);
         if (length == 0 || characters[*count] == 0)
-            return error_set(
-                err, STATUS_USAGE,
+            return rejected(
+                err,
                 "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
                 path, at + 1, line, (unsigned char)text[at]);
         line += text[at] == '\n';
@@ -38,12 +36,12 @@ static bool encode(Corpus *corpus, const char *path, const uint32_t *characters,
                          vocabulary ? vocabulary->count : corpus->count, err))
         return false;
     corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
-    if (!corpus->ids) return error_set(err, STATUS_FAILED, "no memory for the corpus %s", path);
+    if (!corpus->ids) return failed(err, "no memory for the corpus %s", path);
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
         if (id < 0)
-            return error_set(
-                err, STATUS_USAGE,
+            return rejected(
+                err,
                 "the corpus %s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
                 path, (unsigned)characters[i]);
         corpus->ids[i] = id;
@@ -56,8 +54,8 @@ static bool split(Corpus *corpus, const char *path, double val_fraction, size_t 
     corpus->train = corpus->count - validation;
     if (corpus->train > window && validation > window) return true;
     size_t part = corpus->train > window ? validation : corpus->train;
-    return error_set(
-        err, STATUS_USAGE,
+    return rejected(
+        err,
         "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
         path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
@@ -71,9 +69,8 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     if (*path) {
         if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
             const char *shakespeare = strstr(path, "tinyshakespeare.txt");
-            const Error why = *err;
             return shakespeare && strchr(shakespeare, '.')[4] == 0 && !path_exists(path) &&
-                   error_set(err, why.status, "%.900s; data/get_shakespeare.sh downloads it", why.message);
+                   error_set(err, err->status, "%.900s; data/get_shakespeare.sh downloads it", err->message);
         }
         text = file;
     } else {
@@ -82,9 +79,9 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
     uint32_t *characters = malloc((size + 1) * sizeof *characters);
     bool ok = true;
     if (!characters)
-        ok = error_set(err, STATUS_FAILED, "no memory for the corpus %s", path);
+        ok = failed(err, "no memory for the corpus %s", path);
     else if (size == 0)
-        ok = error_set(err, STATUS_USAGE, "the corpus %s is empty", path);
+        ok = rejected(err, "the corpus %s is empty", path);
     ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
          encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
     free(file);

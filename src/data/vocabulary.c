@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/json.h"
 
 bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err) {
     unsigned char *seen = calloc(UTF8_CODES, 1);
     size_t distinct = 0;
     *vocabulary = (Vocabulary){0};
-    if (!seen) return error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+    if (!seen) return failed(err, "no memory for the vocabulary");
     for (size_t i = 0; i < count; i++) {
         distinct += !seen[characters[i]];
         seen[characters[i]] = 1;
@@ -20,7 +19,7 @@ bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t 
         for (uint32_t c = 0; c < UTF8_CODES; c++)
             if (seen[c]) vocabulary->characters[vocabulary->count++] = c;
     free(seen);
-    return vocabulary->characters ? true : error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+    return vocabulary->characters ? true : failed(err, "no memory for the vocabulary");
 }
 
 void vocabulary_free(Vocabulary *vocabulary) {
@@ -44,15 +43,12 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
         uint32_t c;
         size_t length = utf8_decode(text + at, size - at, &c);
         if (length == 0)
-            return error_set(err, STATUS_USAGE, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1,
-                             (unsigned char)text[at]);
+            return rejected(err, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1, (unsigned char)text[at]);
         int32_t id = vocabulary_id(vocabulary, c);
         if (id < 0)
-            return error_set(err, STATUS_USAGE,
-                             "%s has the character '%.*s' (U+%04X), which the corpus does not have: leave it out", what,
-                             (int)length, text + at, (unsigned)c);
-        if (*count == capacity)
-            return error_set(err, STATUS_USAGE, "%s is longer than the %zu characters that fit", what, capacity);
+            return rejected(err, "%s has the character '%.*s' (U+%04X), which the corpus does not have: leave it out",
+                            what, (int)length, text + at, (unsigned)c);
+        if (*count == capacity) return rejected(err, "%s is longer than the %zu characters that fit", what, capacity);
         ids[(*count)++] = id;
         at += length;
     }
@@ -66,11 +62,7 @@ bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err)
         utf8_encode(vocabulary->characters[i], text);
         js_append(array, js_text(text));
     }
-    char *text = NULL;
-    bool ok = js_dump(array, JS_LINE, &text, err) && file_write(path, text, strlen(text), err);
-    free(text);
-    js_free(array);
-    return ok;
+    return js_save(array, JS_LINE, path, err);
 }
 
 static bool read_characters(const Json *array, const char *path, uint32_t *characters, Error *err) {
@@ -78,28 +70,23 @@ static bool read_characters(const Json *array, const char *path, uint32_t *chara
         const char *text = js_as_text(js_at(array, i));
         size_t size = text ? strlen(text) : 0;
         if (size == 0 || utf8_decode(text, size, &characters[i]) != size)
-            return error_set(err, STATUS_USAGE, "%s: entry %zu is not a string of one character", path, i);
-        if (i > 0 && characters[i] <= characters[i - 1])
-            return error_set(err, STATUS_USAGE, "%s: entry %zu is out of order", path, i);
+            return rejected(err, "%s: entry %zu is not a string of one character", path, i);
+        if (i > 0 && characters[i] <= characters[i - 1]) return rejected(err, "%s: entry %zu is out of order", path, i);
     }
     return true;
 }
 
 bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err) {
-    char *text = NULL;
-    size_t size;
-    Json *array = NULL;
+    Json *array;
+    bool ok = false;
     *vocabulary = (Vocabulary){0};
-    bool ok = file_read(path, "the vocabulary", (size_t)64 << 20, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, &array, err);
-    free(text);
-    if (!ok) return false;
-    size_t count = js_array_size(array);
+    if (!js_load(&array, path, "the vocabulary", err)) return false;
+    const size_t count = js_array_size(array);
     vocabulary->characters = malloc((count + 1) * sizeof *vocabulary->characters);
     if (count == 0)
-        ok = error_set(err, STATUS_USAGE, "%s holds no list of characters", path);
+        ok = rejected(err, "%s holds no list of characters", path);
     else if (!vocabulary->characters)
-        ok = error_set(err, STATUS_FAILED, "no memory for the vocabulary");
+        ok = failed(err, "no memory for the vocabulary");
     else
         ok = read_characters(array, path, vocabulary->characters, err);
     js_free(array);

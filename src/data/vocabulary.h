@@ -2,9 +2,6 @@
    order, and a token id is an index into it. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/error.h"
 #include "base/text.h"
 

@@ -8,9 +8,7 @@
 
 #include "base/interrupt.h"
 #include "base/machine.h"
-#include "data/corpus.h"
 #include "gradcheck/gradcheck.h"
-#include "show/progress.h"
 #include "train/run.h"
 
 /* Every entry costs half a dozen passes over a micro-batch, so it has train.batch sequences, but no more than this. */
@@ -39,8 +37,7 @@ static bool become_double(char **argv, Error *err) {
     /* Its passes are short: threads that spin wherever they meet would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
     execv(path, argv);
-    return error_set(err, STATUS_FAILED, "gradients are checked by %s, which cannot be started (%s): run make", path,
-                     strerror(errno));
+    return failed(err, "gradients are checked by %s, which cannot be started (%s): run make", path, strerror(errno));
 #endif
 }
 
@@ -49,7 +46,7 @@ static bool make_batches(const Config *c, const Corpus *corpus, TrainingLoss *of
     const size_t T = (size_t)c->model.context, B = of->model->max_batch;
     *ids = calloc(2 * of->count * B * T, sizeof **ids);
     *batches = calloc(of->count, sizeof **batches);
-    if (!*ids || !*batches) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    if (!*ids || !*batches) return failed(err, "no memory for the batches");
     for (size_t m = 0; m < of->count; m++) {
         int32_t *tokens = *ids + 2 * m * B * T, *targets = tokens + B * T;
         corpus_training_batch(corpus, of->seed, m, B, T, tokens, targets);
@@ -71,15 +68,15 @@ static bool check(Combination *c, size_t threads, FILE *print) {
         .model = &model, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
     bool ok = config_corpus(&corpus, config, NULL, &c->err);
     if (ok && config->model.d_model < 3)
-        ok = error_set(
-            &c->err, STATUS_USAGE,
+        ok = rejected(
+            &c->err,
             "LayerNorm makes constants of one or two channels, whose gradients are rounding: choose a model.d_model of 3 or more");
     if (ok && config->attention.score_precision != PRECISION_FP32)
-        ok = error_set(&c->err, STATUS_USAGE,
-                       "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+        ok = rejected(&c->err,
+                      "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
     if (ok && config->attention.qk_norm != QK_NORM_NONE && config->model.d_k < 3)
-        ok = error_set(
-            &c->err, STATUS_USAGE,
+        ok = rejected(
+            &c->err,
             "attention.qk_norm makes constants of one or two entries, whose gradients are rounding: choose a model.d_k of 3 or more");
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
@@ -133,12 +130,12 @@ static bool conclude(const Combination *all, size_t count, const Combination *wo
             rounded += r->rounded;
         }
     if (failed)
-        return error_set(err, STATUS_FAILED,
-                         "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
-                         "rows fail",
-                         worst->label, *worst->label ? ": " : "", row->name, row->failure,
-                         row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative,
-                         failed, tensors + activations);
+        return failed(err,
+                      "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
+                      "rows fail",
+                      worst->label, *worst->label ? ": " : "", row->name, row->failure,
+                      row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
+                      tensors + activations);
     if (rounded)
         printf("\n~ %zu so small that the rounding of the loss is most of the error, which is given\n"
                "  in units of the whole tensor's largest gradient\n",
@@ -198,7 +195,7 @@ static bool run(const Command *command, int *signal, Error *err) {
         !combinations_count(&config, COMBINATIONS_MAX, &count, err))
         return false;
     Combination *all = calloc(count, sizeof *all);
-    bool ok = all || error_set(err, STATUS_FAILED, "no memory for %zu combinations", count);
+    bool ok = all || failed(err, "no memory for %zu combinations", count);
     for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, i, &all[i], err);
     if (ok) {
         Progress progress = progress_make(stderr, command->quiet);

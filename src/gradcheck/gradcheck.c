@@ -1,12 +1,9 @@
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/interrupt.h"
-#include "base/range.h"
-#include "base/rng.h"
 #include "gradcheck/difference.h"
 #include "model/initialization.h"
 
@@ -214,7 +211,7 @@ bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, Gradie
     if (ok) {
         table->rows =
             calloc(COLUMN_BLOCKS_MAX * (of->model->tensors.count + e.loss.activation_count), sizeof *table->rows);
-        ok = table->rows || error_set(err, STATUS_FAILED, "no memory for the table of gradients");
+        ok = table->rows || failed(err, "no memory for the table of gradients");
     }
     if (ok) {
         if (print) print_head(print);

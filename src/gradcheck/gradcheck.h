@@ -9,8 +9,6 @@
    is; every other must not be zero. */
 #pragma once
 
-#include <stdio.h>
-
 #include "base/command.h"
 #include "gradcheck/perturbed_loss.h"
 

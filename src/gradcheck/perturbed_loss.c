@@ -109,7 +109,7 @@ static bool allocate(PerturbedLoss *l, Error *err) {
     l->activations = calloc(AT_COUNT * (s->L + 1), sizeof *l->activations);
     if (s->relu) l->active = calloc(l->of.count * s->L * l->rows, s->F);
     if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
-    return error_set(err, STATUS_FAILED, "no memory for the check of gradients");
+    return failed(err, "no memory for the check of gradients");
 }
 
 bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
@@ -126,11 +126,9 @@ bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
         for (size_t r = 0; r < l->rows; r++) l->loss += l->losses[i * l->rows + r] / (counted * (double)of->count);
     }
     if (l->on_kink)
-        return error_set(err, STATUS_FAILED,
-                         "the input of a ReLU is exactly 0, where it has no derivative: use another seed");
+        return failed(err, "the input of a ReLU is exactly 0, where it has no derivative: use another seed");
     if (change(l, 0, of->count) == 0) return true;
-    return error_set(err, STATUS_FAILED,
-                     "the forward pass alone gives another loss than the forward and backward pass");
+    return failed(err, "the forward pass alone gives another loss than the forward and backward pass");
 }
 
 void perturbed_loss_free(PerturbedLoss *l) {

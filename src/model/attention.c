@@ -1,6 +1,5 @@
 #include "model/attention.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "model/attention_stages.h"

@@ -12,13 +12,8 @@
    computes the same weights again (Dao et al. 2022, section 3.1). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/memory.h"
 #include "base/range.h"
-#include "base/real.h"
 #include "config/config.h"
 #include "ops/dropout.h"
 

@@ -3,7 +3,6 @@
    so it is stage 1's factor in both passes. length_i is 1, or ln(i + 1), the logarithm of the number of keys that query
    i sees (Nakanishi 2025, Scalable-Softmax, equation 2, where the multiplier is learned). The mask comes later: what
    softmax does not see is not mapped, since a cap would make it finite. */
-#include <math.h>
 
 #include "model/attention_stages.h"
 

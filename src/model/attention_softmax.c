@@ -1,7 +1,6 @@
 /* Stage 3, the normalization: softmax over the visible keys, in which a sink is one more term of the sum without a
    value: p_j = exp(s_j) / (sum_k exp(s_k) + exp(sigma)); sigma is 0 (Miller 2023, softmax-off-by-one) or learned
    (OpenAI 2025, gpt-oss). */
-#include <math.h>
 
 #include "model/attention_stages.h"
 

@@ -44,8 +44,7 @@ static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LA
 #define LAYER_EPSILON 1e-5
 
 /* Products (attention_scores.c). panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the
- * queries, y (keys, D) to the keys.
- */
+   queries, y (keys, D) to the keys. */
 void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
                      const real *y, size_t y_stride);
 /* y (count, D) = alpha panel x, x (keys, D); the panel is zero where key > query. */

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/rng.h"
-
 typedef enum { CONSTANT, NORMAL, UNIFORM } Distribution;
 typedef struct {
     Distribution distribution; /* the same for all column blocks of a tensor */
@@ -46,7 +44,7 @@ static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng
                  size_t n) {
     double four[4];
     if (rules[0].distribution == NORMAL)
-        rng_normals(rng, quad, four);
+        rng_fill_normal(rng, 4 * quad, 4, four);
     else
         for (size_t j = 0; j < 4; j++)
             four[j] = rules[0].distribution == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * quad + j) - 1;

@@ -99,13 +99,13 @@ static bool sizes_fit(const ModelShape *s, size_t max_batch) {
 static bool measure(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
     if (!sizes_fit(shape, max_batch))
-        return error_set(
-            err, STATUS_USAGE,
+        return rejected(
+            err,
             "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
             INT_MAX);
     if (!tensors_make(&m->tensors, shape, err)) return false;
     m->blocks = calloc(shape->L, sizeof *m->blocks);
-    if (!m->blocks) return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
+    if (!m->blocks) return failed(err, "no memory for the table of %zu layers", shape->L);
     lay_out(m, training);
     return true;
 }

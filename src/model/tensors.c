@@ -1,10 +1,7 @@
 #include "model/tensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-#include "base/memory.h"
 
 ModelShape model_shape(const Config *config, size_t vocabulary) {
     return (ModelShape){
@@ -148,8 +145,7 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     const size_t most = size_mul(shape->L, ROLE_COUNT);
     *table = (TensorTable){.items = calloc(most, sizeof *table->items), .index = calloc(most, sizeof *table->index)};
-    if (!table->items || !table->index)
-        return error_set(err, STATUS_FAILED, "no memory for the table of %zu layers", shape->L);
+    if (!table->items || !table->index) return failed(err, "no memory for the table of %zu layers", shape->L);
     for (size_t i = 0; i < most; i++) table->index[i] = SIZE_MAX;
     for (Role role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
     for (size_t layer = 0; layer < shape->L; layer++)
@@ -157,7 +153,7 @@ bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     for (Role role = LAYER_LAST + 1; role < ROLE_COUNT; role++) add(table, shape, role, 0);
     if (size_mul(table->flat, 4 * sizeof(real)) != SIZE_MAX) return true;
     tensors_free(table);
-    return error_set(err, STATUS_FAILED, "a model of these sizes has more parameters than memory has addresses");
+    return failed(err, "a model of these sizes has more parameters than memory has addresses");
 }
 
 void tensors_free(TensorTable *table) {

@@ -3,12 +3,6 @@
    and parameter count all walk it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
-#include "base/real.h"
 #include "model/attention.h"
 
 /* Letters as everywhere: T context, C d_model, F d_ff, V vocabulary, L layers; of the attention H heads, D d_k. */

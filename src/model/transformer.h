@@ -9,7 +9,6 @@
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
 #pragma once
 
-#include "base/memory.h"
 #include "model/hook.h"
 #include "model/tensors.h"
 

@@ -3,7 +3,6 @@
    the network. Nothing outside src/model includes this. */
 #pragma once
 
-#include "base/range.h"
 #include "model/transformer.h"
 
 /* What kind of pass it is. */

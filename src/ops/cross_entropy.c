@@ -1,6 +1,5 @@
 #include "ops/cross_entropy.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "ops/lanes.h"

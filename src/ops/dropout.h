@@ -3,8 +3,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/real.h"
 #include "base/rng.h"
@@ -16,8 +14,7 @@ typedef struct {
 } Dropout;
 
 /* probability in [0, 1). Each `site` (below 4096) of the network and each `micro_step` (below 2^44) has masks of its
- * own.
- */
+   own. */
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 

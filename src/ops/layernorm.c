@@ -1,7 +1,5 @@
 #include "ops/layernorm.h"
 
-#include <math.h>
-
 #include "ops/lanes.h"
 
 static inline __attribute__((always_inline)) real sum(const real *x, size_t n) {

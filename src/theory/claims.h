@@ -6,7 +6,6 @@
    come from claims_sample.c, the verdicts from claims.c. */
 #pragma once
 
-#include "base/error.h"
 #include "show/progress.h"
 #include "theory/theory.h"
 

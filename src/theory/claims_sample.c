@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "model/tensors.h"
 
 enum { KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };
@@ -115,7 +114,7 @@ static size_t numbers_drawn(const Case *c, size_t queries) {
 static bool draw_rows(const Case *c, const Rng *rng, Row *rows, Error *err) {
     const size_t queries = c->queries ? c->queries : 1, drawn = numbers_drawn(c, queries);
     double *x = malloc(drawn * sizeof *x);
-    if (!x) return error_set(err, STATUS_FAILED, "no memory for %zu queries and keys", queries + c->keys);
+    if (!x) return failed(err, "no memory for %zu queries and keys", queries + c->keys);
     for (size_t row = 0; row < c->rows; row += queries) {
         rng_fill_normal(rng, row / queries * ((drawn + 3) / 4 * 4), drawn, x);
         if (c->from == FROM_ADDITIVE)
@@ -172,7 +171,7 @@ bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t th
         Row *rows = calloc(c->rows, sizeof *rows);
         double *x = malloc((c->rows + 1) * sizeof *x);
         TheoryFigures theory = {0};
-        bool ok = (rows && x) || error_set(err, STATUS_FAILED, "no memory for %zu rows", c->rows);
+        bool ok = (rows && x) || failed(err, "no memory for %zu rows", c->rows);
         if (ok && c->from == FROM_THEORY) { /* another seed for each claim, or all would share their draws */
             int signal;                     /* seen by claims_run, which then prints no more */
             uint32_t own[4];

@@ -55,11 +55,10 @@ static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err)
         errno = 0;
         long value = strtol(at, &end, 10);
         if (end == at || errno || value < 1 || value > THEORY_DK_MAX || (*end && *end != ','))
-            return error_set(
-                err, STATUS_USAGE,
-                "--d-k takes whole numbers from 1 to %d with commas between, as in 16,64,256, not \"%.100s\"",
+            return rejected(
+                err, "--d-k takes whole numbers from 1 to %d with commas between, as in 16,64,256, not \"%.100s\"",
                 THEORY_DK_MAX, text);
-        if (*count == LIST_MAX) return error_set(err, STATUS_USAGE, "--d-k takes at most %d numbers", LIST_MAX);
+        if (*count == LIST_MAX) return rejected(err, "--d-k takes at most %d numbers", LIST_MAX);
         d_k[(*count)++] = (size_t)value;
         if (!*end) return true;
         at = end + 1;
@@ -192,8 +191,7 @@ static bool run(const Command *command, int *signal, Error *err) {
     size_t d_k[LIST_MAX], sizes = 0;
     if (claims) {
         if (d_k_list || keys || samples || out || force)
-            return error_set(err, STATUS_USAGE,
-                             "--claims takes only --seed, --csv and --threads: each claim has its sizes");
+            return rejected(err, "--claims takes only --seed, --csv and --threads: each claim has its sizes");
         bool ok = claims_run((uint64_t)seed, threads, csv, &progress, err);
         *signal = interrupt_signal();
         return ok;

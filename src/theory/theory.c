@@ -204,9 +204,8 @@ static double *lay_out(Measurement *m, size_t threads, Error *err) {
     size_t bytes = size_mul(size_add(scratch, results), sizeof(double)), machine = memory_of_machine();
     double *memory = bytes < machine ? malloc(bytes) : NULL;
     if (!memory) {
-        error_set(err, STATUS_FAILED,
-                  "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
-                  m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
+        failed(err, "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
+               m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
         return NULL;
     }
     m->scratch_size = own;

@@ -1,15 +1,12 @@
 #include "train/announce.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/machine.h"
 #include "data/recall.h"
 #include "model/probe.h"
 #include "ops/matmul.h"
-#include "show/progress.h"
 
 static const char *const OPTIMIZERS[] = {
     [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW"};
@@ -24,8 +21,8 @@ size_t training_memory(const Model *model, const Optimizer *optimizer) {
 bool training_memory_fits(size_t bytes, Error *err) {
     const size_t machine = memory_of_machine();
     return bytes <= machine ||
-           error_set(
-               err, STATUS_FAILED,
+           failed(
+               err,
                "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
                (double)bytes / 1e9, (double)machine / 1e9);
 }
@@ -56,86 +53,80 @@ static void format_bytes(size_t bytes, char out[32]) {
         snprintf(out, 32, "%.3g GB", b / 1e9);
 }
 
-static void announce_corpus(FILE *out, const Config *config, const Corpus *corpus) {
+/* Where the lines of an announcement go, and what each begins with. */
+typedef struct {
+    Progress *to;
+    const char *mark;
+} Lines;
+#define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
+
+static void announce_corpus(const Lines *l, const Config *config, const Corpus *corpus) {
     char all[32], train[32];
-    const size_t T = (size_t)config->model.context;
-    if (corpus->pairs) {
-        fprintf(out, "  corpus    recall: %zu pair%s of %d keys and %d values; %zu characters a record,\n",
-                corpus->pairs, corpus->pairs == 1 ? "" : "s", RECALL_LETTERS, RECALL_LETTERS, T);
-        fprintf(out, "            %zu of which are queries; guessing has loss ln %zu = %.4g, accuracy %.3g\n",
-                recall_answers(corpus->pairs, T), corpus->pairs, log((double)corpus->pairs), 1 / (double)corpus->pairs);
+    const size_t T = (size_t)config->model.context, pairs = corpus->pairs;
+    if (pairs) {
+        SAY(l, "corpus", "recall: %zu pair%s of %d keys and %d values; %zu characters a record,", pairs,
+            pairs == 1 ? "" : "s", RECALL_LETTERS, RECALL_LETTERS, T);
+        SAY(l, "", "%zu of which are queries; guessing has loss ln %zu = %.4g, accuracy %.3g", recall_answers(pairs, T),
+            pairs, log((double)pairs), 1 / (double)pairs);
         return;
     }
     format_count(corpus->count, all, sizeof all);
     format_count(corpus->train, train, sizeof train);
-    print_plain(out, "  corpus    %s",
-                *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
-    fprintf(out, "            %s characters, %zu different; %s to train on\n", all, corpus->vocabulary.count, train);
+    SAY(l, "corpus", "%s", *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
+    SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
 }
 
-static void announce_scores(FILE *out, const ModelShape *s, const Config *config, double measured) {
-    char divisor[64], title[256];
+static void announce_scores(const Lines *l, const ModelShape *s, const Config *config, double measured) {
+    char title[256], factor[64], shown[40] = "";
     config_scores_title(config, 0, title, sizeof title);
-    fprintf(out, "  attention %s,%sthat is multiplied by %.6g%s\n", title, strlen(title) < 36 ? " " : "\n            ",
-            (double)s->attention.multiplier, s->attention.learned == LEARNED_NO ? "" : " at the start");
-    if (config->attention.switch_step > 0) {
-        scale_title(config->attention.switch_divisor, s->attention.D, divisor, sizeof divisor);
-        fprintf(out, "            from step %lld on divided by %s\n", (long long)config->attention.switch_step,
-                divisor);
+    snprintf(factor, sizeof factor, "that is multiplied by %.6g%s", (double)s->attention.multiplier,
+             s->attention.learned == LEARNED_NO ? "" : " at the start");
+    if (strlen(title) < 36) {
+        SAY(l, "attention", "%s, %s", title, factor);
+    } else {
+        SAY(l, "attention", "%s,", title);
+        SAY(l, "", "%s", factor);
     }
-    fprintf(out, "            standard deviation at the start: %.3g predicted",
-            probe_predicted_std(s, (Init)config->model.init));
-    if (!isnan(measured)) fprintf(out, ", %.3g measured", measured);
-    fprintf(out, "\n");
+    if (config->attention.switch_step > 0) {
+        scale_title(config->attention.switch_divisor, s->attention.D, title, sizeof title);
+        SAY(l, "", "from step %lld on divided by %s", (long long)config->attention.switch_step, title);
+    }
+    if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
+    SAY(l, "", "standard deviation at the start: %.3g predicted%s", probe_predicted_std(s, (Init)config->model.init),
+        shown);
 }
 
-static void announce_memory(FILE *out, const Model *model, const Optimizer *optimizer) {
-    char all[32], parameters[32], moments[32], activations[32], packing[32];
-    format_bytes(training_memory(model, optimizer), all);
-    format_bytes(model->parameter_arena.capacity, parameters);
-    format_bytes(optimizer->arena.capacity, moments);
-    format_bytes(model->activation_arena.capacity, activations);
-    format_bytes(packing_memory(model), packing);
-    fprintf(out, "  memory    %s: weights and gradients %s, optimizer %s,\n            activations %s", all, parameters,
-            moments, activations);
-    if (packing_memory(model)) fprintf(out, ", packing %s", packing);
-    fputc('\n', out);
+static void announce_memory(const Lines *l, const Model *model, const Optimizer *optimizer) {
+    const size_t bytes[] = {training_memory(model, optimizer), model->parameter_arena.capacity,
+                            optimizer->arena.capacity, model->activation_arena.capacity, packing_memory(model)};
+    char text[5][32];
+    for (size_t i = 0; i < 5; i++) format_bytes(bytes[i], text[i]);
+    SAY(l, "memory", "%s: weights and gradients %s, optimizer %s,", text[0], text[1], text[2]);
+    SAY(l, "", "activations %s%s%s", text[3], bytes[4] ? ", packing " : "", bytes[4] ? text[4] : "");
 }
 
-static void announce_machine(FILE *out, size_t threads) {
-    char cpu[64];
-    cpu_name(cpu, sizeof cpu);
-    fprintf(out, "  machine   %zu thread%s on %s;\n            ", threads, threads == 1 ? "" : "s", cpu);
-    if (matmul_is_own())
-        fprintf(out, "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
-    else
-        fprintf(out, "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
-}
-
-bool announcement(const Config *config, const Corpus *corpus, const Model *model, const Optimizer *optimizer,
-                  double measured_std, char **text, Error *err) {
+void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Model *model,
+              const Optimizer *optimizer, double measured_std) {
     const ModelShape *s = &model->shape;
-    size_t size;
-    char parameters[32];
-    FILE *out = open_memstream(text, &size);
-    if (!out) return error_set(err, STATUS_FAILED, "no memory for a message");
+    const Lines *l = &(Lines){to, mark};
+    char parameters[32], cpu[64];
     format_count(model->tensors.parameters, parameters, sizeof parameters);
-    announce_corpus(out, config, corpus);
-    fprintf(out, "  model     %zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:\n            %s parameters\n",
-            s->L, s->L == 1 ? "" : "s", s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T,
-            parameters);
-    announce_scores(out, s, config, measured_std);
-    fprintf(out, "  training  %lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g\n",
-            (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
-            (long long)config->train.batch * (long long)config->train.accumulate, s->T,
-            model_flops(s, (double)tokens_per_step(config)) / 1e9, OPTIMIZERS[config->train.optimizer],
-            config->train.lr);
+    cpu_name(cpu, sizeof cpu);
+    announce_corpus(l, config, corpus);
+    SAY(l, "model", "%zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:", s->L, s->L == 1 ? "" : "s",
+        s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T);
+    SAY(l, "", "%s parameters", parameters);
+    announce_scores(l, s, config, measured_std);
+    SAY(l, "training", "%lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g",
+        (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
+        (long long)config->train.batch * (long long)config->train.accumulate, s->T,
+        model_flops(s, (double)tokens_per_step(config)) / 1e9, OPTIMIZERS[config->train.optimizer], config->train.lr);
     if (config->train.optimizer == OPTIMIZER_MUON)
-        fprintf(out, "            Muon for the matrices of the blocks, lr %g\n", config->train.muon_lr);
-    announce_memory(out, model, optimizer);
-    announce_machine(out, model->threads);
-    if (fclose(out) == 0) return true;
-    free(*text);
-    *text = NULL;
-    return error_set(err, STATUS_FAILED, "no memory for a message");
+        SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
+    announce_memory(l, model, optimizer);
+    SAY(l, "machine", "%zu thread%s on %s;", model->threads, model->threads == 1 ? "" : "s", cpu);
+    if (matmul_is_own())
+        SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
+    else
+        SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
 }

@@ -3,6 +3,7 @@
 
 #include "data/corpus.h"
 #include "model/transformer.h"
+#include "show/progress.h"
 #include "train/optimizer.h"
 
 /* Bytes that training takes: the arenas of model and optimizer, and the buffers that threads pack matrices into. */
@@ -14,7 +15,7 @@ bool training_memory_fits(size_t bytes, Error *err);
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
-/* The announcement: corpus, model, divisor and multiplier, training, memory, machine; a block of lines without the last
-   line end, which the caller frees. `measured_std` NaN leaves out the scores' measured standard deviation. */
-bool announcement(const Config *config, const Corpus *corpus, const Model *model, const Optimizer *optimizer,
-                  double measured_std, char **text, Error *err);
+/* The announcement: corpus, model, divisor and multiplier, training, memory, machine; lines that begin with `mark`.
+   `measured_std` NaN leaves out the scores' measured standard deviation. */
+void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Model *model,
+              const Optimizer *optimizer, double measured_std);

@@ -8,24 +8,36 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 2 };
 static const char MODEL_FILE[] = "model.safetensors", OPTIMIZER_FILE[] = "optimizer.safetensors",
                   STATE_FILE[] = "state.json";
-static const size_t STATE_LIMIT = (size_t)1 << 20; /* bytes of state.json */
 static const char *const SLOTS[] = {"a", "b"};
 enum { NO_SLOT = -1 };
 
 /* --- tensors */
+
+/* The tensors of a table, each of them once for each group that has it, from that group's flat array: all tensors, those
+   with matrices for Muon, or the others. */
+enum { TENSOR_GROUPS_MAX = 3 };
+typedef enum { ALL_TENSORS, MUON_TENSORS, OTHER_TENSORS } TensorGroup;
+typedef struct {
+    const TensorTable *table;
+    size_t groups;
+    struct {
+        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
+        real *flat;
+        TensorGroup of;
+    } group[TENSOR_GROUPS_MAX];
+} TensorSet;
 
 /* The arrays of a set, group by group, which the caller frees; NULL without memory. */
 static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     const size_t most = set->groups * set->table->count;
     NamedArray *arrays = calloc(most + 1, sizeof *arrays);
     *count = 0;
-    if (!arrays) error_set(err, STATUS_FAILED, "no memory for a list of tensors");
+    if (!arrays) failed(err, "no memory for a list of tensors");
     for (size_t i = 0; arrays && i < most; i++) {
         const Tensor *t = &set->table->items[i % set->table->count];
         const size_t group = i / set->table->count;
@@ -41,7 +53,7 @@ static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
     return arrays;
 }
 
-bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
+static bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
     char number[32];
     size_t count;
     NamedArray *arrays = arrays_of(set, &count, err);
@@ -52,13 +64,16 @@ bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error 
     return ok;
 }
 
-bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err) {
+/* The file is of the checkpoint whose state is `s`, or the flat arrays stay as they were. */
+static bool tensor_set_load(const char *path, const TensorSet *set, const RunState *s, Error *err) {
     SafetensorsFile file = {0};
     size_t count, limit = size_mul(size_mul(set->groups, set->table->parameters), sizeof(real));
     NamedArray *arrays = arrays_of(set, &count, err);
     bool ok = arrays && safetensors_open(&file, path, limit, err) &&
+              (safetensors_metadata_number(&file, "step") == s->step ||
+               rejected(err, "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path,
+                        s->step)) &&
               safetensors_take(&file, arrays, count, "the model of config.ini and vocab.json", err);
-    if (ok) *step = safetensors_metadata_number(&file, "step");
     safetensors_close(&file);
     free(arrays);
     return ok;
@@ -93,18 +108,17 @@ static bool read_current(const char *directory, int *slot, Error *err) {
         return true;
     }
     if (size >= 0 || errno == EINVAL)
-        return error_set(
-            err, STATUS_USAGE,
+        return rejected(
+            err,
             "%s is not a symbolic link to a or b, so the last checkpoint is unknown; make it a link to the newer of the two",
             path);
-    if (errno != ENOENT) return error_set(err, STATUS_FAILED, "cannot read the link %s: %s", path, strerror(errno));
+    if (errno != ENOENT) return failed(err, "cannot read the link %s: %s", path, strerror(errno));
     /* Now a link that leads nowhere, or nothing; up to version 0.2.0 the file itself. */
     if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err)) return false;
     if (stat(path, &info) == 0)
-        return error_set(err, STATUS_USAGE,
-                         "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d", path,
-                         SQRTDK_VERSION, FORMAT);
-    return errno == ENOENT || error_set(err, STATUS_FAILED, "cannot read %s: %s", path, strerror(errno));
+        return rejected(err, "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d",
+                        path, SQRTDK_VERSION, FORMAT);
+    return errno == ENOENT || failed(err, "cannot read %s: %s", path, strerror(errno));
 }
 
 bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
@@ -122,7 +136,7 @@ static bool make_links(const char *directory, Error *err) {
         snprintf(target, sizeof target, "current/%s", names[i]);
         if (!path_join(path, sizeof path, directory, names[i], err)) return false;
         if (symlink(target, path) != 0 && errno != EEXIST)
-            return error_set(err, STATUS_FAILED, "cannot make the link %s: %s", path, strerror(errno));
+            return failed(err, "cannot make the link %s: %s", path, strerror(errno));
     }
     return true;
 }
@@ -134,7 +148,7 @@ static bool set_current(const char *directory, const char *slot, Error *err) {
         !path_join(new, sizeof new, directory, "current" FILE_NEW, err))
         return false;
     if ((unlink(new) != 0 && errno != ENOENT) || symlink(slot, new) != 0 || rename(new, path) != 0)
-        return error_set(err, STATUS_FAILED, "cannot write %s: %s", path, strerror(errno));
+        return failed(err, "cannot write %s: %s", path, strerror(errno));
     return directory_sync(path, err);
 }
 
@@ -173,15 +187,6 @@ static Json *describe(const Config *c, const RunState *s) {
     return state;
 }
 
-static bool write_state(const char *path, const Config *config, const RunState *s, Error *err) {
-    char *text = NULL;
-    Json *state = describe(config, s);
-    bool ok = js_dump(state, JS_INDENTED, &text, err) && file_write(path, text, strlen(text), err);
-    js_free(state);
-    free(text);
-    return ok;
-}
-
 /* What the run was trained with must be what the config says now. */
 static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -190,9 +195,8 @@ static bool check_config(const Run *run, const char *path, const Json *config, E
         config_value_text(&run->config, i, now, sizeof now);
         /* A program that had no such key yet did what is now its default. */
         if (binds(key) && (then ? strcmp(then, now) != 0 : !config_is_default(&run->config, i)))
-            return error_set(err, STATUS_USAGE,
-                             "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
-                             then ? then : "(nothing)", run->directory, now);
+            return rejected(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
+                            then ? then : "(nothing)", run->directory, now);
     }
     return true;
 }
@@ -209,25 +213,20 @@ static bool take_state(const Run *run, const char *path, const Json *json, RunSt
     const Json *logs = js_get(json, "logs");
     const char *version = js_as_text(js_get(json, "version"));
     if (!whole_number(js_get(json, "format"), &format) || format != FORMAT)
-        return error_set(err, STATUS_USAGE,
-                         "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
-                         version ? version : "?", SQRTDK_VERSION, FORMAT);
+        return rejected(err, "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
+                        version ? version : "?", SQRTDK_VERSION, FORMAT);
     js_as_number(js_get(json, "best_val_loss"), &s->best_val_loss); /* null in the file for INFINITY */
     bool ok = whole_number(js_get(json, "step"), &s->step) && js_as_number(js_get(json, "seconds"), &s->seconds) &&
               whole_number(js_get(json, "best_step"), &s->best_step);
     for (size_t i = 0; ok && i < LOG_COUNT; i++) ok = whole_number(js_get(logs, LOG_NAMES[i]), &s->log_size[i]);
-    if (!ok) return error_set(err, STATUS_USAGE, "%s lacks entries that a checkpoint has", path);
+    if (!ok) return rejected(err, "%s lacks entries that a checkpoint has", path);
     return check_config(run, path, js_get(json, "config"), err);
 }
 
 static bool read_state(const Run *run, const char *path, RunState *s, Error *err) {
-    char *text = NULL;
-    size_t size;
-    Json *json = NULL;
-    bool ok = file_read(path, "the checkpoint", STATE_LIMIT, STATUS_USAGE, &text, &size, err) &&
-              js_parse(text, size, path, &json, err) && take_state(run, path, json, s, err);
+    Json *json;
+    const bool ok = js_load(&json, path, "the checkpoint", err) && take_state(run, path, json, s, err);
     js_free(json);
-    free(text);
     return ok;
 }
 
@@ -241,8 +240,9 @@ static bool fill_slot(const char *slot, const Run *run, const Model *model, cons
     return directory_make(slot, false, err) && path_join(path, sizeof path, slot, MODEL_FILE, err) &&
            tensor_set_save(path, &parameters, s->step, err) &&
            path_join(path, sizeof path, slot, OPTIMIZER_FILE, err) && tensor_set_save(path, &moments, s->step, err) &&
-           path_join(path, sizeof path, slot, STATE_FILE, err) && write_state(path, &run->config, s, err) &&
-           directory_sync(path, err) && directory_sync(slot, err);
+           path_join(path, sizeof path, slot, STATE_FILE, err) &&
+           js_save(describe(&run->config, s), JS_INDENTED, path, err) && directory_sync(path, err) &&
+           directory_sync(slot, err);
 }
 
 bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
@@ -268,14 +268,6 @@ bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error
     return run_path(run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &parameters, step, err);
 }
 
-static bool load_tensors(const char *path, const TensorSet *set, const RunState *s, Error *err) {
-    size_t step;
-    if (!tensor_set_load(path, set, &step, err)) return false;
-    return step == s->step ||
-           error_set(err, STATUS_USAGE,
-                     "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path, s->step);
-}
-
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {
     const TensorSet parameters = parameters_of(model), moments = optimizer ? moments_of(model, optimizer) : parameters;
     char path[4096];
@@ -285,7 +277,7 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
     if (!run_path(run, path, "checkpoint/current/state.json", err) || !read_state(run, path, s, err)) return false;
     attention_set_step(&model->shape.attention, &run->config, s->step);
     return run_path(run, path, "checkpoint/current/model.safetensors", err) &&
-           load_tensors(path, &parameters, s, err) &&
+           tensor_set_load(path, &parameters, s, err) &&
            (!optimizer || (run_path(run, path, "checkpoint/current/optimizer.safetensors", err) &&
-                           load_tensors(path, &moments, s, err)));
+                           tensor_set_load(path, &moments, s, err)));
 }

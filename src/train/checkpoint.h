@@ -40,23 +40,3 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
 
 /* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);
-
-/* The tensors of a table as a safetensors file: each of them once for each group that has it, from that group's flat
-   array: all tensors, those with matrices for Muon, or the others. */
-enum { TENSOR_GROUPS_MAX = 3 };
-typedef enum { ALL_TENSORS, MUON_TENSORS, OTHER_TENSORS } TensorGroup;
-typedef struct {
-    const TensorTable *table;
-    size_t groups;
-    struct {
-        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
-        real *flat;
-        TensorGroup of;
-    } group[TENSOR_GROUPS_MAX];
-} TensorSet;
-
-/* Writes a file through a new name, an fsync and a rename, with `step` among its metadata. */
-bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err);
-/* Into the flat arrays, which stay as they were on failure; safetensors_take says what the file must hold. *step is
-   what the metadata say, SIZE_MAX when they say nothing. */
-bool tensor_set_load(const char *path, const TensorSet *set, size_t *step, Error *err);

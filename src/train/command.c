@@ -49,8 +49,8 @@ static bool run_training(const Command *command, int *signal, Error *err) {
     interrupt_survive_closed_pipes();
     if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err)) return false;
     if (config.sweep_count)
-        return error_set(err, STATUS_USAGE, "%s has a [sweep] section: run it with %s sweep %s", command->target,
-                         program_name, command->target);
+        return rejected(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
+                        command->target);
     if (command->dry_run) {
         size_t bytes;
         if (!train_check(&config, &options, NULL, &bytes, err)) return false;
@@ -154,7 +154,7 @@ static bool write_sample(const Run *run, Model *model, int *signal, Error *err) 
     static int32_t ids[PROMPT_MAX];
     size_t count = 1;
     int32_t *window = calloc(model->shape.T, sizeof *window);
-    if (!window) return error_set(err, STATUS_FAILED, "no memory to sample a text");
+    if (!window) return failed(err, "no memory to sample a text");
     const SampleOptions options = {.tokens = (size_t)tokens,
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,

@@ -67,7 +67,7 @@ static size_t write_header(Log log, int columns, char out[HEADER_MAX]) {
 }
 
 static bool fail_to_write(const Logs *l, Log log, Error *err) {
-    return error_set(err, STATUS_FAILED, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
+    return failed(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
 }
 
 static bool open_log(Logs *l, Log log, const char *mode, Error *err) {
@@ -134,12 +134,11 @@ static bool take_row(const char *path, Log log, const char *line, const char *en
         const double number = empty ? NAN : strtod(line, &behind);
         if (!empty) line = behind;
         if (c + 1 < table->columns ? *line != ',' : line != end)
-            return error_set(err, STATUS_USAGE, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
+            return rejected(err, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
         if (column->whole && !is_whole(number))
-            return error_set(err, STATUS_USAGE, "%s:%zu: its %s is not a whole number", path, line_number,
-                             column->name);
+            return rejected(err, "%s:%zu: its %s is not a whole number", path, line_number, column->name);
         if (empty && !column->optional)
-            return error_set(err, STATUS_USAGE, "%s:%zu: its %s is empty", path, line_number, column->name);
+            return rejected(err, "%s:%zu: its %s is empty", path, line_number, column->name);
         table->column[c][table->rows] = number;
     }
     table->rows++;
@@ -151,7 +150,7 @@ static bool take_rows(const char *path, Log log, char *text, size_t size, LogTab
     size_t lines = 0;
     for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
     table->numbers = calloc(size_add(size_mul(lines, count), 1), sizeof *table->numbers);
-    if (!table->numbers) return error_set(err, STATUS_FAILED, "no memory for the rows of %s", path);
+    if (!table->numbers) return failed(err, "no memory for the rows of %s", path);
     for (size_t c = 0; c < count; c++) table->column[c] = table->numbers + c * lines;
     for (char *line = text, *end; table->rows < lines; line = end + 1) {
         end = memchr(line, '\n', size - (size_t)(line - text));
@@ -171,7 +170,7 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         !file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err))
         return false;
     if (limit != SIZE_MAX && (size < limit || (limit > 0 && text[limit - 1] != '\n')))
-        ok = error_set(err, STATUS_USAGE, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
+        ok = rejected(err, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
     else if (limit < size)
         size = limit;
     size_t skipped = write_header(log, table->columns, header);
@@ -180,8 +179,8 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         skipped = write_header(log, --table->columns, header);
     if (ok && (size < skipped || memcmp(text, header, skipped) != 0)) {
         write_header(log, COUNTS[log], header);
-        ok = error_set(err, STATUS_USAGE, "%s does not begin with the line that version %s writes there: %.*s", path,
-                       SQRTDK_VERSION, (int)strcspn(header, "\n"), header);
+        ok = rejected(err, "%s does not begin with the line that version %s writes there: %.*s", path, SQRTDK_VERSION,
+                      (int)strcspn(header, "\n"), header);
     }
     ok = ok && take_rows(path, log, text + skipped, size - skipped, table, err);
     free(text);

@@ -3,7 +3,6 @@
    the columns mean is in docs/formats.md. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 

@@ -6,7 +6,6 @@
 
 #include "base/interrupt.h"
 #include "train/announce.h"
-#include "train/evaluate.h"
 #include "train/pictures.h"
 #include "train/sample.h"
 

@@ -1,12 +1,7 @@
 /* The training loop, and everything one run holds while it lasts. */
 #pragma once
 
-#include "model/probe.h"
-#include "show/progress.h"
 #include "train/checkpoint.h"
-#include "train/logs.h"
-#include "train/optimizer.h"
-#include "train/run.h"
 #include "train/snapshot.h"
 
 /* Arrays are made before the first step; the loop allocates nothing but for pictures, snapshots' files and checkpoints.

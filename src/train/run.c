@@ -5,7 +5,6 @@
 
 #include "base/command.h"
 #include "base/files.h"
-#include "base/range.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
 
@@ -130,8 +129,8 @@ bool description_check_corpus(const Json *description, const char *directory, co
     const char *then = js_as_text(js_get(description, "corpus"));
     corpus_fingerprint(corpus, fingerprint);
     if (then && strcmp(then, fingerprint) == 0) return true;
-    return error_set(err, STATUS_USAGE, "%s was trained on another text: %s or %s/vocab.json has changed since",
-                     directory, *path ? path : "the built-in one", directory);
+    return rejected(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
+                    *path ? path : "the built-in one", directory);
 }
 
 /* --- the directory */
@@ -160,12 +159,9 @@ static bool lock(Run *run, Error *err) {
 }
 
 static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
-    if (js_array_size(js_get(d, "arms")) > 0)
-        return error_set(err, STATUS_USAGE, "%s is a sweep of an earlier version, which this one cannot resume",
-                         directory);
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
-    return !first || error_set(err, STATUS_USAGE, "%s is a sweep, whose runs are below it: name one, such as %s/%s",
-                               directory, directory, first);
+    return !first || rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", directory,
+                              directory, first);
 }
 
 /* The config, and what run.json says. */
@@ -189,7 +185,7 @@ bool run_open(Run *run, const char *directory, const char *const *overrides, siz
     *run = (Run){0};
     int length = snprintf(run->directory, sizeof run->directory, "%s", directory);
     if (length <= 0 || (size_t)length >= sizeof run->directory)
-        return error_set(err, STATUS_USAGE, "the path of the run directory is %s", length ? "too long" : "empty");
+        return rejected(err, "the path of the run directory is %s", length ? "too long" : "empty");
     return (!exclusive || lock(run, err)) && open_config(run, overrides, count, err) &&
            run_path(run, path, "vocab.json", err) && vocabulary_load(&run->vocabulary, path, err);
 }
@@ -212,18 +208,16 @@ bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Er
         !checkpoint_load(run, model, NULL, &state, &found, err))
         return false;
     if (!found)
-        return error_set(err, STATUS_USAGE, "%s has no checkpoint yet: %s resume %s", run->directory, program_name,
-                         run->directory);
+        return rejected(err, "%s has no checkpoint yet: %s resume %s", run->directory, program_name, run->directory);
     run->step = state.step;
     const char *broken = tensors_find_not_finite(&model->tensors, model->parameters);
-    return !broken ||
-           error_set(err, STATUS_USAGE, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);
+    return !broken || rejected(err, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);
 }
 
 bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err) {
     const size_t T = model->shape.T, B = model->max_batch;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
-    if (!tokens) return error_set(err, STATUS_FAILED, "no memory for the batches");
+    if (!tokens) return failed(err, "no memory for the batches");
     *evaluation = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T);
     free(tokens);
     return true;

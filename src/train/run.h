@@ -4,10 +4,7 @@
    measured is in its logs (train/logs.h). */
 #pragma once
 
-#include "base/json.h"
 #include "base/results.h"
-#include "data/corpus.h"
-#include "model/transformer.h"
 #include "show/progress.h"
 #include "train/evaluate.h"
 #include "train/logs.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "base/rng.h"
 
 /* The k-th largest of n logits: the smallest one that is drawn from. */
 static double threshold(const real *logits, size_t n, size_t k) {

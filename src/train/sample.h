@@ -1,8 +1,6 @@
 /* Text drawn from a model, one character at a time. */
 #pragma once
 
-#include <stdio.h>
-
 #include "data/vocabulary.h"
 #include "model/transformer.h"
 

@@ -2,7 +2,6 @@
 
 #include "base/interrupt.h"
 #include "model/probe.h"
-#include "train/evaluate.h"
 
 /* In the order of the columns. The last two are the trained model with the initial weights of queries and keys, and the
    initial model with the trained ones. */

@@ -2,12 +2,10 @@
 
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "train/announce.h"
-#include "train/evaluate.h"
 #include "train/loop.h"
 #include "train/pictures.h"
 
@@ -100,16 +98,12 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-static bool announce(Trainer *t, Error *err) {
+static void announce_run(Trainer *t) {
     const Config *c = &t->run.config;
-    char *text;
-    if (!announcement(c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t), &text, err)) return false;
     progress_message(t->progress, "training %s into %s", c->name, t->run.directory);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) progress_message(t->progress, "%s", line);
-    free(text);
+    announce(t->progress, "", c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t));
     note_set_aside(t);
     if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
-    return true;
 }
 
 /* However the run ended, the loss curves, run.json and the page are brought to their last state. Reports the first
@@ -136,9 +130,9 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     bool ok = make_new(&t, config, options, err) && make_directory(&t, options, err);
     if (ok) {
         initialize(&t);
-        ok = announce(&t, err);
+        announce_run(&t);
         t.start = omp_get_wtime();
-        ok = finish(&t, options, ok && loop_run(&t, err), err);
+        ok = finish(&t, options, loop_run(&t, err), err);
     } else if (*t.run.directory) {
         run_ended(&t.run, &t.state, 0, err, &second);
     }
@@ -152,9 +146,8 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
-            return error_set(err, STATUS_USAGE,
-                             "a run is resumed with the config it has; only train.steps can be set, not %s",
-                             overrides[i]);
+            return rejected(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
+                            overrides[i]);
     return true;
 }
 
@@ -177,8 +170,8 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     initialize(t);
     if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
     if (s->step > steps)
-        return error_set(err, STATUS_USAGE, "%s has made %zu steps already: train.steps = %zu is less",
-                         t->run.directory, s->step, steps);
+        return rejected(err, "%s has made %zu steps already: train.steps = %zu is less", t->run.directory, s->step,
+                        steps);
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
@@ -206,21 +199,14 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     return ok;
 }
 
-/* As comments, so that what stands before it is still a config. */
-static bool write_announcement(const Trainer *t, FILE *out, Error *err) {
-    char *text;
-    if (!announcement(&t->run.config, &t->run.corpus, &t->model, &t->optimizer, NAN, &text, err)) return false;
-    fputc('\n', out);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;) fprintf(out, "; %s\n", line);
-    free(text);
-    return true;
-}
-
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err) {
     Trainer t = {0};
     bool ok = make_new(&t, config, options, err);
     if (ok) *bytes = training_memory(&t.model, &t.optimizer);
-    ok = ok && (!out || write_announcement(&t, out, err));
+    if (ok && out) { /* as comments, so that what stands before it is still a config */
+        fputc('\n', out);
+        announce(&(Progress){.stream = out}, "; ", config, &t.run.corpus, &t.model, &t.optimizer, NAN);
+    }
     trainer_free(&t);
     return ok;
 }

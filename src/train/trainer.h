@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/command.h"
-#include "show/progress.h"
 #include "train/run.h"
 
 typedef struct {
