@@ -22,30 +22,22 @@ void program_set_name(const char *typed) {
 
 /* The verb's own options and those that others have as well, whose variables are in *command; how many. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
-    const struct {
-        bool taken;
-        Option option;
-    } shared[] = {
-        {verb->takes_set,
-         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
-          0}},
-        {verb->makes_runs,
-         {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out,
-          0, 0}},
-        {verb->makes_runs,
-         {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
-          &command->dry_run, 0, 0}},
-        {verb->makes_runs,
-         {"force", NULL, "with --out: replace a run that is there", OPTION_SWITCH, &command->force, 0, 0}},
-        {true,
-         {"threads", "N", "threads (default: one per processor)", OPTION_INTEGER, &command->threads, 1, THREADS_MAX}},
-        {true, {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0}},
-        {true, {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0}},
+    const Option shared[] = {
+        {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
+         0},
+        {"out", "DIR", "where results go (default: log.out, or the next free name)", OPTION_DIRECTORY, &command->out, 0,
+         0},
+        {"dry-run", NULL, "print the resolved config, size, memory and FLOPs, and stop", OPTION_SWITCH,
+         &command->dry_run, 0, 0},
+        {"force", NULL, "with --out: replace a run that is there", OPTION_SWITCH, &command->force, 0, 0},
+        {"threads", "N", "threads (default: one per processor)", OPTION_INTEGER, &command->threads, 1, THREADS_MAX},
+        {"quiet", NULL, "no messages and no progress line", OPTION_SWITCH, &command->quiet, 0, 0},
+        {"help", NULL, "print this text", OPTION_SWITCH, &command->help, 0, 0},
     };
     size_t count = 0;
     for (const Option *own = verb->options; own && own->name; own++) all[count++] = *own;
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if (shared[i].taken) all[count++] = shared[i].option;
+        if (i == 0 ? verb->takes_set : i > 3 || verb->makes_runs) all[count++] = shared[i];
     return count;
 }
 

@@ -54,19 +54,18 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 }
 
 static bool measure_peak(Bench *b, Error *err) {
-    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE;
+    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
     real *x = malloc(3 * size * sizeof *x);
     if (!x) return failed(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, b->model.threads, false));
-    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, b->model.threads, true));
+    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, threads, false));
+    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, threads, true));
     b->peak = fmax(b->own, b->openblas);
     free(x);
     return true;
 }
 
-/* Bytes per second when every thread adds two arrays into a third, 4 MB each, as activations are; NaN without memory.
- */
+/* Bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third; NaN without memory. */
 static double measure_bandwidth(size_t threads) {
     real *x = calloc(3 * MOVED * threads, sizeof *x);
     double best = 0;
@@ -90,16 +89,15 @@ static double take_step(Bench *b, bool clocks) {
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
     step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
-    const double with_gradients = omp_get_wtime();
-    const double norm = gradient_norm(&b->optimizer, b->model.gradients), with_norm = omp_get_wtime();
-    step_update(&b->model, &b->optimizer, b->config, norm, b->step);
+    const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
+    const double with_norm = omp_get_wtime();
+    step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
     const double end = omp_get_wtime();
     if (clocks) {
         outside[NORM] += with_norm - with_gradients;
         outside[UPDATE] += end - with_norm;
         b->clocked++;
     }
-    b->step++;
     return end - start;
 }
 
@@ -116,10 +114,9 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
     const double C = (double)s->C, F = (double)s->F, V = (double)s->V;
-    const double linear = 2 * rows * model_linear_weights(s),
-                 attention = rows * L * attention_flops(&s->attention, s->T);
-    const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
-    const bool drops = s->dropout > 0;
+    const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
+    const double attention = rows * L * attention_flops(&s->attention, s->T);
+    const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
     const Line all[LINES] = {
         [OP_CLEAR] = {"zeroing gradients", 0, P * size, 0},
         [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
@@ -136,12 +133,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
         [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
         [OP_ATTENTION_BACK] = {"attention, backward", 2 * attention, 0, 0},
-        [OP_RESIDUAL_BACK] = {"residual, backward", 0,
-                              (drops         ? 4
-                               : s->pre_norm ? 0
-                                             : 6) *
-                                  L * rows * C * size,
-                              0},
+        [OP_RESIDUAL_BACK] = {"residual, backward", 0, residual * L * rows * C * size, 0},
         [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
@@ -230,7 +222,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!b->tokens || !b->profiles) return failed(err, "no memory for the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
-    tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, b->model.threads,
+    tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, threads,
                        b->model.parameters);
     return true;
 }

@@ -4,9 +4,6 @@
 
 #include "config/table.h"
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
-#define KEY(s, k) offsetof(Config, s.k)
-
 const RefusedPair REFUSED_PAIRS[] = {
     {{KEY(attention, qk_norm), NULL},
      {KEY(train, qk_clip), NULL},

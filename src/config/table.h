@@ -38,6 +38,8 @@ void value_text(const Key *key, const void *member, char *out, size_t capacity);
 /* What a key takes, as in "takes a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
+#define KEY(s, k) offsetof(Config, s.k)
 extern const Key KEYS[];
 extern const size_t KEY_COUNT;
 

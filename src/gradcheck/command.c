@@ -56,6 +56,15 @@ static bool make_batches(const Config *c, const Corpus *corpus, TrainingLoss *of
     return true;
 }
 
+static bool check_config(const Config *c, Error *err) {
+    static const char WHY[] = "makes constants of one or two numbers, whose gradients are rounding: choose a";
+    if (c->model.d_model < 3) return rejected(err, "LayerNorm %s model.d_model of 3 or more", WHY);
+    if (c->attention.score_precision != PRECISION_FP32)
+        return rejected(err, "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+    return c->attention.qk_norm == QK_NORM_NONE || c->model.d_k >= 3 ||
+           rejected(err, "attention.qk_norm %s model.d_k of 3 or more", WHY);
+}
+
 /* The micro-batches of the first step of training, with the masks of dropout of that step. */
 static bool check(Combination *c, size_t threads, FILE *print) {
     const Config *config = &c->config;
@@ -66,18 +75,7 @@ static bool check(Combination *c, size_t threads, FILE *print) {
     Batch *batches = NULL;
     TrainingLoss of = {
         .model = &model, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
-    bool ok = config_corpus(&corpus, config, NULL, &c->err);
-    if (ok && config->model.d_model < 3)
-        ok = rejected(
-            &c->err,
-            "LayerNorm makes constants of one or two channels, whose gradients are rounding: choose a model.d_model of 3 or more");
-    if (ok && config->attention.score_precision != PRECISION_FP32)
-        ok = rejected(&c->err,
-                      "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
-    if (ok && config->attention.qk_norm != QK_NORM_NONE && config->model.d_k < 3)
-        ok = rejected(
-            &c->err,
-            "attention.qk_norm makes constants of one or two entries, whose gradients are rounding: choose a model.d_k of 3 or more");
+    bool ok = config_corpus(&corpus, config, NULL, &c->err) && check_config(config, &c->err);
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
         ok = model_make(&model, &shape, B, threads, true, &c->err);

@@ -18,10 +18,10 @@ typedef struct {
     size_t d_k, keys, samples, count;
     const TheoryScoring *scorings;
     Rng rng, v_rng;
-    double *score, *square; /* (count, samples): mean over a row of scores before the divisor, and of their squares */
-    double *entropy, *max, *grad; /* (count, samples) */
-    double *scratch;              /* (threads, scratch_size) */
-    size_t scratch_size;          /* of one thread */
+    /* (count, samples) each: the means over a row of scores before the divisor, and of their squares, come first. */
+    double *score, *square, *entropy, *max, *grad;
+    double *scratch;     /* (threads, scratch_size) */
+    size_t scratch_size; /* of one thread */
 } Measurement;
 
 /* The largest exponential is 1 and is left out of `rest`: what the others lack is not lost beside it. */
@@ -164,29 +164,30 @@ static void take_sample(const Measurement *m, size_t sample, double *scratch) {
     }
 }
 
+static Estimate scaled(Estimate e, double factor) { return (Estimate){factor * e.value, factor * e.error}; }
+
 /* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */
 static void find_score_moments(const Measurement *m, const double *score, const double *square, double *row,
-                               Estimate *mean, Estimate *variance) {
-    *mean = estimate_mean(score, m->samples);
-    for (size_t i = 0; i < m->samples; i++) row[i] = square[i] - 2 * mean->value * score[i] + mean->value * mean->value;
-    *variance = estimate_mean(row, m->samples);
+                               double multiplier, TheoryFigures *f) {
+    const Estimate mean = estimate_mean(score, m->samples);
+    for (size_t i = 0; i < m->samples; i++) row[i] = square[i] - 2 * mean.value * score[i] + mean.value * mean.value;
+    const Estimate variance = estimate_mean(row, m->samples);
     /* Scores are uncorrelated, even within a row, so this makes it unbiased as for independent ones. Additive scores of
        a row correlate by less than a half: a bias of less than variance / (2 samples). */
-    double count = (double)m->samples * (double)m->keys, factor = count / (count - 1);
-    *variance = (Estimate){factor * variance->value, factor * variance->error};
+    const double count = (double)m->samples * (double)m->keys, factor = count / (count - 1);
+    f->score_mean = scaled(mean, multiplier);
+    f->score_var = scaled(scaled(variance, factor), multiplier * multiplier);
 }
 
 static void find_figures(const Measurement *m, TheoryFigures *figures) {
     double *row = m->scratch; /* (samples) */
     for (size_t i = 0; i < m->count; i++) {
-        double c = scale_multiplier(m->scorings[i].divisor, m->d_k), *grad = m->grad + i * m->samples;
-        Estimate mean, variance;
-        find_score_moments(m, m->score + i * m->samples, m->square + i * m->samples, row, &mean, &variance);
+        const size_t at = i * m->samples;
+        double *grad = m->grad + at;
         TheoryFigures *f = &figures[i];
-        f->score_mean = (Estimate){c * mean.value, c * mean.error};
-        f->score_var = (Estimate){c * c * variance.value, c * c * variance.error};
-        f->entropy = estimate_mean(m->entropy + i * m->samples, m->samples);
-        f->max_weight = estimate_mean(m->max + i * m->samples, m->samples);
+        find_score_moments(m, m->score + at, m->square + at, row, scale_multiplier(m->scorings[i].divisor, m->d_k), f);
+        f->entropy = estimate_mean(m->entropy + at, m->samples);
+        f->max_weight = estimate_mean(m->max + at, m->samples);
         f->grad_mean = estimate_mean(grad, m->samples);
         for (size_t s = 0; s < m->samples; s++) row[s] = grad[s] * grad[s];
         Estimate square = estimate_mean(row, m->samples);
@@ -196,35 +197,32 @@ static void find_figures(const Measurement *m, TheoryFigures *figures) {
     }
 }
 
-/* One block for all arrays. The scratch of the threads serves as `row` above: it must be long enough for that. */
-static double *lay_out(Measurement *m, size_t threads, Error *err) {
+/* One block for all arrays, at m->scratch. The scratch of the threads serves as `row` above: it must be long enough. */
+static bool lay_out(Measurement *m, size_t threads, Error *err) {
     size_t rows = m->keys + 1, own = size_add(size_mul(2 * rows, m->d_k), size_add(size_mul(3, m->d_k), 4 * rows));
     size_t scratch = size_mul(threads, own), results = size_mul(m->samples, 5 * m->count);
     if (scratch < m->samples) scratch = m->samples;
     size_t bytes = size_mul(size_add(scratch, results), sizeof(double)), machine = memory_of_machine();
-    double *memory = bytes < machine ? malloc(bytes) : NULL;
-    if (!memory) {
-        failed(err, "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
-               m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
-        return NULL;
-    }
     m->scratch_size = own;
-    m->scratch = memory;
+    m->scratch = bytes < machine ? malloc(bytes) : NULL;
+    if (!m->scratch)
+        return failed(
+            err, "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
+            m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
     m->score = m->scratch + scratch;
     m->square = m->score + m->count * m->samples;
     m->entropy = m->square + m->count * m->samples;
     m->max = m->entropy + m->count * m->samples;
     m->grad = m->max + m->count * m->samples;
-    return memory;
+    return true;
 }
 
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err) {
-    Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
-    m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
-    m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
-    double *memory = lay_out(&m, threads, err);
-    if (!memory) return false;
+    const Rng rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k),
+              v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
+    Measurement m = {d_k, keys, samples, count, scorings, rng, v_rng, .score = NULL};
+    if (!lay_out(&m, threads, err)) return false;
 #pragma omp parallel num_threads((int)threads)
     {
         double *scratch = m.scratch + m.scratch_size * (size_t)omp_get_thread_num();
@@ -234,6 +232,6 @@ bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     }
     *signal = interrupt_signal();
     if (!*signal) find_figures(&m, figures);
-    free(memory);
+    free(m.scratch);
     return true;
 }

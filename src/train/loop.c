@@ -107,28 +107,24 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
     if (!parameter && model_find_not_finite(&t->model, &layer, &head))
         snprintf(scores, sizeof scores, " (of the scores, those of layer %zu, head %zu first)", layer, head);
     const char *what = parameter ? "the parameter " : gradient ? "the gradient of " : "an activation";
+    const char *name = parameter ? parameter : gradient ? gradient : "";
     return error_set(
         err, STATUS_DIVERGED,
         "diverged at step %zu: the %s loss is %g, and %s%s is not finite%s; try a smaller train.lr or a larger divisor",
-        t->state.step, which, isnan(loss) ? fabs(loss) : loss, what,
-        parameter  ? parameter
-        : gradient ? gradient
-                   : "",
-        scores);
+        t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name, scores);
 }
 
 /* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
 static bool validate(Trainer *t, Error *err) {
     const Evaluation e =
         evaluate(&t->model, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
-    const double loss = e.loss;
     t->cut_short = !e.complete;
     if (t->cut_short) return true;
-    t->val_loss = loss;
+    t->val_loss = e.loss;
     t->val_accuracy = e.accuracy;
-    if (!check_finite(t, "validation", loss, 0, err)) return false;
-    if (logs_rounded(loss) < t->state.best_val_loss) {
-        t->state.best_val_loss = logs_rounded(loss);
+    if (!check_finite(t, "validation", e.loss, 0, err)) return false;
+    if (logs_rounded(e.loss) < t->state.best_val_loss) {
+        t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         if (!checkpoint_save_best(&t->run, &t->model, t->state.step, err)) return false;
     }
