@@ -41,7 +41,7 @@ SCORES = {
     "sink": ["attention.sink=one"],
     "learned": ["attention.sink=learned", "attention.scale_learned=head"],
     "length": ["attention.scale_length=log", "attention.softcap=5"],
-    "bf16": ["attention.score_precision=bf16", "attention.softcap=3"],
+    "bf16": ["attention.score_precision=bf16"],
     "fp16": ["attention.score_precision=fp16", "attention.sink=one"],
     "l2": ["attention.qk_norm=l2", "attention.scale_learned=layer"],
     "additive": ["attention.score=additive"],
@@ -90,12 +90,12 @@ def config(run):
 
 
 def rounded(x, precision):
+    x, = struct.unpack("f", struct.pack("f", x))
     if precision == "fp16":
         try:
-            return struct.unpack("e", struct.pack("e", x))[0]
+            x, = struct.unpack("e", struct.pack("e", x))
         except OverflowError:
-            return math.copysign(math.inf, x)
-    x = struct.unpack("f", struct.pack("f", x))[0]
+            x = math.copysign(math.inf, x)
     if precision == "bf16":
         bits, = struct.unpack("I", struct.pack("f", x))
         x, = struct.unpack("f", struct.pack("I", (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000))
@@ -270,7 +270,7 @@ def right_weights(page, run, index=0):
                 scores = tensors["scores"][own]
                 sign = math.copysign(1, tensors["multiplier"][at])
                 expected = [w for q in range(T) for w in softmax_row(
-                    scores[q * T:q * T + q + 1], sign / 3, tensors["sink"][at], keys) + [0] * (T - q - 1)]
+                    scores[q * T:q * T + q + 1], rounded(sign / 3, "fp32"), tensors["sink"][at], keys) + [0] * (T - q - 1)]
                 page.near(page.weights(index, s, n, head, 3), expected, 1e-4, f"weights of step {step}, head {head}, divided by 3")
 
 
@@ -296,7 +296,7 @@ def controls(page, run):
     thumbs[3].click()
     page.equal([t.get_attribute("aria-pressed") for t in page.all(".thumb")], ["false"] * 3 + ["true"], "the chosen thumbnail")
     page.near(row(), shown(names[-1], 3, T - 1), 6e-4, "the row of layer 1, head 1")
-    page.check("layer 1, head 1" in page.text("#figures"), "the figures name the head")
+    page.check("Layer 1, head 1" in page.text("#figures"), "the figures name the head")
     page.all(".thumb")[0].click()
 
     page.hover("#matrix svg", *page.cell(9, 4))
@@ -407,7 +407,7 @@ def sweep_page(page, settings):
     page.equal(len(page.all("#heads > div")), settings, "settings side by side")
     before = page.find("#heads canvas").screenshot_as_base64
     Select(page.find("#layer")).select_by_visible_text("1")
-    page.check("layer 1" in page.text("#figures"), "the chosen layer")
+    page.check("Layer 1" in page.text("#figures"), "the chosen layer")
     page.check(before != page.find("#heads canvas").screenshot_as_base64, "the thumbnails of another layer")
     thumbs = page.all(".thumb")
     thumbs[-1].click()
@@ -449,7 +449,7 @@ def main(browser):
         page.equal(hidden, name == "additive", "no divisor slider")
         page.finish(1e6)
 
-    run = make("hostile", "data.corpus=hostile.txt", "log.attention_text=" + quoted(HOSTILE[:48]))
+    run = make("hostile", "model.context=48", "data.corpus=hostile.txt", "log.attention_text=" + quoted(HOSTILE[:48]))
     page = Page(browser, f"{run}/report.html", run)
     right_weights(page, run)
     page.equal(page.js("return runs[0].snapshots.text.join('')"), HOSTILE[:48], "the text")
@@ -476,16 +476,16 @@ def main(browser):
     page.finish(1e6)
 
     # As long and as wide as the default run, whose steps are larger.
-    run = make("standard", "train.batch=1", "eval.batches=2", base=os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini"))
+    run = make("standard", "train.batch=1", "eval.batches=2", "model.d_model=32", "model.d_k=16", base=os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini"))
     page = Page(browser, f"{run}/report.html", run)
     page.finish(1e6)
 
-    run = make("large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1", "train.steps=60",
-               "log.attention_every=1", "eval.every=60")
+    run = make("large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1", "train.steps=25",
+               "log.attention_every=1", "eval.every=25")
     page = Page(browser, f"{run}/report.html", run)
-    said = re.search(r"the attention of (\d+) of 61 steps and 8 of 8 layers", page.text("#notes"))
-    page.check(said and int(said[1]) < 61, f"the page says what it leaves out: {page.text('#notes')}")
-    page.equal(page.js("return runs[0].snapshots.steps.at(0) + runs[0].snapshots.steps.at(-1)"), 60, "first and last step")
+    said = re.search(r"the attention of (\d+) of 26 steps and 8 of 8 layers", page.text("#notes"))
+    page.check(said and int(said[1]) < 26, f"the page says what it leaves out: {page.text('#notes')}")
+    page.equal(page.js("return runs[0].snapshots.steps.at(0) + runs[0].snapshots.steps.at(-1)"), 25, "first and last step")
     page.finish(1e7)
 
 
@@ -499,7 +499,7 @@ downloads = os.path.join(temporary.name, "downloads")
 os.chdir(directory)
 options = webdriver.ChromeOptions()
 for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,1000",
-               f"--user-data-dir={temporary.name}/profile"):
+               f"--user-data-dir={temporary.name}/profile", "--hide-scrollbars"):
     options.add_argument(option)
 options.add_experimental_option("prefs", {"download.default_directory": downloads, "download.prompt_for_download": False})
 options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

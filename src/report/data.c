@@ -276,7 +276,6 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     js_set(json, "settings", settings);
     js_set(json, "notes", notes);
     js_set(json, "colors", colors);
-    js_set(json, "masked", rgb_json(heatmap_masked));
     js_set(json, "t95", t95);
     js_set(json, "palette", palette);
     js_set(json, "swept", swept);
