@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """report.html as its readers use it: runs, sweeps and comparisons made here, opened in headless Chromium over file://.
 
-    tests/report_page.py [--keep DIR]       DIR keeps the runs, and pictures of the pages (needs ./train and Debian's
-                                            python3-selenium, chromium-driver, tidy)
+    tests/report_page.py [--keep DIR] [PAGE...]     PAGE: default, softcap, twelve, ...; all of them without any. DIR
+                                                    keeps the runs, and pictures of the pages.
+
+It needs ./train and Debian's python3-selenium, chromium-driver and tidy.
 
 Weights that the page computes are compared with those that the run logged, and with a softmax written here; figures
 are compared with the run's CSV files. Sliders, hover, locks and keys are worked with mouse and keyboard. Every page
@@ -123,8 +125,8 @@ def read_csv(path):
 class Page:
     """What is at `path`, opened; its checks, and at the end those that hold for every page."""
 
-    def __init__(self, browser, path, run=None):
-        self.browser, self.path, self.run, self.checks = browser, path, run, 0
+    def __init__(self, browser, path):
+        self.browser, self.path, self.checks = browser, path, 0
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.get("about:blank")
         browser.get_log("performance"), browser.get_log("browser")
@@ -425,74 +427,87 @@ def make(name, *keys, base="tiny.ini"):
     return run
 
 
-def main(browser):
-    with open("tiny.ini", "w") as file:
-        file.write(TINY)
-    with open("hostile.txt", "w", encoding="utf-8", newline="") as file:
-        file.write((HOSTILE + "plain words\n") * 200)
+def run_page(browser, name, *keys, check=None, limit=1e6, **base):
+    run = make(name, *keys, **base)
+    page = Page(browser, f"{run}/report.html")
+    if name not in ("standard", "large"):
+        right_weights(page, run)
+    page.equal(page.find("#divisor-control").is_displayed(), name != "additive", "a divisor slider")
+    if check:
+        check(page, run)
+    page.finish(limit)
+    return page
 
-    run = make("default")
-    page = Page(browser, f"{run}/report.html", run)
-    right_weights(page, run)
+
+def interact(page, run):
     controls(page, run)
     divisors(page, run)
     curves(page, run)
-    page.finish(1e6)
-    no_network(page)
 
-    for name, keys in SCORES.items():
-        if os.environ.get("ONLY"): make(name, *keys); continue
-        run = make(name, *keys)
-        page = Page(browser, f"{run}/report.html", run)
-        right_weights(page, run)
-        hidden = not page.find("#divisor-control").is_displayed()
-        page.equal(hidden, name == "additive", "no divisor slider")
-        page.finish(1e6)
 
-    run = make("hostile", "model.context=48", "data.corpus=hostile.txt", "log.attention_text=" + quoted(HOSTILE[:48]))
-    page = Page(browser, f"{run}/report.html", run)
-    right_weights(page, run)
+def hostile(page, run):
     page.equal(page.js("return runs[0].snapshots.text.join('')"), HOSTILE[:48], "the text")
-    page.check("\u202e" not in page.text("body"), "bidi marks are not shown as they are")
-    page.finish(1e6)
+    page.check("\u202e" not in page.js("return document.body.textContent"), "bidi marks are not shown as they are")
 
-    with open("two.ini", "w") as file:
-        file.write(TINY + "[sweep]\nattention.scale_divisor = none, sqrt_dk\ntrain.seed = 1, 2\n")
-    with open("twelve.ini", "w") as file:
-        file.write(TINY + "[sweep]\nattention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\ntrain.lr = 1e-3, 3e-3, 1e-2\n")
-    for name, settings in (("two", 2), ("twelve", 12)):
-        train("sweep", name + ".ini", "--out", os.path.join(directory, name), "--force", "--quiet")
-        page = Page(browser, os.path.join(directory, name, "report.html"))
-        sweep_page(page, settings)
-        page.finish(2e6)
 
-    names = ["default", "softcap", "switch"]
+def large(page, run):
+    said = re.search(r"the attention of (\d+) of 26 steps and 8 of 8 layers", page.text("#notes"))
+    page.check(said and int(said[1]) < 26, f"the page says what it leaves out: {page.text('#notes')}")
+    page.equal(page.js("return [runs[0].snapshots.steps.at(0), runs[0].snapshots.steps.at(-1)]"), [0, 25], "first and last step")
+
+
+def sweep(browser, name, section, settings):
+    with open(name + ".ini", "w") as file:
+        file.write(TINY + "[sweep]\n" + section)
+    train("sweep", name + ".ini", "--out", os.path.join(directory, name), "--force", "--quiet")
+    page = Page(browser, os.path.join(directory, name, "report.html"))
+    sweep_page(page, settings)
+    page.finish(2e6)
+
+
+def compare(browser, *names):
+    for name in names:
+        make(name, *SCORES.get(name, []))
     train("report", *names, "--out", "comparison.html")
     page = Page(browser, os.path.join(directory, "comparison.html"))
     for index, name in enumerate(names):
         right_weights(page, os.path.join(directory, name), index)
-    sweep_page(page, 3)
+    sweep_page(page, len(names))
     page.check("softcap" in page.text("#settings thead"), "the keys that differ")
     page.finish(1e6)
 
-    # As long and as wide as the default run, whose steps are larger.
-    run = make("standard", "train.batch=1", "eval.batches=2", "model.d_model=32", "model.d_k=16", base=os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini"))
-    page = Page(browser, f"{run}/report.html", run)
-    page.finish(1e6)
 
-    run = make("large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1", "train.steps=25",
-               "log.attention_every=1", "eval.every=25")
-    page = Page(browser, f"{run}/report.html", run)
-    said = re.search(r"the attention of (\d+) of 26 steps and 8 of 8 layers", page.text("#notes"))
-    page.check(said and int(said[1]) < 26, f"the page says what it leaves out: {page.text('#notes')}")
-    page.equal(page.js("return runs[0].snapshots.steps.at(0) + runs[0].snapshots.steps.at(-1)"), 25, "first and last step")
-    page.finish(1e7)
+def main(browser, wanted):
+    with open("tiny.ini", "w") as file:
+        file.write(TINY)
+    with open("hostile.txt", "w", encoding="utf-8", newline="") as file:
+        file.write((HOSTILE + "plain words\n") * 200)
+    config_of = os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini")
+    pages = {"default": lambda: no_network(run_page(browser, "default", check=interact))}
+    for name, keys in SCORES.items():
+        pages[name] = lambda name=name, keys=keys: run_page(browser, name, *keys)
+    pages |= {
+        "hostile": lambda: run_page(browser, "hostile", "model.context=48", "data.corpus=hostile.txt",
+                                    "log.attention_text=" + quoted(HOSTILE[:48]), check=hostile),
+        "two": lambda: sweep(browser, "two", "attention.scale_divisor = none, sqrt_dk\ntrain.seed = 1, 2\n", 2),
+        "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
+                                "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
+        "compare": lambda: compare(browser, "default", "softcap", "switch"),
+        # Its page is as large as that of the config itself, whose steps take longer.
+        "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
+                                     "model.d_k=16", base=config_of),
+        "large": lambda: run_page(browser, "large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1",
+                                  "train.steps=25", "log.attention_every=1", "eval.every=25", check=large, limit=1e7),
+    }
+    for name in wanted or pages:
+        pages[name]()
 
 
-keep = sys.argv[2] if len(sys.argv) == 3 and sys.argv[1] == "--keep" else None
+arguments = sys.argv[1:]
+keep = os.path.abspath(arguments[1]) if arguments[:1] == ["--keep"] else None
 if keep:
     os.makedirs(keep, exist_ok=True)
-    keep = os.path.abspath(keep)
+    del arguments[:2]
 temporary = tempfile.TemporaryDirectory()
 directory = keep or temporary.name
 downloads = os.path.join(temporary.name, "downloads")
@@ -505,7 +520,7 @@ options.add_experimental_option("prefs", {"download.default_directory": download
 options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
 browser = webdriver.Chrome(options=options)
 try:
-    main(browser)
+    main(browser, arguments)
 finally:
     browser.quit()
     temporary.cleanup()

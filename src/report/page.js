@@ -6,39 +6,35 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 
 /* --- elements, numbers, text files */
-
-const svg_names = new Set(["svg", "g", "path", "line", "rect", "circle", "text", "image"]);
-
-/* An element; null attributes and children are left out, and a function is a listener: {onclick: ...}. */
+/* Characters that would turn the text around, or cannot be seen, become one sign. */
+const plain = text => text.replace(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "\ufffd");
+/* An element; what is null or undefined is left out, and a function is a listener: {onclick: ...}. */
 function el(name, attributes = {}, ...children) {
-    const of_svg = svg_names.has(name);
-    const element = of_svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
+    const of_svg = ["svg", "g", "path", "rect", "circle", "text", "image"].includes(name);
+    const element = document.createElementNS(`http://www.w3.org/${of_svg ? "2000/svg" : "1999/xhtml"}`, name);
+    for (const [key, value] of Object.entries(attributes))
         if (typeof value === "function") element.addEventListener(key.slice(2), value);
-        else if (value !== null && value !== undefined) element.setAttribute(key, value);
-    }
-    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
+        else if (value != null) element.setAttribute(key, value);
+    const shown = children.flat(Infinity).filter(child => child != null);
+    element.append(...shown.map(child => typeof child === "string" ? plain(child) : child));
     return element;
 }
-
 const finite = Number.isFinite;
 function short(x) {
     if (!finite(x)) return "–";
-    const size = Math.abs(x);
-    return size >= 1e5 || (x && size < 1e-3) ? x.toExponential(2).replace(/\.?0+e/, "e") : String(+x.toPrecision(4));
+    const powers = Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3);
+    return powers ? x.toExponential(2).replace(/\.?0+e/, "e") : String(Number(x.toPrecision(4)));
 }
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const mean = x => x.reduce((sum, value) => sum + value, 0) / x.length;
 const key_name = key => key.replace(/^.*\./, ""); /* without its section */
-
 /* Half a 95 % interval of the mean (Student's t); data.t95 is by the number of values. */
 function half_interval(x) {
     const m = mean(x);
     return x.length < 2 ? NaN : data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - m) ** 2)) / (x.length - 1));
 }
-
 /* The columns of a log; an empty field is NaN. */
 function read_csv(text) {
     const [head, ...lines] = (text || "").trimEnd().split("\n"), names = head.split(",");
@@ -51,10 +47,9 @@ function read_csv(text) {
 function read_ini(text) {
     const keys = {};
     let section = "";
-    for (const line of text.split("\n")) {
-        const header = line.match(/^\[(.+)\]/), pair = line.match(/^(\w+)\s*=\s*(.*)$/);
-        if (header) section = header[1];
-        else if (pair) keys[`${section}.${pair[1]}`] = pair[2];
+    for (const [, header, key, value] of text.matchAll(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/gm)) {
+        if (header) section = header;
+        else keys[`${section}.${key}`] = value;
     }
     return keys;
 }
@@ -71,7 +66,6 @@ function csv_text(rows) {
     const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
     return rows.map(row => row.map(quoted).join(",") + "\n").join("");
 }
-
 /* A figure by itself: what the style sheet says is written into each element. */
 function svg_text(svg) {
     const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
@@ -85,7 +79,6 @@ function svg_text(svg) {
     copy.prepend(el("rect", {width: "100%", height: "100%", style: `fill: ${paper}`}));
     return new XMLSerializer().serializeToString(copy);
 }
-
 /* Buttons that save a figure; `svg` (none for a table) and `rows` are functions. */
 function save_buttons(name, svg, rows) {
     const button = (format, type, text) => el("button", {type: "button", "data-save": `${name}.${format}`,
@@ -106,7 +99,6 @@ for (const run of runs) {
     table.qk_norm = (table.w_q_norm || []).map((norm, i) => norm * table.w_k_norm[i]);
 }
 const recall = runs[0].keys["data.task"] === "recall", unit = recall ? "answer" : "character";
-
 /* Points [step, value] of a column: of metrics.csv, or of attention.csv, where heads that are `taken` are averaged. */
 function curve(run, column, taken = () => true) {
     const of_heads = !run.metrics_table[column], table = of_heads ? run.heads_table : run.metrics_table;
@@ -119,7 +111,6 @@ function curve(run, column, taken = () => true) {
     });
     return [...points].map(([step, values]) => [step, mean(values)]);
 }
-
 /* A series for a setting: the mean of its runs at the steps that all of them have, with a band where there are several.
    Of runs that finished and others, the former alone count. */
 function series_of(setting, column) {
@@ -137,38 +128,29 @@ function series_of(setting, column) {
     return series;
 }
 
-function band_words() {
-    const most = Math.max(...settings.map(setting => setting.runs.length));
-    if (most < 2) return "";
-    return ` A line is the mean over seeds; its band ${most === 2 ? "goes from the lower to the higher of two runs." :
-        "is the 95 % interval of the mean (Student's t)."}`;
-}
+const most_seeds = Math.max(...settings.map(setting => setting.runs.length));
+const band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its band " + (most_seeds === 2 ?
+    "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");
 
-/* --- charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_x, log_y, marks: [[y,
-   label]], limit (values above it are drawn at the edge), small}; a series {label, color, dash, points, band: [[x, low,
-   high]], pale, dots}. */
+/* --- charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
+   above it are drawn at the edge), small}; a series {label, color, dash, points, band: [[x, low, high]], pale, dots}. */
 
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
 const margin = {left: 58, right: 22, top: 10, bottom: 42};
 
-const with_color = (name, of, ...children) => el(name, {style: `--of: ${of.color}`},
-    el("i", {class: of.dash ? "dashed" : null}), ...children);
+const with_color = (name, {color, dash}, ...children) =>
+    el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
 
 function ticks(low, high, log) {
-    const found = [];
-    if (log) {
-        for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-            for (const m of high / low > 1000 ? [1] : [1, 2, 5]) found.push(Number(`${m}e${e}`));
-    } else {
-        const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
-        const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
-        for (let i = Math.ceil(low / step); i * step <= high + step / 1e6; i++)
-            found.push(Number((i * step).toPrecision(12)));
-    }
-    const slack = (high - low) * 1e-9;
-    return found.filter(tick => tick >= low - slack && tick <= high + slack);
+    const found = [], rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
+    if (log)
+        for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
+            found.push(...(high / low > 1000 ? [1] : [1, 2, 5]).map(m => Number(`${m}e${e}`)));
+    else
+        for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(Number((i * step).toPrecision(12)));
+    return found.filter(tick => tick >= low - step / 1e6 && tick <= high + step / 1e6);
 }
-
 /* From values to places, `from` to `to`; what is beyond the range of `values` is at the edge. */
 function make_scale(values, log, from, to) {
     let low = Math.min(...values), high = Math.max(...values);
@@ -179,20 +161,17 @@ function make_scale(values, log, from, to) {
 }
 
 function draw_axes(svg, o, x, y, W, H) {
-    const {left, right, top, bottom} = margin, middle = "middle";
+    const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
+    const words = (x, y, anchor, text) => el("text", {x, y, "text-anchor": anchor}, text);
     for (const tick of x.ticks)
-        svg.append(el("line", {class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: H - bottom}),
-            el("text", {x: x(tick), y: H - bottom + 16, "text-anchor": middle}, short(tick)));
+        svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
+            words(x(tick), H - bottom + 16, "middle", short(tick)));
     for (const tick of y.ticks)
-        svg.append(el("line", {class: "grid", x1: left, x2: W - right, y1: y(tick), y2: y(tick)}),
-            el("text", {x: left - 6, y: y(tick) + 4, "text-anchor": "end"}, short(tick)));
-    const side = `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`;
-    svg.append(el("path", {class: "axis", d: `M${left} ${top}V${H - bottom}H${W - right}`}),
-        el("text", {x: (left + W - right) / 2, y: H - 6, "text-anchor": middle}, o.x),
-        el("text", {transform: side, "text-anchor": middle}, o.y));
-    for (const [value, label] of o.marks || [])
-        svg.append(el("line", {class: "cursor", x1: left, x2: W - right, y1: y(value), y2: y(value)}),
-            el("text", {x: W - right - 4, y: y(value) - 4, "text-anchor": "end"}, label));
+        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`),
+            words(left - 6, y(tick) + 4, "end", short(tick)));
+    svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
+        words((left + W - right) / 2, H - 6, "middle", o.x),
+        el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
 }
 
 function draw_series(s, x, y) {
@@ -208,29 +187,26 @@ function draw_series(s, x, y) {
         group.append(...s.points.map(p => el("circle", {class: "dot", r: 3, cx: x(p[0]), cy: y(p[1])})));
     return group;
 }
-
 /* The chart as it is `W` wide; `show` is told the x under the mouse, or that the arrow keys choose. */
 function draw_chart(o, W, show) {
     const {left, right, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
     const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
-    const heights = [...points.map(p => p[1]), ...bands.flatMap(b => b.slice(1)), ...(o.marks || []).map(m => m[0])]
-        .filter(y => finite(y) && !(y > o.limit));
+    const heights = [...points, ...bands].flatMap(p => p.slice(1)).filter(y => finite(y) && !(y > o.limit));
     const log_y = o.log_y && Math.min(...heights) > 0 && Math.max(...heights) > 10 * Math.min(...heights);
-    const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right);
+    const x = make_scale(points.map(p => p[0]), false, left, W - right);
     const y = make_scale(heights, log_y, H - bottom, top);
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
         "aria-label": `${o.title}; the arrow keys move along the curves`});
-    draw_axes(svg, {...o, x: o.x + (o.log_x ? " (logarithmic)" : ""), y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H);
+    draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H);
     svg.append(...o.series.map(s => draw_series(s, x, y)));
 
     const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b);
-    const cursor = el("line", {class: "cursor", y1: top, y2: H - bottom, visibility: "hidden"});
+    const cursor = el("path", {class: "cursor"});
     let chosen = stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
         show(stops[chosen]);
-        for (const [key, value] of [["visibility", "visible"], ["x1", x(stops[chosen])], ["x2", x(stops[chosen])]])
-            cursor.setAttribute(key, value);
+        cursor.setAttribute("d", `M${x(stops[chosen])} ${top}V${H - bottom}`);
     };
     svg.append(cursor);
     svg.addEventListener("pointermove", event => {
@@ -247,7 +223,6 @@ function draw_chart(o, W, show) {
     show(stops[chosen]);
     return svg;
 }
-
 /* The legend, and in it what the curves are at one x. */
 function make_legend(o) {
     const labelled = o.series.filter(s => s.label), values = labelled.map(() => el("output")), at = el("output");
@@ -262,7 +237,7 @@ function make_legend(o) {
                 (band && finite(band[1]) ? ` (${short(band[1])} to ${short(band[2])})` : "");
         });
     };
-    return {show, element: folded ? el("details", {class: "legend"}, el("summary", {}, at), list) : list};
+    return {show, element: folded ? el("details", {class: "legend"}, el("summary", {}, at, " values"), list) : list};
 }
 
 function chart(parent, o) {
@@ -283,14 +258,12 @@ function chart(parent, o) {
 }
 
 /* --- attention: weights from raw scores */
-
 /* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
 for (const s of runs.map(run => run.snapshots).filter(Boolean)) {
     s.scores = new Float32Array(Uint8Array.from(atob(s.scores), c => c.charCodeAt(0)).buffer);
     s.text = Array.from(s.text);
     s.T = s.text.length;
 }
-
 /* To the nearest number of a format, ties to even, as [attention] score_precision does. */
 const formats = {
     bf16: {digits: 8, least: 2 ** -133, most: 3.3895313892515355e38},
@@ -302,7 +275,6 @@ function rounded(x, format) {
     const whole = Math.abs(q % 1) === .5 ? 2 * Math.round(q / 2) : Math.round(q);
     return Math.abs(whole * step) > format.most ? Math.sign(x) * Infinity : whole * step;
 }
-
 /* Softmax of a row of scores into `w`, where a sink is one more key (docs/model.md). */
 function softmax(scores, sink, w) {
     const most = scores.reduce((a, b) => Math.max(a, b), sink), keys = scores.length + (sink === -Infinity ? 0 : 1);
@@ -315,7 +287,6 @@ function softmax(scores, sink, w) {
     scores.forEach((score, k) => { w[k] = Math.exp(score - most) / sum; });
     return {entropy: keys > 1 ? (Math.log(sum) - dot / sum) / Math.log(keys) : NaN, largest: 1 / sum};
 }
-
 /* One head: weights (T, T) from raw scores, which are mapped as in the run: multiplier, length, cap, then softmax.
    divisor null: as trained. Arithmetic is rounded to float as the program's is, for the formats. */
 function attend(run, step, layer, head, divisor) {
@@ -350,7 +321,6 @@ function nearest(run) {
     const far = run.snapshots.steps.map(step => Math.abs(step - state.step));
     return far.indexOf(Math.min(...far));
 }
-
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 function color_of(weight) {
     if (Number.isNaN(weight)) return [220, 38, 38];
@@ -358,11 +328,9 @@ function color_of(weight) {
     const i = Math.min(Math.floor(place), data.colors.length - 2);
     return data.colors[i].map((c, n) => Math.round(c + (place - i) * (data.colors[i + 1][n] - c)));
 }
-
 /* Blanks by their signs, and what cannot be seen, or would turn the text around, by one sign. */
 const signs = {" ": "␣", "\u00a0": "␣", "\u3000": "␣", "\n": "↵", "\t": "⇥"};
 const visible = c => signs[c] || (/[\p{C}\p{Z}]/u.test(c) ? "\ufffd" : /\p{M}/u.test(c) ? `◌${c}` : c);
-
 /* The lower triangle; the rest stays transparent. */
 function paint(canvas, a) {
     const context = canvas.getContext("2d"), image = context.createImageData(a.T, a.T);
@@ -371,57 +339,55 @@ function paint(canvas, a) {
     context.putImageData(image, 0, 0);
     return canvas;
 }
-
-function make_thumb(at, run, layer, head) {
-    const canvas = el("canvas", {width: run.snapshots.T, height: run.snapshots.T}), words = el("span");
-    const button = el("button", {type: "button", class: "thumb", onclick: () => {
-        Object.assign(state, {divisor: at === state.setting ? state.divisor : null, setting: at, layer, head});
-        update();
-    }}, canvas, words);
-    thumbs.push({button, canvas, words, run, at, layer, head});
-    return button;
-}
-
 /* A card for each setting with the heads of the chosen layer; for a single setting, for each layer. */
 function make_thumbs() {
+    const single = settings.length === 1;
     thumbs = [];
+    const make = (at, run, layer, head) => {
+        const canvas = el("canvas", {width: run.snapshots.T, height: run.snapshots.T}), words = el("span");
+        const button = el("button", {type: "button", class: "thumb", onclick: () => {
+            Object.assign(state, {divisor: at === state.setting ? state.divisor : null, setting: at, layer, head});
+            update();
+        }}, canvas, words);
+        thumbs.push({button, canvas, words, run, at, layer, head});
+        return button;
+    };
     const cards = settings.map((setting, at) => {
-        const run = run_of(setting), s = run && run.snapshots;
-        if (!run) return [];
-        const single = settings.length === 1, heads = Array.from({length: s.heads}, (_, head) => head);
-        const layers = single ? [...s.layers.keys()] : [Math.min(state.layer, s.layers.length - 1)];
+        const run = run_of(setting), s = run?.snapshots, heads = Array.from({length: s?.heads ?? 0}, (_, head) => head);
+        const layers = !s ? [] : single ? [...s.layers.keys()] : [Math.min(state.layer, s.layers.length - 1)];
         return layers.map(layer => el("div", {},
             el("h3", {class: "legend"}, single ? `layer ${s.layers[layer]}` : with_color("span", setting, setting.label)),
-            heads.map(head => make_thumb(at, run, layer, head))));
+            heads.map(head => make(at, run, layer, head))));
     });
     $("heads").replaceChildren(...cards.flat());
 }
-
 /* The large matrix of a text: picture, characters, axes, colour bar, and the characters below it. */
 function make_matrix({T, text}) {
     const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
-    const W = left + side + 66, H = Math.max(top + side + 46, 200), middle = "middle";
+    const W = left + side + 66, H = Math.max(top + side + 46, 200);
+    const words = (x, y, text) => el("text", {x, y, "text-anchor": "middle"}, text);
     const bar = el("canvas", {width: 1, height: 64}), strip = bar.getContext("2d");
     for (let i = 0; i < 64; i++) {
         strip.fillStyle = `rgb(${color_of((1 - i / 63) ** 2)})`;
         strip.fillRect(0, i, 1, 1);
     }
-    const square = {x: left, y: top, width: side, height: side}, image = el("image", square);
-    const chosen = [el("rect", {class: "chosen", height: cell}), el("rect", {class: "chosen", width: cell})];
-    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", style: `max-width: ${1.2 * W}px;
-        min-width: ${Math.min(W, 512)}px`, "aria-label": "attention weights; the arrow keys choose a query and a key"},
+    const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"}, image = el("image", square);
+    const chosen = ["height", "width"].map(size => el("rect", {...square, class: "chosen", [size]: cell}));
+    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
+        style: `max-width: ${1.2 * W}px; min-width: ${Math.min(W, 512)}px`,
+        "aria-label": "attention weights; the arrow keys choose a query and a key"},
         el("rect", {class: "masked", ...square}), image, chosen,
-        text.map((c, i) => [
-            el("text", {x: left - 9, y: top + (i + .5) * cell + 4, "text-anchor": middle}, visible(c)),
-            el("text", {x: left + (i + .5) * cell, y: top + side + 13, "text-anchor": middle}, visible(c))]),
-        el("text", {x: left + side / 2, y: top + side + 34, "text-anchor": middle}, "key"),
-        el("text", {transform: `translate(14 ${top + side / 2}) rotate(-90)`, "text-anchor": middle}, "query"),
-        el("image", {x: left + side + 14, y: top, width: 14, height: 180, preserveAspectRatio: "none", href: bar.toDataURL()}),
+        text.map((c, i) => [words(left - 9, top + (i + .5) * cell + 4, visible(c)),
+            words(left + (i + .5) * cell, top + side + 13, visible(c))]),
+        words(left + side / 2, top + side + 34, "key"),
+        el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, words(0, 0, "query")),
+        el("image", {...square, x: left + side + 14, width: 14, height: 180, href: bar.toDataURL()}),
         [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
-    const spans = text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose({[$("side").value]: i}),
-        onclick: () => lock({[$("side").value]: i})}, el("b", {}, visible(c)), el("small")));
+    const place = i => ({[$("side").value]: i});
+    const spans = text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose(place(i)),
+        onclick: () => lock(place(i))}, el("b", {}, visible(c)), el("small")));
     matrix = {text: text.join(""), svg, image, chosen, spans, canvas: el("canvas", {width: T, height: T}),
-        left, top, cell, side, T, a: null};
+        left, top, cell, T, a: null};
     svg.addEventListener("pointermove", event => choose(place_of(event)));
     svg.addEventListener("click", event => lock(place_of(event)));
     svg.addEventListener("keydown", move_by_key);
@@ -431,28 +397,21 @@ function make_matrix({T, text}) {
 
 function matrix_rows() {
     const {T, raw, scores, w} = matrix.a, text = current().snapshots.text;
-    const rows = [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"]];
-    for (let q = 0; q < T; q++)
-        for (let k = 0; k <= q; k++)
-            rows.push([q, k, text[q], text[k], raw[q * (q + 1) / 2 + k], scores[q * T + k], w[q * T + k]]);
-    return rows;
+    const row = (q, k) => [q, k, text[q], text[k], raw[q * (q + 1) / 2 + k], scores[q * T + k], w[q * T + k]];
+    return [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"],
+        ...text.flatMap((_, q) => text.slice(0, q + 1).map((_, k) => row(q, k)))];
 }
-
-/* What the mouse is over: a cell, or a character beside the rows (a query) or below the columns (a key). */
+/* The cell under the mouse. */
 function place_of(event) {
     const {svg, left, top, cell, T} = matrix, box = svg.getBoundingClientRect();
     const zoom = svg.viewBox.baseVal.width / box.width;
-    const column = Math.floor(((event.clientX - box.left) * zoom - left) / cell);
-    const row = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
-    const in_row = row >= 0 && row < T, in_column = column >= 0 && column < T;
-    if (in_row && in_column) return {query: row, key: Math.min(column, row)};
-    if (in_row && column < 0) return {query: row, side: "query"};
-    return in_column && row >= T ? {key: column, side: "key"} : null;
+    const key = Math.floor(((event.clientX - box.left) * zoom - left) / cell);
+    const query = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
+    return query >= 0 && query < T && key >= 0 && key < T ? {query, key: Math.min(key, query)} : null;
 }
 
 function choose(place) {
     if (!place || state.locked) return;
-    if (place.side) $("side").value = place.side;
     state.query = place.query ?? Math.max(state.query, place.key);
     state.key = Math.min(place.key ?? state.key, state.query);
     update_row();
@@ -475,13 +434,11 @@ function move_by_key(event) {
     event.preventDefault();
     update_row();
 }
-
 /* The chosen query's or key's weights, as numbers on the text itself. */
 function update_row() {
-    const {a, spans, chosen, left, top, cell, side} = matrix, {query, key} = state, by_key = $("side").value === "key";
-    const place = (rect, x, y, size) => Object.entries({x, y, ...size}).forEach(pair => rect.setAttribute(...pair));
-    place(chosen[0], left, top + query * cell, {width: side});
-    place(chosen[1], left + key * cell, top, {height: side});
+    const {a, spans, chosen, left, top, cell} = matrix, {query, key} = state, by_key = $("side").value === "key";
+    chosen[0].setAttribute("y", top + query * cell);
+    chosen[1].setAttribute("x", left + key * cell);
     spans.forEach((span, i) => {
         const seen = by_key ? i >= key : i <= query, weight = by_key ? a.w[i * a.T + key] : a.w[query * a.T + i];
         const [r, g, b] = color_of(weight), bright = .299 * r + .587 * g + .114 * b > 140;
@@ -500,47 +457,24 @@ function update_row() {
 /* --- attention: the divisor, and everything when something was chosen */
 
 const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
-/* The slider is logarithmic: from 0 to 1000, the lowest to the highest divisor. */
-const divisor_range = (run, own) => [Math.min(own, 1) / 4, Math.max(own, run.d_k) * 4];
-function slider_of(run, own, divisor) {
-    const [low, high] = divisor_range(run, own);
-    return Math.round(1000 * Math.log(divisor / low) / Math.log(high / low));
-}
-function divisor_of(run, own, slider) {
-    const [low, high] = divisor_range(run, own), divisor = low * (high / low) ** (slider / 1000);
-    return Math.abs(divisor / own - 1) < .003 ? null : divisor;
-}
-
-function make_marks(d_k) {
-    const root = Math.sqrt(d_k);
-    const marks = [["1", 1], [`√d_k = ${short(root)}`, root], [`2√d_k = ${short(2 * root)}`, 2 * root],
-        [`d_k = ${d_k}`, d_k], ["as trained", null]];
-    $("marks").dataset.d_k = d_k;
-    $("marks").replaceChildren(...marks.map(([words, divisor]) => el("button", {type: "button", onclick: () => {
-        state.divisor = divisor;
-        update();
-    }}, words)));
-}
-
+/* The slider has the divisor's logarithm; it stops at the trained one. */
 function update_divisor(run, own) {
-    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k);
+    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k), slider = $("divisor");
+    const marks = [["1", 1], [`√d_k = ${short(root)}`, root], [`2√d_k = ${short(2 * root)}`, 2 * root],
+        [`d_k = ${run.d_k}`, run.d_k]];
     $("divisor-control").hidden = $("marks").hidden = run.keys["attention.score"] === "additive" || !finite(own);
     $("divisor-value").textContent = short(divisor) + (state.divisor === null ? " (as trained)" : "");
-    $("divisor").value = slider_of(run, own, divisor);
-    $("divisor-marks").replaceChildren(...[1, root, 2 * root, run.d_k].map(c => el("option", {value: slider_of(run, own, c)})));
+    slider.min = Math.log(Math.min(own, 1) / 4);
+    slider.max = Math.log(Math.max(own, run.d_k) * 4);
+    slider.value = Math.log(divisor);
     $("rescored").textContent = state.divisor === null ? "" : `This is the trained model with its scores divided by ` +
         `${short(divisor)} instead of ${short(own)}. It is not a model that was trained with that divisor, which would ` +
         "have learned other weights.";
-    if ($("marks").dataset.d_k !== String(run.d_k)) make_marks(run.d_k);
-}
-
-function update_thumb(t) {
-    const a = attend(t.run, nearest(t.run), t.layer, t.head, t.at === state.setting ? state.divisor : null);
-    const chosen = t.at === state.setting && t.layer === state.layer && t.head === state.head;
-    paint(t.canvas, a);
-    t.words.textContent = `head ${t.head}\nentropy ${fixed(a.entropy, 2)}`;
-    t.button.setAttribute("aria-label", `layer ${t.layer}, head ${t.head}, entropy ${fixed(a.entropy, 2)}`);
-    t.button.setAttribute("aria-pressed", chosen);
+    if ($("marks").dataset.d_k === String(run.d_k)) return;
+    $("marks").dataset.d_k = run.d_k;
+    $("divisor-marks").replaceChildren(...marks.map(([, c]) => el("option", {value: Math.log(c)})));
+    $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
+        el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
 }
 
 function update() {
@@ -550,7 +484,13 @@ function update() {
     if (!matrix || matrix.text !== s.text.join("")) make_matrix(s);
     state.query = Math.min(state.query, s.T - 1);
     state.key = Math.min(state.key, state.query);
-    thumbs.forEach(update_thumb);
+    for (const {button, canvas, words, run, at, layer, head} of thumbs) {
+        const own = at === state.setting, a = attend(run, nearest(run), layer, head, own ? state.divisor : null);
+        paint(canvas, a);
+        words.textContent = `head ${head}\nentropy ${fixed(a.entropy, 2)}`;
+        button.setAttribute("aria-label", `layer ${layer}, head ${head}, entropy ${fixed(a.entropy, 2)}`);
+        button.setAttribute("aria-pressed", own && layer === state.layer && head === state.head);
+    }
     const trained = attend(run, at, state.layer, state.head, null);
     const a = matrix.a = attend(run, at, state.layer, state.head, state.divisor);
     matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
@@ -574,7 +514,8 @@ function show_attention() {
     state.query = s.T - 1;
     on("step", "input", () => { state.step = current().snapshots.steps[$("step").value]; });
     on("divisor", "input", () => {
-        state.divisor = divisor_of(current(), trained_divisor(current()), $("divisor").value);
+        const divisor = Math.exp($("divisor").value);
+        state.divisor = Math.abs(divisor / trained_divisor(current()) - 1) < .006 ? null : divisor;
     });
     on("layer", "change", () => { state.layer = Number($("layer").value); make_thumbs(); });
     on("side", "change", () => {});
@@ -593,7 +534,6 @@ function show_attention() {
 
 const interval = (i, digits = 4) => !i || !i.n ? "–" :
     fixed(i.mean, digits) + (i.n > 1 ? ` ± ${fixed(i.half, digits)}` : "");
-
 /* Numbers to the right, unless `left`. */
 function table(head, rows, left = false) {
     const cell = (content, i) => i === 0 ? el("th", {scope: "row"}, content) :
@@ -602,29 +542,27 @@ function table(head, rows, left = false) {
         el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
         el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
 }
-
 /* What was trained, and what came out. */
 function show_run() {
     const run = runs[0], keys = run.keys, d = run.description || {}, metrics = run.metrics_table;
-    const row = (words, column, text = fixed) => {
-        const values = curve(run, column).map(p => p[1]);
-        return [words, text(values[0]), text(values.at(-1))];
-    };
+    const ends = column => { const points = curve(run, column); return [points[0]?.[1], points.at(-1)?.[1]]; };
     $("settings").firstChild.textContent = "Results";
     $("settings").append(table(["", "at step 0", "at the end"], [
-        row(`validation loss (nats per ${unit})`, "val_loss"), row("training loss (one batch)", "train_loss"),
-        ...recall ? [row("accuracy", "val_accuracy")] : [],
-        row("entropy of attention", "entropy"), row("standard deviation of the scores", "score_std", short)]));
-    const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "");
+        [`validation loss (nats per ${unit})`, ...ends("val_loss").map(x => fixed(x))],
+        ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
+        ...recall ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
+        ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
+        ["standard deviation of the scores", ...ends("score_std").map(short)]]));
+    const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
     const steps = d.steps ?? metrics.step?.at(-1) ?? 0, speed = metrics.tokens?.at(-1) / metrics.seconds?.at(-1);
-    $("words").textContent = `${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, ` +
-        `d_k ${run.d_k}, ${(d.parameters ?? 0).toLocaleString("en")} parameters, trained for ${plural(steps, "step")} ` +
-        `of ${keys["train.optimizer"]} on ${recall ? "recall" : corpus || "the built-in text"}, seed ` +
-        `${keys["train.seed"]}. Result: ${run.result}${d.error ? `: ${d.error}` : ""}. ` +
-        (finite(d.best_val_loss) ? `The lowest validation loss was ${fixed(d.best_val_loss)}, at step ${d.best_step}. ` : "") +
-        (finite(speed) ? `${short(speed)} ${recall ? "tokens" : "characters"} per second with ${plural(d.threads, "thread")}.` : "");
+    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, d_k ${run.d_k}`,
+        d.parameters ? `, ${d.parameters.toLocaleString("en")} parameters` : "", `, trained for ${plural(steps, "step")} `,
+        `of ${keys["train.optimizer"]} on ${recall ? "recall" : corpus}, seed ${keys["train.seed"]}. Result: `,
+        run.result, d.error ? `: ${d.error}. ` : ". ", !finite(d.best_val_loss) ? "" :
+            `The lowest validation loss was ${fixed(d.best_val_loss)}, at step ${d.best_step}. `,
+        finite(speed) ? `${short(speed)} ${recall ? "tokens" : "characters"} per second.` : ""];
+    $("words").textContent = plain(words.join(""));
 }
-
 /* The keys that differ between runs; where they write, and the second divisor where nobody switches, are no matter. */
 function differing_keys() {
     const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
@@ -634,18 +572,18 @@ function differing_keys() {
 }
 
 function links_of(setting) {
-    return el("span", {}, setting.runs.flatMap((i, n) => {
-        const run = runs[i], href = run.path && run.path.split("/").map(encodeURIComponent).join("/");
+    return setting.runs.flatMap(i => {
+        const run = runs[i], href = run.path?.split("/").map(encodeURIComponent).join("/");
         const words = setting.runs.length > 1 ? `seed ${run.keys["train.seed"]}` : "page";
-        return [n ? ", " : "", href ? el("a", {href}, words) : "", run.result === "finished" ? "" : ` (${run.result})`];
-    }));
+        return [href ? el("a", {href}, words) : null, run.result === "finished" ? null : `(${run.result}) `];
+    });
 }
 
 function show_settings() {
     const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys(), pages = runs.some(run => run.path);
     const unfinished = settings.some(s => s.runs.some(i => runs[i].result !== "finished"));
     $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. ` +
-        `Losses are in nats per ${unit} over the validation split.${band_words()}`;
+        `Losses are in nats per ${unit} over the validation split.${band_words}`;
     const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
     const columns = [["setting", s => with_color("span", s, s.label)],
         ...keys.map(key => [key_name(key), s => runs[s.runs[0]].keys[key] ?? "–"]),
@@ -667,45 +605,22 @@ function show_settings() {
 }
 
 /* --- the sections of the page */
-
-/* Final losses against a swept number: the one with the most values, at least three; the divisor only with five. */
-function show_final_losses(section) {
-    const divisor = "attention.scale_divisor", swept = data.swept.filter(key => key !== "train.seed");
-    const value = (s, key) => key === divisor ? s.divisor : Number(s.values[key]);
-    const count = key => new Set(settings.map(s => value(s, key))).size;
-    const axis = swept.filter(key => settings.every(s => finite(value(s, key))) && count(key) >= (key === divisor ? 5 : 3))
-        .sort((a, b) => (a === divisor) - (b === divisor) || count(b) - count(a))[0];
-    if (!axis) return;
-    const lines = new Map(), xs = settings.map(s => value(s, axis));
-    for (const s of settings.filter(s => s.val_loss.n).sort((a, b) => value(a, axis) - value(b, axis))) {
-        const rest = swept.filter(key => key !== axis)
-            .map(key => `${key_name(key).replace("scale_divisor", "divisor")} ${s.values[key]}`).join(", ") || "all";
-        if (!lines.has(rest)) lines.set(rest, {label: rest, color: s.color, dash: s.dash, dots: true, points: [], band: []});
-        const {mean: m, half} = s.val_loss;
-        lines.get(rest).points.push([value(s, axis), m]);
-        lines.get(rest).band.push([value(s, axis), m - (half ?? NaN), m + (half ?? NaN)]);
-    }
-    chart(section, {title: `Final validation loss by ${key_name(axis)}`, name: "final", x: key_name(axis),
-        y: `validation loss (nats per ${unit})`, log_x: Math.min(...xs) > 0 && Math.max(...xs) >= 4 * Math.min(...xs),
-        how: `each point is where training ended; lower is better.${band_words()}`, series: [...lines.values()]});
-}
-
 function show_losses() {
-    const pairs = runs[0].keys["data.recall_pairs"], guess = Math.log(Number(pairs)), single = settings.length === 1;
+    const pairs = runs[0].keys["data.recall_pairs"], single = settings.length === 1;
     const starts = runs.flatMap(run => [run.metrics_table.val_loss?.[0], run.metrics_table.train_loss?.[0]]).filter(finite);
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true, ...single ? {label: "validation"} : {}}));
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
-        how: `the mean of −ln p(next ${unit}); lower is better. Point at the curves for values.${band_words()}`,
+        how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and a guess loses ln ${pairs}` : ""}. ` +
+            `Point at the curves for values.${band_words}`,
         name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN,
-        marks: recall ? [[guess, `a guess: ${fixed(guess, 3)}`]] : [], series: [...pale, ...validation]});
+        series: [...pale, ...validation]});
     if (recall)
         chart($("loss"), {title: "Accuracy", name: "accuracy", x: "step", y: "share of answers that are right",
-            how: `1 is all answers; a guess is right once in ${pairs}.`, series: settings.map(s => series_of(s, "val_accuracy"))});
-    if (data.kind === "sweep") show_final_losses($("loss"));
+            how: `1 is all answers; a guess is right once in ${pairs}.`,
+            series: settings.map(s => series_of(s, "val_accuracy"))});
 }
-
 /* Column, title, words of the y axis, how to read it, whether logarithmic. */
 const measures = [
     ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; the mean over rows."],
@@ -717,7 +632,6 @@ const measures = [
     ["grad_scores_median", "Gradient of a row's scores", "median of |dL/ds|", "it vanishes where softmax saturates.", true],
     ["qk_norm", "Size of the query and key weights", "|W_Q| |W_K|", "larger weights make larger scores.", true],
     ["grad_norm", "Gradient norm", "norm before clipping", "of all parameters, for one batch.", true]];
-
 /* The curves of a single run: a series for each head, or where these are too many, for each layer. */
 function series_of_heads(run) {
     const {layer = [], head = []} = run.heads_table, style = i => ({color: data.palette[i % data.palette.length],
@@ -743,32 +657,23 @@ function show_training() {
 function show_samples() {
     const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
     if (data.kind !== "run" || !texts.length) return $("samples").remove();
-    const last = texts.length / 2 - 1, title = el("h3"), text = el("pre");
-    const show = () => {
-        title.textContent = texts[2 * slider.value];
-        text.textContent = texts[2 * slider.value + 1].trimEnd();
-    };
+    const last = texts.length / 2 - 1, shown = el("div"), show = () => shown.replaceChildren(
+        el("h3", {}, texts[2 * slider.value]), el("pre", {}, texts[2 * slider.value + 1].trimEnd()));
     const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation", oninput: show});
     $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always with " +
-        "the same random numbers. Move the slider through training."), slider, title, text);
+        "the same random numbers. Move the slider through training."), slider, shown);
     show();
 }
-
-/* run.json and the files as they were, of the sweep or of each run. */
+/* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
-    const all = data.kind === "sweep" ? [{name: data.title, description: data.description, config: data.config}] : runs;
+    const sweep = {name: data.title, description: data.description, config: data.config};
+    const all = data.kind === "sweep" ? [sweep] : runs;
     const entry = value => typeof value === "object" ? JSON.stringify(value) : String(value ?? "–");
-    const described = all.map(run => Object.fromEntries(Object.entries(run.description || {}).flatMap(([key, value]) =>
-        key === "machine" ? Object.entries(value) : key === "runs" ? [] : [[key, value]])));
-    const keys = [...new Set(described.flatMap(Object.keys))];
-    $("setup").append(table(["", ...all.map(run => run.name)], keys.map(key => [key, ...described.map(d => entry(d[key]))]), true));
-    for (const run of all) {
-        const files = {"config.ini": run.config, "metrics.csv": run.metrics, "attention.csv": run.attention,
-            "samples.txt": run.samples};
-        $("setup").append(el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config)),
-            el("p", {class: "saves"}, Object.entries(files).filter(([, text]) => text).map(([name, text]) =>
-                el("button", {type: "button", onclick: () => save(name, "text/plain", text)}, name))));
-    }
+    const described = all.map(run => ({...run.description, ...run.description?.machine}));
+    const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
+    const rows = keys.map(key => [key, ...described.map(d => entry(d[key]))]);
+    $("setup").append(table(["", ...all.map(run => run.name)], rows, true), ...all.map(run =>
+        el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
 
 const root = document.documentElement;
