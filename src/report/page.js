@@ -28,12 +28,16 @@ function short(x) {
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+/* The index of the number that is nearest to x. */
+function nearest_of(numbers, x) {
+    const far = numbers.map(number => Math.abs(number - x));
+    return far.indexOf(Math.min(...far));
+}
 const mean = x => x.reduce((sum, value) => sum + value, 0) / x.length;
 const key_name = key => key.replace(/^.*\./, ""); /* without its section */
 /* Half a 95 % interval of the mean (Student's t); data.t95 is by the number of values. */
 function half_interval(x) {
-    const m = mean(x);
-    return x.length < 2 ? NaN : data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - m) ** 2)) / (x.length - 1));
+    return data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - mean(x)) ** 2)) / (x.length - 1));
 }
 /* The columns of a log; an empty field is NaN. */
 function read_csv(text) {
@@ -43,7 +47,6 @@ function read_csv(text) {
         line.split(",").forEach((field, i) => columns[names[i]].push(field === "" ? NaN : Number(field)));
     return columns;
 }
-
 function read_ini(text) {
     const keys = {};
     let section = "";
@@ -55,13 +58,9 @@ function read_ini(text) {
 }
 
 /* --- figures as files */
-
 function save(name, type, text) {
-    const link = el("a", {href: URL.createObjectURL(new Blob([text], {type})), download: `${data.title}_${name}`});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    el("a", {href: URL.createObjectURL(new Blob([text], {type})), download: `${data.title}_${name}`}).click();
 }
-
 function csv_text(rows) {
     const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
     return rows.map(row => row.map(quoted).join(",") + "\n").join("");
@@ -88,7 +87,6 @@ function save_buttons(name, svg, rows) {
 }
 
 /* --- runs and their curves */
-
 const runs = data.runs, settings = data.settings;
 for (const run of runs) {
     run.keys = read_ini(run.config);
@@ -105,9 +103,7 @@ function curve(run, column, taken = () => true) {
     const points = new Map();
     (table[column] || []).forEach((value, i) => {
         if (!finite(value) || (of_heads && !taken(table.layer[i], table.head[i]))) return;
-        const step = table.step[i];
-        if (!points.has(step)) points.set(step, []);
-        points.get(step).push(value);
+        points.set(table.step[i], [...points.get(table.step[i]) ?? [], value]);
     });
     return [...points].map(([step, values]) => [step, mean(values)]);
 }
@@ -117,30 +113,23 @@ function series_of(setting, column) {
     const all = setting.runs.map(i => runs[i]), finished = all.filter(run => run.result === "finished");
     const curves = (finished.length ? finished : all).map(run => new Map(curve(run, column))).filter(c => c.size);
     const steps = curves.length ? [...curves[0].keys()].filter(step => curves.every(c => c.has(step))) : [];
-    const series = {label: setting.label, color: setting.color, dash: setting.dash, points: [], band: null};
-    if (curves.length > 1) series.band = [];
-    for (const step of steps) {
-        const values = curves.map(c => c.get(step)), m = mean(values), half = half_interval(values);
-        series.points.push([step, m]);
-        if (curves.length === 2) series.band.push([step, Math.min(...values), Math.max(...values)]);
-        else if (curves.length > 2) series.band.push([step, m - half, m + half]);
-    }
-    return series;
+    const values = steps.map(step => curves.map(c => c.get(step)));
+    const inside = (m, half) => [m - half, m + half];
+    const range = v => v.length > 2 ? inside(mean(v), half_interval(v)) : [Math.min(...v), Math.max(...v)];
+    return {...setting, points: steps.map((step, i) => [step, mean(values[i])]),
+        band: curves.length > 1 ? steps.map((step, i) => [step, ...range(values[i])]) : null};
 }
-
 const most_seeds = Math.max(...settings.map(setting => setting.runs.length));
 const band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its band " + (most_seeds === 2 ?
     "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");
 
 /* --- charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
-   above it are drawn at the edge), small}; a series {label, color, dash, points, band: [[x, low, high]], pale, dots}. */
-
+   above it are drawn at the edge), small}; a series {label, color, dash, points, band: [[x, low, high]], pale,
+   dots}. */
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
 const margin = {left: 58, right: 22, top: 10, bottom: 42};
-
 const with_color = (name, {color, dash}, ...children) =>
     el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
-
 function ticks(low, high, log) {
     const found = [], rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
@@ -148,7 +137,7 @@ function ticks(low, high, log) {
         for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
             found.push(...(high / low > 1000 ? [1] : [1, 2, 5]).map(m => Number(`${m}e${e}`)));
     else
-        for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(Number((i * step).toPrecision(12)));
+        for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(+(i * step).toPrecision(12));
     return found.filter(tick => tick >= low - step / 1e6 && tick <= high + step / 1e6);
 }
 /* From values to places, `from` to `to`; what is beyond the range of `values` is at the edge. */
@@ -159,7 +148,6 @@ function make_scale(values, log, from, to) {
     const scale = x => from + (map(clamp(x, low, high)) - map(low)) / (map(high) - map(low)) * (to - from);
     return Object.assign(scale, {ticks: ticks(low, high, log)});
 }
-
 function draw_axes(svg, o, x, y, W, H) {
     const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
     const words = (x, y, anchor, text) => el("text", {x, y, "text-anchor": anchor}, text);
@@ -173,7 +161,6 @@ function draw_axes(svg, o, x, y, W, H) {
         words((left + W - right) / 2, H - 6, "middle", o.x),
         el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
 }
-
 function draw_series(s, x, y) {
     const path = points => points.map(p => `${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("L");
     const group = el("g", {style: `--of: ${s.color}`}), band = (s.band || []).filter(b => finite(b[1]) && finite(b[2]));
@@ -197,22 +184,18 @@ function draw_chart(o, W, show) {
     const y = make_scale(heights, log_y, H - bottom, top);
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
         "aria-label": `${o.title}; the arrow keys move along the curves`});
+    const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b), cursor = el("path", {class: "cursor"});
     draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H);
-    svg.append(...o.series.map(s => draw_series(s, x, y)));
-
-    const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b);
-    const cursor = el("path", {class: "cursor"});
+    svg.append(...o.series.map(s => draw_series(s, x, y)), cursor);
     let chosen = stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
         show(stops[chosen]);
         cursor.setAttribute("d", `M${x(stops[chosen])} ${top}V${H - bottom}`);
     };
-    svg.append(cursor);
     svg.addEventListener("pointermove", event => {
-        const box = svg.getBoundingClientRect(), here = (event.clientX - box.left) / box.width * W;
-        const far = stops.map(stop => Math.abs(x(stop) - here));
-        choose(far.indexOf(Math.min(...far)));
+        const box = svg.getBoundingClientRect();
+        choose(nearest_of(stops.map(x), (event.clientX - box.left) / box.width * W));
     });
     svg.addEventListener("keydown", event => {
         const move = {ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity}[event.key];
@@ -239,7 +222,6 @@ function make_legend(o) {
     };
     return {show, element: folded ? el("details", {class: "legend"}, el("summary", {}, at, " values"), list) : list};
 }
-
 function chart(parent, o) {
     o.series = o.series.filter(s => s.points.length);
     const figure = el("figure", {}, el("h3", {}, o.title), el("p", {class: "how"}, `How to read this: ${o.how}`));
@@ -265,15 +247,12 @@ for (const s of runs.map(run => run.snapshots).filter(Boolean)) {
     s.T = s.text.length;
 }
 /* To the nearest number of a format, ties to even, as [attention] score_precision does. */
-const formats = {
-    bf16: {digits: 8, least: 2 ** -133, most: 3.3895313892515355e38},
-    fp16: {digits: 11, least: 2 ** -24, most: 65504},
-};
+const formats = {bf16: [8, 2 ** -133, 3.3895313892515355e38], fp16: [11, 2 ** -24, 65504]}; /* digits, least, most */
 function rounded(x, format) {
     if (!format || !finite(x) || x === 0) return x;
-    const step = Math.max(2 ** (Math.floor(Math.log2(Math.abs(x))) - format.digits + 1), format.least), q = x / step;
-    const whole = Math.abs(q % 1) === .5 ? 2 * Math.round(q / 2) : Math.round(q);
-    return Math.abs(whole * step) > format.most ? Math.sign(x) * Infinity : whole * step;
+    const [digits, least, most] = format, step = Math.max(2 ** (Math.floor(Math.log2(Math.abs(x))) - digits + 1), least);
+    const half = Math.abs(x / step % 1) === .5, whole = step * (half ? 2 * Math.round(x / step / 2) : Math.round(x / step));
+    return Math.abs(whole) > most ? Math.sign(x) * Infinity : whole;
 }
 /* Softmax of a row of scores into `w`, where a sink is one more key (docs/model.md). */
 function softmax(scores, sink, w) {
@@ -310,17 +289,11 @@ function attend(run, step, layer, head, divisor) {
 }
 
 /* --- attention: what is chosen, and pictures of it */
-
 const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false};
 let thumbs = [], matrix = null;
-
 const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots); /* the one whose scores are here */
 const current = () => run_of(settings[state.setting]);
-/* The index of a run's snapshot that is nearest to the chosen step. */
-function nearest(run) {
-    const far = run.snapshots.steps.map(step => Math.abs(step - state.step));
-    return far.indexOf(Math.min(...far));
-}
+const nearest = run => nearest_of(run.snapshots.steps, state.step); /* the snapshot that is shown */
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 function color_of(weight) {
     if (Number.isNaN(weight)) return [220, 38, 38];
@@ -356,7 +329,7 @@ function make_thumbs() {
         const run = run_of(setting), s = run?.snapshots, heads = Array.from({length: s?.heads ?? 0}, (_, head) => head);
         const layers = !s ? [] : single ? [...s.layers.keys()] : [Math.min(state.layer, s.layers.length - 1)];
         return layers.map(layer => el("div", {},
-            el("h3", {class: "legend"}, single ? `layer ${s.layers[layer]}` : with_color("span", setting, setting.label)),
+            el("h3", {class: "legend"}, single ? `layer ${s.layers[layer]}` : with_color("b", setting, setting.label)),
             heads.map(head => make(at, run, layer, head))));
     });
     $("heads").replaceChildren(...cards.flat());
@@ -366,35 +339,29 @@ function make_matrix({T, text}) {
     const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
     const W = left + side + 66, H = Math.max(top + side + 46, 200);
     const words = (x, y, text) => el("text", {x, y, "text-anchor": "middle"}, text);
-    const bar = el("canvas", {width: 1, height: 64}), strip = bar.getContext("2d");
-    for (let i = 0; i < 64; i++) {
-        strip.fillStyle = `rgb(${color_of((1 - i / 63) ** 2)})`;
-        strip.fillRect(0, i, 1, 1);
-    }
-    const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"}, image = el("image", square);
-    const chosen = ["height", "width"].map(size => el("rect", {...square, class: "chosen", [size]: cell}));
+    const band = 180 / data.colors.length, bar = data.colors.map((c, i) => el("rect",
+        {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill: `rgb(${c})`}));
+    const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"};
+    const rect = (kind, more) => el("rect", {...square, class: kind, ...more});
+    const image = el("image", square), chosen = [rect("chosen", {height: cell}), rect("chosen", {width: cell})];
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
-        style: `max-width: ${1.2 * W}px; min-width: ${Math.min(W, 512)}px`,
+        style: `max-width: ${1.2 * W}px; min-width: ${Math.min(W, 512)}px`, onkeydown: move_by_key,
+        onpointermove: event => choose(place_of(event)), onclick: event => choose(place_of(event), true),
         "aria-label": "attention weights; the arrow keys choose a query and a key"},
-        el("rect", {class: "masked", ...square}), image, chosen,
+        rect("masked"), image, chosen,
         text.map((c, i) => [words(left - 9, top + (i + .5) * cell + 4, visible(c)),
             words(left + (i + .5) * cell, top + side + 13, visible(c))]),
         words(left + side / 2, top + side + 34, "key"),
         el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, words(0, 0, "query")),
-        el("image", {...square, x: left + side + 14, width: 14, height: 180, href: bar.toDataURL()}),
-        [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
+        bar, [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
     const place = i => ({[$("side").value]: i});
     const spans = text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose(place(i)),
-        onclick: () => lock(place(i))}, el("b", {}, visible(c)), el("small")));
+        onclick: () => choose(place(i), true)}, el("b", {}, visible(c)), el("small")));
     matrix = {text: text.join(""), svg, image, chosen, spans, canvas: el("canvas", {width: T, height: T}),
         left, top, cell, T, a: null};
-    svg.addEventListener("pointermove", event => choose(place_of(event)));
-    svg.addEventListener("click", event => lock(place_of(event)));
-    svg.addEventListener("keydown", move_by_key);
     $("matrix").replaceChildren(svg, save_buttons("attention", () => svg, matrix_rows));
     $("row").replaceChildren(...spans);
 }
-
 function matrix_rows() {
     const {T, raw, scores, w} = matrix.a, text = current().snapshots.text;
     const row = (q, k) => [q, k, text[q], text[k], raw[q * (q + 1) / 2 + k], scores[q * T + k], w[q * T + k]];
@@ -409,21 +376,13 @@ function place_of(event) {
     const query = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
     return query >= 0 && query < T && key >= 0 && key < T ? {query, key: Math.min(key, query)} : null;
 }
-
-function choose(place) {
-    if (!place || state.locked) return;
+function choose(place, lock = false) {
+    if (!place || (state.locked && !lock)) return;
     state.query = place.query ?? Math.max(state.query, place.key);
     state.key = Math.min(place.key ?? state.key, state.query);
+    state.locked = lock;
     update_row();
 }
-
-function lock(place) {
-    state.locked = false;
-    choose(place);
-    state.locked = true;
-    update_row();
-}
-
 function move_by_key(event) {
     const moves = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
     const [rows, columns] = moves[event.key] || [0, 0];
@@ -455,7 +414,6 @@ function update_row() {
 }
 
 /* --- attention: the divisor, and everything when something was chosen */
-
 const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
 /* The slider has the divisor's logarithm; it stops at the trained one. */
 function update_divisor(run, own) {
@@ -467,23 +425,21 @@ function update_divisor(run, own) {
     slider.min = Math.log(Math.min(own, 1) / 4);
     slider.max = Math.log(Math.max(own, run.d_k) * 4);
     slider.value = Math.log(divisor);
-    $("rescored").textContent = state.divisor === null ? "" : `This is the trained model with its scores divided by ` +
-        `${short(divisor)} instead of ${short(own)}. It is not a model that was trained with that divisor, which would ` +
-        "have learned other weights.";
+    $("rescored").textContent = state.divisor === null ? "" : "This is the trained model with its scores divided by " +
+        `${short(divisor)} instead of ${short(own)}. It is not a model that was trained with that divisor, which ` +
+        "would have learned other weights.";
     if ($("marks").dataset.d_k === String(run.d_k)) return;
     $("marks").dataset.d_k = run.d_k;
     $("divisor-marks").replaceChildren(...marks.map(([, c]) => el("option", {value: Math.log(c)})));
     $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
         el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
 }
-
 function update() {
     const run = current(), s = run.snapshots, at = nearest(run);
-    state.layer = Math.min(state.layer, s.layers.length - 1);
-    state.head = Math.min(state.head, s.heads - 1);
+    const query = Math.min(state.query, s.T - 1);
+    Object.assign(state, {layer: Math.min(state.layer, s.layers.length - 1), head: Math.min(state.head, s.heads - 1),
+        query, key: Math.min(state.key, query)});
     if (!matrix || matrix.text !== s.text.join("")) make_matrix(s);
-    state.query = Math.min(state.query, s.T - 1);
-    state.key = Math.min(state.key, state.query);
     for (const {button, canvas, words, run, at, layer, head} of thumbs) {
         const own = at === state.setting, a = attend(run, nearest(run), layer, head, own ? state.divisor : null);
         paint(canvas, a);
@@ -504,14 +460,12 @@ function update() {
         (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`);
     update_row();
 }
-
 function show_attention() {
     state.setting = settings.findIndex(run_of);
     if (state.setting < 0)
         return $("attention").replaceChildren(el("h2", {}, "Attention"), el("p", {}, "No attention was logged."));
     const s = current().snapshots, on = (id, type, act) => $(id).addEventListener(type, () => { act(); update(); });
-    state.step = s.steps.at(-1);
-    state.query = s.T - 1;
+    Object.assign(state, {step: s.steps.at(-1), query: s.T - 1});
     on("step", "input", () => { state.step = current().snapshots.steps[$("step").value]; });
     on("divisor", "input", () => {
         const divisor = Math.exp($("divisor").value);
@@ -531,9 +485,7 @@ function show_attention() {
 }
 
 /* --- words and tables */
-
-const interval = (i, digits = 4) => !i || !i.n ? "–" :
-    fixed(i.mean, digits) + (i.n > 1 ? ` ± ${fixed(i.half, digits)}` : "");
+const interval = i => i?.n ? fixed(i.mean) + (i.n > 1 ? ` ± ${fixed(i.half)}` : "") : "–";
 /* Numbers to the right, unless `left`. */
 function table(head, rows, left = false) {
     const cell = (content, i) => i === 0 ? el("th", {scope: "row"}, content) :
@@ -555,10 +507,10 @@ function show_run() {
         ["standard deviation of the scores", ...ends("score_std").map(short)]]));
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
     const steps = d.steps ?? metrics.step?.at(-1) ?? 0, speed = metrics.tokens?.at(-1) / metrics.seconds?.at(-1);
-    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, d_k ${run.d_k}`,
-        d.parameters ? `, ${d.parameters.toLocaleString("en")} parameters` : "", `, trained for ${plural(steps, "step")} `,
-        `of ${keys["train.optimizer"]} on ${recall ? "recall" : corpus}, seed ${keys["train.seed"]}. Result: `,
-        run.result, d.error ? `: ${d.error}. ` : ". ", !finite(d.best_val_loss) ? "" :
+    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
+        `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
+        `trained for ${plural(steps, "step")} of ${keys["train.optimizer"]} on ${recall ? "recall" : corpus}, `,
+        `seed ${keys["train.seed"]}. Result: `, run.result, d.error ? `: ${d.error}. ` : ". ", !finite(d.best_val_loss) ? "" :
             `The lowest validation loss was ${fixed(d.best_val_loss)}, at step ${d.best_step}. `,
         finite(speed) ? `${short(speed)} ${recall ? "tokens" : "characters"} per second.` : ""];
     $("words").textContent = plain(words.join(""));
@@ -570,7 +522,6 @@ function differing_keys() {
     return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
         .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
 }
-
 function links_of(setting) {
     return setting.runs.flatMap(i => {
         const run = runs[i], href = run.path?.split("/").map(encodeURIComponent).join("/");
@@ -578,7 +529,6 @@ function links_of(setting) {
         return [href ? el("a", {href}, words) : null, run.result === "finished" ? null : `(${run.result}) `];
     });
 }
-
 function show_settings() {
     const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys(), pages = runs.some(run => run.path);
     const unfinished = settings.some(s => s.runs.some(i => runs[i].result !== "finished"));
@@ -607,10 +557,11 @@ function show_settings() {
 /* --- the sections of the page */
 function show_losses() {
     const pairs = runs[0].keys["data.recall_pairs"], single = settings.length === 1;
-    const starts = runs.flatMap(run => [run.metrics_table.val_loss?.[0], run.metrics_table.train_loss?.[0]]).filter(finite);
+    const starts = runs.map(run => run.metrics_table).flatMap(m => [m.val_loss?.[0], m.train_loss?.[0]]).filter(finite);
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
-    const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true, ...single ? {label: "validation"} : {}}));
+    const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
+    if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
         how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and a guess loses ln ${pairs}` : ""}. ` +
             `Point at the curves for values.${band_words}`,
@@ -627,9 +578,9 @@ const measures = [
     ["score_std", "Standard deviation of the scores", "standard deviation",
         "how far apart the scores are before softmax; 1 is what dividing by √d_k aims at.", true],
     ["max_weight", "Largest weight of a row", "mean largest weight", "the weight of each query's favourite key."],
-    ["saturated", "Saturated rows", "share of rows", "rows with a weight above 0.99, whose scores get little gradient."],
+    ["saturated", "Saturated rows", "share of rows", "rows with a weight above 0.99; their scores hardly learn."],
     ["grad_q_median", "Gradient of a query", "median of |dL/dq|", "what training moves the queries by.", true],
-    ["grad_scores_median", "Gradient of a row's scores", "median of |dL/ds|", "it vanishes where softmax saturates.", true],
+    ["grad_scores_median", "Gradient of a row's scores", "median of |dL/ds|", "small where softmax saturates.", true],
     ["qk_norm", "Size of the query and key weights", "|W_Q| |W_K|", "larger weights make larger scores.", true],
     ["grad_norm", "Gradient norm", "norm before clipping", "of all parameters, for one batch.", true]];
 /* The curves of a single run: a series for each head, or where these are too many, for each layer. */
@@ -638,14 +589,14 @@ function series_of_heads(run) {
         dash: i >= data.palette.length ? 4 : 0});
     const heads = [...new Set(layer.map((l, i) => `${l},${head[i]}`))].map(name => name.split(",").map(Number));
     if (heads.length <= data.palette.length)
-        return heads.map(([l, h], i) => ({label: `layer ${l}, head ${h}`, taken: (a, b) => a === l && b === h, ...style(i)}));
-    return [...new Set(layer)].map((l, i) => ({label: `layer ${l}, mean over heads`, taken: a => a === l, ...style(i)}));
+        return heads.map(([l, h], i) =>
+            ({...style(i), label: `layer ${l}, head ${h}`, taken: (a, b) => a === l && b === h}));
+    return [...new Set(layer)].map((l, i) => ({...style(i), label: `layer ${l}, mean of heads`, taken: a => a === l}));
 }
-
 function show_training() {
-    const several = settings.length > 1, lines = several ? settings : series_of_heads(runs[0]), box = el("div", {class: "small"});
-    if (lines.length > 5) $("training").append(el("ul", {class: "legend"}, lines.map(l => with_color("li", l, l.label))));
-    $("training").append(box);
+    const several = settings.length > 1, lines = several ? settings : series_of_heads(runs[0]);
+    const box = el("div", {class: "small"}), legend = lines.map(line => with_color("li", line, line.label));
+    $("training").append(lines.length > 5 ? el("ul", {class: "legend"}, legend) : "", box);
     const series = column => several ? settings.map(s => series_of(s, column)) : column === "grad_norm" ?
         [{label: "all parameters", color: data.palette[0], points: curve(runs[0], column)}] :
         lines.map(l => ({...l, points: curve(runs[0], column, l.taken)}));
@@ -653,15 +604,15 @@ function show_training() {
         chart(box, {title: title + (several && column !== "grad_norm" ? ", mean over heads" : ""), how, name: column,
             x: "step", y, log_y, small: true, series: series(column)});
 }
-
 function show_samples() {
     const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
     if (data.kind !== "run" || !texts.length) return $("samples").remove();
     const last = texts.length / 2 - 1, shown = el("div"), show = () => shown.replaceChildren(
         el("h3", {}, texts[2 * slider.value]), el("pre", {}, texts[2 * slider.value + 1].trimEnd()));
-    const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation", oninput: show});
-    $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always with " +
-        "the same random numbers. Move the slider through training."), slider, shown);
+    const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation",
+        oninput: show});
+    $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always " +
+        "with the same random numbers. Move the slider through training."), slider, shown);
     show();
 }
 /* run.json and config.ini, of the sweep or of each run. */
@@ -675,7 +626,6 @@ function show_setup() {
     $("setup").append(table(["", ...all.map(run => run.name)], rows, true), ...all.map(run =>
         el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
-
 const root = document.documentElement;
 root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; });
@@ -689,8 +639,8 @@ show_attention();
 show_training();
 show_samples();
 show_setup();
-for (const section of document.querySelectorAll("main > section"))
-    document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.querySelector("h2").textContent), " ");
+for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
+    document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
 const draw_all = () => drawings.forEach(draw => draw());
 draw_all();
 addEventListener("resize", draw_all);
