@@ -10,7 +10,8 @@ Weights that the page computes are compared with those that the run logged, and 
 are compared with the run's CSV files. Sliders, hover, locks and keys are worked with mouse and keyboard. Every page
 must be valid HTML, load nothing, say nothing on the console, fit a narrow screen and print.
 """
-import base64, csv, glob, json, math, os, re, shutil, struct, subprocess, sys, tempfile, time
+import base64, csv, glob, json, math, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, time
+import urllib.parse
 import xml.etree.ElementTree as xml
 
 from selenium import webdriver
@@ -50,6 +51,8 @@ SCORES = {
     "switch": ["attention.switch_step=20", "attention.switch_divisor=none"],
     "recall": ["data.task=recall"],
     "one": ["model.layers=1", "model.heads=1"],
+    "position": ["model.context=1"],
+    "heads": ["model.heads=64", "model.d_k=1", "model.layers=1", "model.context=12"],
 }
 failures = []
 
@@ -130,7 +133,8 @@ class Page:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.get("about:blank")
         browser.get_log("performance"), browser.get_log("browser")
-        browser.get("file://" + path)
+        self.address = pathlib.Path(path).as_uri()
+        browser.get(self.address)
         self.name = os.path.relpath(path, directory)
 
     def check(self, holds, what):
@@ -229,7 +233,7 @@ class Page:
             if "#" in target:
                 self.check(target.split("#")[1] in names, f"the section of {target}")
             else:
-                self.check(os.path.exists(re.sub("%([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), target[7:])), target)
+                self.check(os.path.exists(urllib.parse.unquote(target[7:])), target)
         first = self.js("return getComputedStyle(document.body).backgroundColor")
         self.picture(name)
         self.find("#theme").click()
@@ -247,7 +251,7 @@ class Page:
         self.equal(said, [], "the console")
         events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-        strange = [url for url in asked if not re.match("data:|blob:|about:", url) and url.split("#")[0] != "file://" + self.path]
+        strange = [url for url in asked if not re.match("data:|blob:|about:", url) and url.split("#")[0] != self.address]
         self.equal(strange, [], "requests")
         done = subprocess.run(["tidy", "-q", "-e", "--drop-empty-elements", "no", self.path], capture_output=True, text=True)
         self.equal((done.returncode, done.stderr), (0, ""), "tidy")
@@ -477,6 +481,30 @@ def compare(browser, *names):
     page.finish(1e6)
 
 
+def stopped(browser):
+    """Runs whose logs are short: of one that was stopped before its first row, in a directory with a long name that was
+    moved there; and of one that diverged at once."""
+    run = os.path.join(directory, "moved to a directory with a name that is " + 9 * "long_and_" + "longer #1 100%")
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(make("before"), run, symlinks=True)
+    shutil.rmtree(f"{run}/attention")
+    os.remove(f"{run}/samples.txt")
+    for name in ("metrics", "attention"):
+        with open(f"{run}/{name}.csv", "r+") as file:
+            file.readline()
+            file.truncate(file.tell())
+    train("report", run)
+    page = Page(browser, f"{run}/report.html")
+    page.check("No attention was logged" in page.text("#attention"), "no attention")
+    page.finish(1e6)
+    run = make("diverged", "train.lr=1e6", "train.warmup=0", "train.grad_clip=0", "train.optimizer=sgd")
+    train("report", run, os.path.join(directory, "before"), "--out", "stopped.html")
+    for path in (f"{run}/report.html", os.path.join(directory, "stopped.html")):
+        page = Page(browser, path)
+        page.check("diverged" in page.text("body"), "the page says that the run diverged")
+        page.finish(1e6)
+
+
 def main(browser, wanted):
     with open("tiny.ini", "w") as file:
         file.write(TINY)
@@ -489,6 +517,7 @@ def main(browser, wanted):
     pages |= {
         "hostile": lambda: run_page(browser, "hostile", "model.context=48", "data.corpus=hostile.txt",
                                     "log.attention_text=" + quoted(HOSTILE[:48]), check=hostile),
+        "stopped": lambda: stopped(browser),
         "two": lambda: sweep(browser, "two", "attention.scale_divisor = none, sqrt_dk\ntrain.seed = 1, 2\n", 2),
         "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
                                 "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
