@@ -370,7 +370,7 @@ check "runs that diverged" 2 "$(grep -c ',diverged,' diverging/summary.csv)"
 ends 0 "$train" sweep sweep.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_files runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
-check "the last line of: $name" "table of runs: runs/sweep/summary.csv" "$(tail -n 1 "$said/out")"
+check "the last line of: $name" "table of runs:   runs/sweep/summary.csv" "$(tail -n 1 "$said/out")"
 check_match "the corpus in runs/sweep/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/sweep/config.ini)"
 check "the result in runs/sweep/run.json" finished "$(result_of runs/sweep | tail -n 1)"
 check "runs in summary.csv" "run scale_divisor=none scale_divisor=sqrt_dk " \
