@@ -14,18 +14,10 @@
 
 enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
 
-static char *base64(const void *data, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *bytes = data;
-    char *text = malloc(size_mul(4, size / 3 + 1) + 1), *out = text;
-    for (size_t i = 0; text && i < size; i += 3) {
-        const size_t left = size - i;
-        const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-                               (left > 2 ? (unsigned)bytes[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++) *out++ = k <= left ? digits[group >> (18 - 6 * k) & 63] : '=';
-    }
-    if (text) *out = 0;
-    return text;
+/* The value that was set, the object's. */
+static Json *put(Json *object, const char *key, Json *value) {
+    js_set(object, key, value);
+    return value;
 }
 
 /* --- a run's files */
@@ -100,15 +92,12 @@ static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? al
 /* Adds those of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower triangle of
    (T,T), row by row, as little-endian floats. */
 static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
-    Json *out = js_object(), *all = js_array(), *shown = js_array(), *multipliers = js_array(), *sinks = js_array();
+    Json *out = put(json, "snapshots", js_object()), *all = put(out, "steps", js_array()),
+         *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
+         *sinks = put(out, "sink", js_array());
     float *scores = NULL, *next = NULL;
     bool ok = true, known = true;
-    js_set(json, "snapshots", out);
     js_set(out, "heads", js_integer((int64_t)from->heads));
-    js_set(out, "steps", all);
-    js_set(out, "layers", shown);
-    js_set(out, "multiplier", multipliers);
-    js_set(out, "sink", sinks);
     for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
     for (size_t n = 0; ok && n < steps; n++) {
         const double step = from->steps[choose(n, steps, from->step_count)];
@@ -132,7 +121,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
         }
         snapshot_free(&s);
     }
-    char *text = ok ? base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
+    char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
     if (ok && !text) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
     if (text) js_set(out, "scores", js_text(text));
     if (!known) js_remove(json, "snapshots"); /* of an earlier version, which did not write what was learned */
@@ -157,35 +146,18 @@ static Json *color_json(Color c) {
     return js_text(text);
 }
 
-static Json *rgb_json(Color c) {
-    Json *json = js_array();
-    js_append(json, js_integer(c.r));
-    js_append(json, js_integer(c.g));
-    js_append(json, js_integer(c.b));
-    return json;
-}
-
 static Json *setting_json(const Sweep *s, size_t index) {
     static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
                                         "entropy_last", "score_std_first", "score_std_last"};
     const SweepSetting *setting = &s->settings[index];
-    const Config *config = &s->runs[setting->run[0]].config;
     const bool sweep = s->config.sweep_count > 0;
     double dash = 0;
     const Style style = sweep ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
-    Json *json = js_object(), *runs = js_array(), *values = js_object();
+    Json *json = js_object(), *runs = put(json, "runs", js_array());
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
-    for (size_t a = 0; a < s->config.sweep_count; a++) {
-        char value[CONFIG_VALUE_MAX];
-        config_value_text(config, s->config.sweep[a].key, value, sizeof value);
-        js_set(values, config_key_name(s->config.sweep[a].key), js_text(value));
-    }
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(style.color));
     js_set(json, "dash", js_number(dash));
-    js_set(json, "runs", runs);
-    js_set(json, "values", values);
-    js_set(json, "divisor", js_number(divisor_value(config->attention.scale_divisor, (size_t)config->model.d_k)));
     for (Measure m = 0; m < MEASURE_COUNT; m++) js_set(json, names[m], interval_json(setting->mean[m]));
     if (setting->difference.count) js_set(json, "difference", interval_json(setting->difference));
     return json;
@@ -265,25 +237,19 @@ static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
 
 /* "kind" is run, sweep or runs. */
 static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
-    Json *runs = js_array(), *settings = js_array(), *notes = js_array(), *colors = js_array(), *t95 = js_array(),
-         *palette = js_array(), *swept = js_array(), *json = *data = js_object();
+    Json *json = *data = js_object(), *runs = put(json, "runs", js_array()),
+         *settings = put(json, "settings", js_array()), *notes = put(json, "notes", js_array()),
+         *colors = put(json, "colors", js_array()), *t95 = put(json, "t95", js_array()),
+         *palette = put(json, "palette", js_array());
     const bool sweep = s->config.sweep_count > 0;
     size_t order[RUNS_MAX];
     js_set(json, "kind", js_text(kind));
     js_set(json, "heading", js_text(heading));
     js_set(json, "title", js_text(s->config.name));
-    js_set(json, "runs", runs);
-    js_set(json, "settings", settings);
-    js_set(json, "notes", notes);
-    js_set(json, "colors", colors);
-    js_set(json, "t95", t95);
-    js_set(json, "palette", palette);
-    js_set(json, "swept", swept);
-    for (size_t i = 0; i < COLORS; i++) js_append(colors, rgb_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
+    for (size_t i = 0; i < COLORS; i++)
+        js_append(colors, color_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
     for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
     for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
-    for (size_t a = 0; a < s->config.sweep_count; a++)
-        js_append(swept, js_text(config_key_name(s->config.sweep[a].key)));
     if (sweep) {
         char *text = config_text(&s->config);
         js_set(json, "config", js_text(text ? text : ""));

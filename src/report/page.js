@@ -50,10 +50,9 @@ function read_csv(text) {
 function read_ini(text) {
     const keys = {};
     let section = "";
-    for (const [, header, key, value] of text.matchAll(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/gm)) {
+    for (const [, header, key, value] of text.matchAll(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/gm))
         if (header) section = header;
         else keys[`${section}.${key}`] = value;
-    }
     return keys;
 }
 
@@ -68,14 +67,12 @@ function csv_text(rows) {
 /* A figure by itself: what the style sheet says is written into each element. */
 function svg_text(svg) {
     const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
-    const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor",
-        "image-rendering"];
+    const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering"];
     copy.querySelectorAll("*").forEach((element, i) => {
         const style = getComputedStyle(originals[i]);
         element.setAttribute("style", properties.map(key => `${key}: ${style.getPropertyValue(key)}`).join("; "));
     });
-    const paper = getComputedStyle(document.body).backgroundColor;
-    copy.prepend(el("rect", {width: "100%", height: "100%", style: `fill: ${paper}`}));
+    copy.prepend(el("rect", {width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor}));
     return new XMLSerializer().serializeToString(copy);
 }
 /* Buttons that save a figure; `svg` (none for a table) and `rows` are functions. */
@@ -93,8 +90,7 @@ for (const run of runs) {
     run.metrics_table = read_csv(run.metrics);
     run.heads_table = read_csv(run.attention);
     run.d_k = Number(run.keys["model.d_k"]);
-    const table = run.heads_table;
-    table.qk_norm = (table.w_q_norm || []).map((norm, i) => norm * table.w_k_norm[i]);
+    run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);
 }
 const recall = runs[0].keys["data.task"] === "recall", unit = recall ? "answer" : "character";
 /* Points [step, value] of a column: of metrics.csv, or of attention.csv, where heads that are `taken` are averaged. */
@@ -144,9 +140,8 @@ function ticks(low, high, log) {
 function make_scale(values, log, from, to) {
     let low = Math.min(...values), high = Math.max(...values);
     if (low === high) [low, high] = low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(low) / 2];
-    const map = log ? Math.log : x => x;
-    const scale = x => from + (map(clamp(x, low, high)) - map(low)) / (map(high) - map(low)) * (to - from);
-    return Object.assign(scale, {ticks: ticks(low, high, log)});
+    const map = log ? Math.log : x => x, slope = (to - from) / (map(high) - map(low));
+    return Object.assign(x => from + (map(clamp(x, low, high)) - map(low)) * slope, {ticks: ticks(low, high, log)});
 }
 function draw_axes(svg, o, x, y, W, H) {
     const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
@@ -155,8 +150,7 @@ function draw_axes(svg, o, x, y, W, H) {
         svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
             words(x(tick), H - bottom + 16, "middle", short(tick)));
     for (const tick of y.ticks)
-        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`),
-            words(left - 6, y(tick) + 4, "end", short(tick)));
+        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), words(left - 6, y(tick) + 4, "end", short(tick)));
     svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
         words((left + W - right) / 2, H - 6, "middle", o.x),
         el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
@@ -228,15 +222,10 @@ function chart(parent, o) {
     parent.append(figure);
     if (!o.series.length) return figure.append(el("p", {}, "No numbers yet."));
     const holder = el("div"), legend = make_legend(o);
-    const rows = () => [["series", "x", "y", "low", "high"], ...o.series.flatMap(s => s.points.map((p, i) =>
-        [s.label || "training", ...p, ...s.band ? s.band[i].slice(1) : ["", ""]]))];
+    const row = s => (p, i) => [s.label || "training", ...p, ...s.band?.[i].slice(1) ?? ["", ""]];
+    const rows = () => [["series", "x", "y", "low", "high"], ...o.series.flatMap(s => s.points.map(row(s)))];
     figure.append(holder, legend.element, save_buttons(o.name, () => holder.firstChild, rows));
-    let width = 0;
-    drawings.push(() => {
-        if (holder.clientWidth === width) return;
-        width = holder.clientWidth;
-        holder.replaceChildren(draw_chart(o, clamp(width, 280, 1100), legend.show));
-    });
+    drawings.push(() => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 280, 1100), legend.show)));
 }
 
 /* --- attention: weights from raw scores */
@@ -250,8 +239,9 @@ for (const s of runs.map(run => run.snapshots).filter(Boolean)) {
 const formats = {bf16: [8, 2 ** -133, 3.3895313892515355e38], fp16: [11, 2 ** -24, 65504]}; /* digits, least, most */
 function rounded(x, format) {
     if (!format || !finite(x) || x === 0) return x;
-    const [digits, least, most] = format, step = Math.max(2 ** (Math.floor(Math.log2(Math.abs(x))) - digits + 1), least);
-    const half = Math.abs(x / step % 1) === .5, whole = step * (half ? 2 * Math.round(x / step / 2) : Math.round(x / step));
+    const [digits, least, most] = format, power = Math.floor(Math.log2(Math.abs(x)));
+    const unit = Math.max(2 ** (power - digits + 1), least), n = x / unit;
+    const whole = unit * (Math.abs(n % 1) === .5 ? 2 * Math.round(n / 2) : Math.round(n));
     return Math.abs(whole) > most ? Math.sign(x) * Infinity : whole;
 }
 /* Softmax of a row of scores into `w`, where a sink is one more key (docs/model.md). */
@@ -283,9 +273,8 @@ function attend(run, step, layer, head, divisor) {
         }
         rows.push(softmax(row, s.sink[at] ?? -Infinity, w.subarray(q * T)));
     }
-    const counted = rows.filter(row => finite(row.entropy));
-    return {T, w, raw, scores, rows, multiplier, entropy: mean(counted.map(row => row.entropy)),
-        largest: mean(counted.map(row => row.largest))};
+    const counted = rows.filter(row => finite(row.entropy)), mean_of = key => mean(counted.map(row => row[key]));
+    return {T, w, raw, scores, rows, multiplier, entropy: mean_of("entropy"), largest: mean_of("largest")};
 }
 
 /* --- attention: what is chosen, and pictures of it */
@@ -295,11 +284,11 @@ const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapsho
 const current = () => run_of(settings[state.setting]);
 const nearest = run => nearest_of(run.snapshots.steps, state.step); /* the snapshot that is shown */
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
+const colors = data.colors.map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
 function color_of(weight) {
     if (Number.isNaN(weight)) return [220, 38, 38];
-    const place = Math.sqrt(clamp(weight, 0, 1)) * (data.colors.length - 1);
-    const i = Math.min(Math.floor(place), data.colors.length - 2);
-    return data.colors[i].map((c, n) => Math.round(c + (place - i) * (data.colors[i + 1][n] - c)));
+    const place = Math.sqrt(clamp(weight, 0, 1)) * (colors.length - 1), i = Math.min(Math.floor(place), colors.length - 2);
+    return colors[i].map((c, n) => Math.round(c + (place - i) * (colors[i + 1][n] - c)));
 }
 /* Blanks by their signs, and what cannot be seen, or would turn the text around, by one sign. */
 const signs = {" ": "␣", "\u00a0": "␣", "\u3000": "␣", "\n": "↵", "\t": "⇥"};
@@ -339,8 +328,8 @@ function make_matrix({T, text}) {
     const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
     const W = left + side + 66, H = Math.max(top + side + 46, 200);
     const words = (x, y, text) => el("text", {x, y, "text-anchor": "middle"}, text);
-    const band = 180 / data.colors.length, bar = data.colors.map((c, i) => el("rect",
-        {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill: `rgb(${c})`}));
+    const band = 180 / data.colors.length, bar = data.colors.map((fill, i) =>
+        el("rect", {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill}));
     const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"};
     const rect = (kind, more) => el("rect", {...square, class: kind, ...more});
     const image = el("image", square), chosen = [rect("chosen", {height: cell}), rect("chosen", {width: cell})];
@@ -384,10 +373,10 @@ function choose(place, lock = false) {
     update_row();
 }
 function move_by_key(event) {
-    const moves = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
-    const [rows, columns] = moves[event.key] || [0, 0];
-    if (event.key === "Enter") state.locked = true;
-    else if (!moves[event.key]) return;
+    const moves = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Enter: [0, 0]};
+    if (!moves[event.key]) return;
+    const [rows, columns] = moves[event.key];
+    state.locked ||= event.key === "Enter";
     state.query = clamp(state.query + rows, 0, matrix.T - 1);
     state.key = clamp(state.key + columns, 0, state.query);
     event.preventDefault();
@@ -417,14 +406,13 @@ function update_row() {
 const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
 /* The slider has the divisor's logarithm; it stops at the trained one. */
 function update_divisor(run, own) {
-    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k), slider = $("divisor");
+    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k);
     const marks = [["1", 1], [`√d_k = ${short(root)}`, root], [`2√d_k = ${short(2 * root)}`, 2 * root],
         [`d_k = ${run.d_k}`, run.d_k]];
     $("divisor-control").hidden = $("marks").hidden = run.keys["attention.score"] === "additive" || !finite(own);
     $("divisor-value").textContent = short(divisor) + (state.divisor === null ? " (as trained)" : "");
-    slider.min = Math.log(Math.min(own, 1) / 4);
-    slider.max = Math.log(Math.max(own, run.d_k) * 4);
-    slider.value = Math.log(divisor);
+    const [min, max] = [Math.min(own, 1) / 4, Math.max(own, run.d_k) * 4].map(Math.log);
+    Object.assign($("divisor"), {min, max, value: Math.log(divisor)});
     $("rescored").textContent = state.divisor === null ? "" : "This is the trained model with its scores divided by " +
         `${short(divisor)} instead of ${short(own)}. It is not a model that was trained with that divisor, which ` +
         "would have learned other weights.";
@@ -451,8 +439,7 @@ function update() {
     const a = matrix.a = attend(run, at, state.layer, state.head, state.divisor);
     matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
     $("step-value").textContent = s.steps[at];
-    $("step").max = s.steps.length - 1;
-    $("step").value = at;
+    Object.assign($("step"), {max: s.steps.length - 1, value: at});
     update_divisor(run, trained_divisor(run));
     $("figures").textContent = `Layer ${s.layers[state.layer]}, head ${state.head}` +
         (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` on this text: entropy ` +
@@ -476,8 +463,7 @@ function show_attention() {
     $("layer-control").hidden = settings.length === 1 || s.layers.length === 1;
     $("layer").append(...s.layers.map((layer, i) => el("option", {value: i}, layer)));
     document.addEventListener("keydown", event => {
-        if (event.key !== "Escape" || !state.locked) return;
-        state.locked = false;
+        state.locked &&= event.key !== "Escape";
         update_row();
     });
     make_thumbs();
@@ -496,7 +482,7 @@ function table(head, rows, left = false) {
 }
 /* What was trained, and what came out. */
 function show_run() {
-    const run = runs[0], keys = run.keys, d = run.description || {}, metrics = run.metrics_table;
+    const run = runs[0], keys = run.keys, d = run.description || {};
     const ends = column => { const points = curve(run, column); return [points[0]?.[1], points.at(-1)?.[1]]; };
     $("settings").firstChild.textContent = "Results";
     $("settings").append(table(["", "at step 0", "at the end"], [
@@ -506,13 +492,12 @@ function show_run() {
         ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
         ["standard deviation of the scores", ...ends("score_std").map(short)]]));
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
-    const steps = d.steps ?? metrics.step?.at(-1) ?? 0, speed = metrics.tokens?.at(-1) / metrics.seconds?.at(-1);
+    const steps = run.metrics_table.step?.at(-1) ?? 0, text = recall ? "recall" : corpus;
     const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
         `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
-        `trained for ${plural(steps, "step")} of ${keys["train.optimizer"]} on ${recall ? "recall" : corpus}, `,
-        `seed ${keys["train.seed"]}. Result: `, run.result, d.error ? `: ${d.error}. ` : ". ", !finite(d.best_val_loss) ? "" :
-            `The lowest validation loss was ${fixed(d.best_val_loss)}, at step ${d.best_step}. `,
-        finite(speed) ? `${short(speed)} ${recall ? "tokens" : "characters"} per second.` : ""];
+        `trained for ${plural(steps, "step")} of ${keys["train.optimizer"]} on ${text}, seed ${keys["train.seed"]}. `,
+        `Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
+        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}.` : ""];
     $("words").textContent = plain(words.join(""));
 }
 /* The keys that differ between runs; where they write, and the second divisor where nobody switches, are no matter. */
@@ -522,16 +507,12 @@ function differing_keys() {
     return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
         .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
 }
-function links_of(setting) {
-    return setting.runs.flatMap(i => {
-        const run = runs[i], href = run.path?.split("/").map(encodeURIComponent).join("/");
-        const words = setting.runs.length > 1 ? `seed ${run.keys["train.seed"]}` : "page";
-        return [href ? el("a", {href}, words) : null, run.result === "finished" ? null : `(${run.result}) `];
-    });
-}
+const links_of = setting => setting.runs.map(i => {
+    const run = runs[i], words = `seed ${run.keys["train.seed"]}: ${run.result} `;
+    return run.path ? el("a", {href: run.path.split("/").map(encodeURIComponent).join("/")}, words) : words;
+});
 function show_settings() {
-    const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys(), pages = runs.some(run => run.path);
-    const unfinished = settings.some(s => s.runs.some(i => runs[i].result !== "finished"));
+    const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys();
     $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. ` +
         `Losses are in nats per ${unit} over the validation split.${band_words}`;
     const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
@@ -542,7 +523,7 @@ function show_settings() {
         ["lowest", s => interval(s.best_val_loss)],
         ["entropy, first → last", s => arrow(s.entropy_first, s.entropy_last, x => fixed(x, 3))],
         ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, short)],
-        ...pages || unfinished ? [["pages", links_of]] : []];
+        ["runs", links_of]];
     const rows = () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"],
         ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key] ?? ""), s.val_loss.n,
             s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])];
@@ -567,13 +548,10 @@ function show_losses() {
             `Point at the curves for values.${band_words}`,
         name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN,
         series: [...pale, ...validation]});
-    if (recall)
-        chart($("loss"), {title: "Accuracy", name: "accuracy", x: "step", y: "share of answers that are right",
-            how: `1 is all answers; a guess is right once in ${pairs}.`,
-            series: settings.map(s => series_of(s, "val_accuracy"))});
 }
 /* Column, title, words of the y axis, how to read it, whether logarithmic. */
 const measures = [
+    ...recall ? [["val_accuracy", "Accuracy", "share of right answers", "of the validation split's answers."]] : [],
     ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; the mean over rows."],
     ["score_std", "Standard deviation of the scores", "standard deviation",
         "how far apart the scores are before softmax; 1 is what dividing by √d_k aims at.", true],
@@ -597,12 +575,14 @@ function show_training() {
     const several = settings.length > 1, lines = several ? settings : series_of_heads(runs[0]);
     const box = el("div", {class: "small"}), legend = lines.map(line => with_color("li", line, line.label));
     $("training").append(lines.length > 5 ? el("ul", {class: "legend"}, legend) : "", box);
-    const series = column => several ? settings.map(s => series_of(s, column)) : column === "grad_norm" ?
-        [{label: "all parameters", color: data.palette[0], points: curve(runs[0], column)}] :
-        lines.map(l => ({...l, points: curve(runs[0], column, l.taken)}));
-    for (const [column, title, y, how, log_y] of measures)
-        chart(box, {title: title + (several && column !== "grad_norm" ? ", mean over heads" : ""), how, name: column,
-            x: "step", y, log_y, small: true, series: series(column)});
+    for (const [column, title, y, how, log_y] of measures) {
+        const whole = runs[0].metrics_table[column]; /* not by head */
+        const series = several ? settings.map(s => series_of(s, column)) :
+            whole ? [{label: title, color: data.palette[0], points: curve(runs[0], column)}] :
+            lines.map(l => ({...l, points: curve(runs[0], column, l.taken)}));
+        chart(box, {title: title + (several && !whole ? ", mean over heads" : ""), how, name: column, x: "step", y,
+            log_y, small: true, series});
+    }
 }
 function show_samples() {
     const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
@@ -617,8 +597,7 @@ function show_samples() {
 }
 /* run.json and config.ini, of the sweep or of each run. */
 function show_setup() {
-    const sweep = {name: data.title, description: data.description, config: data.config};
-    const all = data.kind === "sweep" ? [sweep] : runs;
+    const all = data.kind === "sweep" ? [{...data, name: data.title}] : runs;
     const entry = value => typeof value === "object" ? JSON.stringify(value) : String(value ?? "–");
     const described = all.map(run => ({...run.description, ...run.description?.machine}));
     const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
@@ -632,13 +611,8 @@ $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.t
 document.title = `${data.title}: sqrtdk`;
 $("title").textContent = data.heading;
 $("notes").textContent = data.notes.join(" ");
-if (data.kind === "run") show_run();
-else show_settings();
-show_losses();
-show_attention();
-show_training();
-show_samples();
-show_setup();
+const show_results = data.kind === "run" ? show_run : show_settings;
+for (const show of [show_results, show_losses, show_attention, show_training, show_samples, show_setup]) show();
 for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
     document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
 const draw_all = () => drawings.forEach(draw => draw());
