@@ -56,7 +56,7 @@ static void shorten_numbers(char *text) {
             text_number(strtod(text, NULL), number, sizeof number);
             char *exponent = strchr(number, 'e'), *from = exponent ? exponent + 2 + strspn(exponent + 2, "0") : NULL;
             if (exponent) memmove(exponent + 1 + (exponent[1] == '-'), from, strlen(from) + 1);
-            if (!strpbrk(number, ".e")) strcat(number, ".0");
+            if (!strpbrk(number, ".e")) memcpy(number + strlen(number), ".0", sizeof ".0");
             const bool shorter = strlen(number) < digits;
             memmove(out, shorter ? number : text, shorter ? strlen(number) : digits);
             out += shorter ? strlen(number) : digits;

@@ -189,8 +189,8 @@ Json *run_description(const char *command_line, size_t threads) {
 
 bool run_description_save(const Json *description, const char *directory, Error *err) {
     char path[4096], *text = NULL;
-    bool ok = path_join(path, sizeof path, directory, "run.json", err) && js_dump(description, JS_INDENTED, &text, err) &&
-              file_write(path, text, strlen(text), err);
+    bool ok = path_join(path, sizeof path, directory, "run.json", err) &&
+              js_dump(description, JS_INDENTED, &text, err) && file_write(path, text, strlen(text), err);
     free(text);
     return ok;
 }

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "show/progress.h"
 #include "report/report.h"
+#include "show/progress.h"
 
 static const char *out = "";
 

@@ -28,13 +28,13 @@ static bool has_validation(const char *line) {
     return line && *line != ',' && *line != '\n';
 }
 
-/* In place: of a log's lines behind the first, every `every`-th group of so many, the last one, and those with a
-   validation loss. A last line without its end is left out. */
-static void thin(char *text, size_t group, size_t every, bool metrics) {
+/* In place: of a log's lines behind the first, about `limit` groups of so many at even distances, the last one, and
+   those with a validation loss. A last line without its end is left out. */
+static void thin(char *text, size_t group, size_t limit, bool metrics) {
     char *out = text, *line = text;
-    size_t last = 0;
-    for (const char *c = text; *c; c++) last += *c == '\n';
-    last = last > 1 ? (last - 2) / group : 0;
+    size_t lines = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1);
     for (size_t i = 0; strchr(line, '\n'); i++) {
         const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
         if (at % every == 0 || at == last || (metrics && has_validation(line))) {
@@ -51,13 +51,12 @@ static void thin(char *text, size_t group, size_t every, bool metrics) {
 static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
                      Error *err) {
     char path[4096], *text = NULL;
-    size_t size, lines = 0;
+    size_t size;
     bool there;
     if (!path_join(path, sizeof path, directory, name, err) || !path_find(path, &there, err)) return false;
     if (!there) return true;
     if (!file_read(path, "the file", FILE_LIMIT, STATUS_USAGE, &text, &size, err)) return false;
-    for (const char *c = text; *c; c++) lines += *c == '\n';
-    if (group) thin(text, group, 1 + lines / group / (limit + 1), strcmp(key, "metrics") == 0);
+    if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
     js_set(run, key, js_text(text));
     free(text);
     return true;
@@ -107,8 +106,8 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
             for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
             js_set(out, "text", js_text(text));
-            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2, sizeof *scores);
-            if (!scores) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
+            ok = scores || error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
         }
         js_append(all, js_number(step));
         for (size_t i = 0; ok && i < layers * from->heads; i++) {
@@ -198,11 +197,11 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
     Error none; /* a run that was not started has no run.json */
     js_set(json, "name", js_text(run->name));
     js_set(json, "result", js_text(SWEEP_RUN_STATES[run->state]));
-    if (s->config.sweep_count && path_exists(run->directory)) {
-        char path[RUN_NAME + 16];
-        snprintf(path, sizeof path, "%s/report.html", run->name);
-        js_set(json, "path", js_text(path));
-    }
+    char page[RUN_NAME + 16], path[4096];
+    snprintf(page, sizeof page, "%s/report.html", run->name);
+    if (s->config.sweep_count && path_join(path, sizeof path, run->directory, "report.html", &none) &&
+        path_exists(path))
+        js_set(json, "path", js_text(page));
     if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
     char *config = config_text(&run->config);
     js_set(json, "config", js_text(config ? config : ""));
@@ -266,15 +265,6 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     return add_attention(s, runs, notes, err);
 }
 
-/* "÷ √d_k = 8: validation loss 1.571 after 1000 steps" */
-static void describe_run(const SweepRun *run, char *out, size_t capacity) {
-    config_scores_title(&run->config, 0, out, capacity);
-    if (isfinite(run->results.last[CURVE_VAL_LOSS]))
-        text_append(out, capacity, ": validation loss %.3f after %.0f steps", run->results.last[CURVE_VAL_LOSS],
-                    run->results.steps);
-    if (run->state != RUN_FINISHED) text_append(out, capacity, " (%s)", SWEEP_RUN_STATES[run->state]);
-}
-
 bool report_sweep_data(const char *directory, Json **data, Error *err) {
     Sweep *s = calloc(1, sizeof *s);
     char heading[512];
@@ -330,7 +320,12 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     for (size_t i = 0; ok && i < count; i++)
         if (s.runs[i].state == RUN_FAILED) ok = error_set(err, STATUS_USAGE, "%s", s.runs[i].message);
     if (ok) {
-        describe_run(&s.runs[0], heading, sizeof heading);
+        const SweepRun *run = &s.runs[0];
+        config_scores_title(&run->config, 0, heading, sizeof heading);
+        if (isfinite(run->results.last[CURVE_VAL_LOSS]))
+            text_append(heading, sizeof heading, ": validation loss %.3f after %.0f steps",
+                        run->results.last[CURVE_VAL_LOSS], run->results.steps);
+        if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
         if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
         snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
         ok = page_data(&s, count > 1 ? "runs" : "run", heading, data, err);
