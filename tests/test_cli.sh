@@ -252,6 +252,27 @@ check "the first run, after a second of that name" "" \
     "$(listing | grep runs/ | grep -v tiny-2 | diff "$said/first" -)"
 check "all files of a temporary name" "" "$(find . -name '*.tmp*' -o -name '*.new*' -o -name '*~')"
 
+# --- report: a page of a run, a sweep, or several runs; what there was stays unless it is the page's own place
+rm runs/tiny/report.html
+ends 0 "$train" report runs/tiny
+check "stdout of: $name" "page to look at: runs/tiny/report.html" "$(cat "$said/out")"
+ends 0 "$train" sweep sweep.ini --quiet --out swept --set train.steps=2
+check_files runs/tiny/report.html swept/report.html swept/scale_divisor=none/report.html
+ends 0 "$train" report swept
+check "stdout of: $name" "page to look at: swept/report.html" "$(cat "$said/out")"
+ends 0 "$train" report runs/tiny runs/tiny-2
+check "stdout of: $name" "page to look at: report.html" "$(cat "$said/out")"
+check_match report.html '"kind":"runs"' "$(cat report.html)"
+refuses 2 'report.html exists: name the page with --out FILE' "$train" report runs/tiny runs/tiny-2
+ends 0 "$train" report runs/tiny swept/scale_divisor=none --out other.html
+check_match other.html '"name":"swept/scale_divisor=none"' "$(cat other.html)"
+refuses 1 'cannot write nowhere/page.html' "$train" report runs/tiny runs/tiny-2 --out nowhere/page.html
+refuses 2 'usage: ./train report' "$train" report
+refuses 2 'directory is not the directory of a run' "$train" report directory
+refuses 2 'corpus.txt is not the directory of a run' "$train" report corpus.txt
+refuses 2 'swept is a sweep, whose runs are below it: name one' "$train" report runs/tiny swept --out third.html
+rm -r swept report.html other.html
+
 # --- --force: what it replaces is whole until the new one has something that lasts, and nothing else goes with it
 echo mine >ours/notes.txt
 refuses 2 'ours/notes.txt was not written by this program' "$train" tiny.ini --out ours --force
@@ -417,7 +438,7 @@ check "runs that diverged" 2 "$(grep -c ',diverged,' diverging/summary.csv)"
 ends 0 "$train" sweep sweep.ini --quiet
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_files runs/sweep/scale_divisor=none/run.json runs/sweep/scale_divisor=sqrt_dk/run.json
-check "the last line of: $name" "table of runs: runs/sweep/summary.csv" "$(tail -n 1 "$said/out")"
+check "the last line of: $name" "table of runs:   runs/sweep/summary.csv" "$(tail -n 1 "$said/out")"
 check_match "the corpus in runs/sweep/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/sweep/config.ini)"
 check "the result in runs/sweep/run.json" finished "$(result_of runs/sweep | tail -n 1)"
 check "runs in summary.csv" "run scale_divisor=none scale_divisor=sqrt_dk " \

@@ -79,6 +79,7 @@ planted() {
     *) fail "$1 with $3 planted in $2" "a line that names $2" "${came:-nothing}" ;;
     esac
 }
+planted rule_arrows src/sweep/sweep.h '#include "report/report.h"'
 planted rule_arrows src/base/files.c '#include "ops/matmul.h"'
 planted rule_arrows src/ops/matmul.c '#include "config/config.h"'
 planted rule_arrows src/ops/lanes.h '  #  include <train/trainer.h>'

@@ -46,7 +46,8 @@ Json *js_item(Json *array, size_t i) { return json_array_get(array, i); }
 Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
-/* In place: the numbers outside strings, which jansson writes with 17 digits, with the fewest that read back. */
+/* In place: the numbers outside strings, which jansson writes with 17 digits, with the fewest that read back, and
+   exponents without + and leading zeros. */
 static void shorten_numbers(char *text) {
     char *out = text;
     for (bool quoted = false; *text;) {
@@ -54,7 +55,9 @@ static void shorten_numbers(char *text) {
         if (digits && (*text == '-' || (*text >= '0' && *text <= '9')) && strcspn(text, ".eE") < digits) {
             char number[32];
             text_number(strtod(text, NULL), number, sizeof number);
-            if (!strpbrk(number, ".e")) strcat(number, ".0");
+            char *exponent = strchr(number, 'e'), *from = exponent ? exponent + 2 + strspn(exponent + 2, "0") : NULL;
+            if (exponent) memmove(exponent + 1 + (exponent[1] == '-'), from, strlen(from) + 1);
+            if (!strpbrk(number, ".e")) memcpy(number + strlen(number), ".0", sizeof ".0");
             const bool shorter = strlen(number) < digits;
             memmove(out, shorter ? number : text, shorter ? strlen(number) : digits);
             out += shorter ? strlen(number) : digits;

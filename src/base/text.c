@@ -134,3 +134,17 @@ size_t utf8_columns(const char *text, size_t size) {
     for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xC0u) != 0x80;
     return columns;
 }
+
+char *text_base64(const void *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    const unsigned char *bytes = data;
+    char *text = malloc(4 * (size / 3 + 1) + 1), *out = text;
+    for (size_t i = 0; text && i < size; i += 3) {
+        const size_t left = size - i;
+        const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (left > 2 ? (unsigned)bytes[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++) *out++ = digits[k <= left ? group >> (18 - 6 * k) & 63 : 64];
+    }
+    if (text) *out = 0;
+    return text;
+}

@@ -40,3 +40,6 @@ size_t utf8_encode(uint32_t character, char out[5]);
 /* Code points of the first `size` bytes of valid UTF-8: columns of a terminal, where none is wide or combines. printf
    counts bytes. */
 size_t utf8_columns(const char *text, size_t size);
+
+/* Bytes in base64, for the caller to free; NULL without memory. */
+char *text_base64(const void *data, size_t size);

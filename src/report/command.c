@@ -26,7 +26,6 @@ static bool run_report(const Command *command, int *signal, Error *err) {
         if (!report_compare(directories->items, directories->count, path, err)) return false;
     }
     print_plain(stdout, "page to look at: %s", path);
-    putchar('\n');
     return true;
 }
 

@@ -14,18 +14,10 @@
 
 enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
 
-static char *base64(const void *data, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *bytes = data;
-    char *text = malloc(size_mul(4, size / 3 + 1) + 1), *out = text;
-    for (size_t i = 0; text && i < size; i += 3) {
-        const size_t left = size - i;
-        const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-                               (left > 2 ? (unsigned)bytes[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++) *out++ = (char)(k <= left ? digits[group >> (18 - 6 * k) & 63] : '=');
-    }
-    if (text) *out = 0;
-    return text;
+/* The value that was set, the object's. */
+static Json *put(Json *object, const char *key, Json *value) {
+    js_set(object, key, value);
+    return value;
 }
 
 /* --- a run's files */
@@ -36,13 +28,13 @@ static bool has_validation(const char *line) {
     return line && *line != ',' && *line != '\n';
 }
 
-/* In place: of a log's lines behind the first, every `every`-th group of so many, the last one, and those with a
-   validation loss. A last line without its end is left out. */
-static void thin(char *text, size_t group, size_t every, bool metrics) {
+/* In place: of a log's lines behind the first, about `limit` groups of so many at even distances, the last one, and
+   those with a validation loss. A last line without its end is left out. */
+static void thin(char *text, size_t group, size_t limit, bool metrics) {
     char *out = text, *line = text;
-    size_t last = 0;
-    for (const char *c = text; *c; c++) last += *c == '\n';
-    last = last > 1 ? (last - 2) / group : 0;
+    size_t lines = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1);
     for (size_t i = 0; strchr(line, '\n'); i++) {
         const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
         if (at % every == 0 || at == last || (metrics && has_validation(line))) {
@@ -59,13 +51,12 @@ static void thin(char *text, size_t group, size_t every, bool metrics) {
 static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
                      Error *err) {
     char path[4096], *text = NULL;
-    size_t size, lines = 0;
+    size_t size;
     bool there;
     if (!path_join(path, sizeof path, directory, name, err) || !path_find(path, &there, err)) return false;
     if (!there) return true;
     if (!file_read(path, "the file", FILE_LIMIT, STATUS_USAGE, &text, &size, err)) return false;
-    for (const char *c = text; *c; c++) lines += *c == '\n';
-    if (group) thin(text, group, 1 + lines / group / (limit + 1), strcmp(key, "metrics") == 0);
+    if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
     js_set(run, key, js_text(text));
     free(text);
     return true;
@@ -100,15 +91,12 @@ static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? al
 /* Adds those of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower triangle of
    (T,T), row by row, as little-endian floats. */
 static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
-    Json *out = js_object(), *all = js_array(), *shown = js_array(), *multipliers = js_array(), *sinks = js_array();
+    Json *out = put(json, "snapshots", js_object()), *all = put(out, "steps", js_array()),
+         *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
+         *sinks = put(out, "sink", js_array());
     float *scores = NULL, *next = NULL;
     bool ok = true, known = true;
-    js_set(json, "snapshots", out);
     js_set(out, "heads", js_integer((int64_t)from->heads));
-    js_set(out, "steps", all);
-    js_set(out, "layers", shown);
-    js_set(out, "multiplier", multipliers);
-    js_set(out, "sink", sinks);
     for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
     for (size_t n = 0; ok && n < steps; n++) {
         const double step = from->steps[choose(n, steps, from->step_count)];
@@ -119,7 +107,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
             js_set(out, "text", js_text(text));
             scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
-            if (!scores) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+            ok = scores || error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
         }
         js_append(all, js_number(step));
         for (size_t i = 0; ok && i < layers * from->heads; i++) {
@@ -132,7 +120,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
         }
         snapshot_free(&s);
     }
-    char *text = ok ? base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
+    char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
     if (ok && !text) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
     if (text) js_set(out, "scores", js_text(text));
     if (!known) js_remove(json, "snapshots"); /* of an earlier version, which did not write what was learned */
@@ -157,35 +145,18 @@ static Json *color_json(Color c) {
     return js_text(text);
 }
 
-static Json *rgb_json(Color c) {
-    Json *json = js_array();
-    js_append(json, js_integer(c.r));
-    js_append(json, js_integer(c.g));
-    js_append(json, js_integer(c.b));
-    return json;
-}
-
 static Json *setting_json(const Sweep *s, size_t index) {
     static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
                                         "entropy_last", "score_std_first", "score_std_last"};
     const SweepSetting *setting = &s->settings[index];
-    const Config *config = &s->runs[setting->run[0]].config;
     const bool sweep = s->config.sweep_count > 0;
     double dash = 0;
     const Style style = sweep ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
-    Json *json = js_object(), *runs = js_array(), *values = js_object();
+    Json *json = js_object(), *runs = put(json, "runs", js_array());
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
-    for (size_t a = 0; a < s->config.sweep_count; a++) {
-        char value[CONFIG_VALUE_MAX];
-        config_value_text(config, s->config.sweep[a].key, value, sizeof value);
-        js_set(values, config_key_name(s->config.sweep[a].key), js_text(value));
-    }
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(style.color));
     js_set(json, "dash", js_number(dash));
-    js_set(json, "runs", runs);
-    js_set(json, "values", values);
-    js_set(json, "divisor", js_number(divisor_value(config->attention.scale_divisor, (size_t)config->model.d_k)));
     for (Measure m = 0; m < MEASURE_COUNT; m++) js_set(json, names[m], interval_json(setting->mean[m]));
     if (setting->difference.count) js_set(json, "difference", interval_json(setting->difference));
     return json;
@@ -226,11 +197,11 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
     Error none; /* a run that was not started has no run.json */
     js_set(json, "name", js_text(run->name));
     js_set(json, "result", js_text(SWEEP_RUN_STATES[run->state]));
-    if (s->config.sweep_count && path_exists(run->directory)) {
-        char path[RUN_NAME + 16];
-        snprintf(path, sizeof path, "%s/report.html", run->name);
-        js_set(json, "path", js_text(path));
-    }
+    char page[RUN_NAME + 16], path[4096];
+    snprintf(page, sizeof page, "%s/report.html", run->name);
+    if (s->config.sweep_count && path_join(path, sizeof path, run->directory, "report.html", &none) &&
+        path_exists(path))
+        js_set(json, "path", js_text(page));
     if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
     char *config = config_text(&run->config);
     js_set(json, "config", js_text(config ? config : ""));
@@ -265,27 +236,19 @@ static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
 
 /* "kind" is run, sweep or runs. */
 static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
-    Json *runs = js_array(), *settings = js_array(), *notes = js_array(), *colors = js_array(), *t95 = js_array(),
-         *palette = js_array(), *swept = js_array(), *json = *data = js_object();
+    Json *json = *data = js_object(), *runs = put(json, "runs", js_array()),
+         *settings = put(json, "settings", js_array()), *notes = put(json, "notes", js_array()),
+         *colors = put(json, "colors", js_array()), *t95 = put(json, "t95", js_array()),
+         *palette = put(json, "palette", js_array());
     const bool sweep = s->config.sweep_count > 0;
     size_t order[RUNS_MAX];
     js_set(json, "kind", js_text(kind));
     js_set(json, "heading", js_text(heading));
     js_set(json, "title", js_text(s->config.name));
-    js_set(json, "runs", runs);
-    js_set(json, "settings", settings);
-    js_set(json, "notes", notes);
-    js_set(json, "colors", colors);
-    js_set(json, "masked", rgb_json(heatmap_masked));
-    js_set(json, "t95", t95);
-    js_set(json, "palette", palette);
-    js_set(json, "swept", swept);
     for (size_t i = 0; i < COLORS; i++)
-        js_append(colors, rgb_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
+        js_append(colors, color_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
     for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
     for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
-    for (size_t a = 0; a < s->config.sweep_count; a++)
-        js_append(swept, js_text(config_key_name(s->config.sweep[a].key)));
     if (sweep) {
         char *text = config_text(&s->config);
         js_set(json, "config", js_text(text ? text : ""));
@@ -300,15 +263,6 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
         js_append(runs, run);
     }
     return add_attention(s, runs, notes, err);
-}
-
-/* "÷ √d_k = 8: validation loss 1.571 after 1000 steps" */
-static void describe_run(const SweepRun *run, char *out, size_t capacity) {
-    config_scores_title(&run->config, 0, out, capacity);
-    if (isfinite(run->results.last[CURVE_VAL_LOSS]))
-        text_append(out, capacity, ": validation loss %.3f after %.0f steps", run->results.last[CURVE_VAL_LOSS],
-                    run->results.steps);
-    if (run->state != RUN_FINISHED) text_append(out, capacity, " (%s)", SWEEP_RUN_STATES[run->state]);
 }
 
 bool report_sweep_data(const char *directory, Json **data, Error *err) {
@@ -366,7 +320,12 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     for (size_t i = 0; ok && i < count; i++)
         if (s.runs[i].state == RUN_FAILED) ok = error_set(err, STATUS_USAGE, "%s", s.runs[i].message);
     if (ok) {
-        describe_run(&s.runs[0], heading, sizeof heading);
+        const SweepRun *run = &s.runs[0];
+        config_scores_title(&run->config, 0, heading, sizeof heading);
+        if (isfinite(run->results.last[CURVE_VAL_LOSS]))
+            text_append(heading, sizeof heading, ": validation loss %.3f after %.0f steps",
+                        run->results.last[CURVE_VAL_LOSS], run->results.steps);
+        if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
         if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
         snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
         ok = page_data(&s, count > 1 ? "runs" : "run", heading, data, err);
@@ -383,7 +342,7 @@ bool report_theory_data(const char *directory, Json **data, Error *err) {
     js_set(json, "kind", js_text("theory"));
     js_set(json, "title", js_text("theory"));
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
-    js_set(json, "colors", colors);
+    js_set(json, "divisors", colors);
     js_set(json, "others", others);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         js_set(colors, names[i], color_json(style_of_divisor(names[i], 0).color));

@@ -1,576 +1,660 @@
 "use strict";
 /* The page of a run, a sweep, or several runs side by side. `data` has the files of each run as they are (run.json,
    config.ini, metrics.csv, attention.csv, samples.txt) and the raw scores of its snapshots; src/report/data.c writes
-   it. A setting is one line or one group of thumbnails: the runs that differ in the seed alone. */
+   it. A setting is one line of a chart and one group of thumbnails: the runs that differ in the seed alone. */
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 
-/* --- elements, numbers, files */
-
-function el(name, attributes, ...children) {
-    const svg = /^(svg|g|path|line|rect|circle|text|image|title)$/.test(name);
-    const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {}))
-        if (value !== undefined && value !== null && value !== false) e.setAttribute(key, value === true ? "" : value);
-    e.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
-    return e;
+/* --- elements, numbers, text files */
+/* Characters that would turn the text around, or cannot be seen, become one sign. */
+const plain = text => text.replace(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "\ufffd");
+/* An element; what is null or undefined is left out, and a function is a listener: {onclick: ...}. */
+function el(name, attributes = {}, ...children) {
+    const of_svg = ["svg", "g", "path", "rect", "circle", "text", "image"].includes(name);
+    const element = document.createElementNS(`http://www.w3.org/${of_svg ? "2000/svg" : "1999/xhtml"}`, name);
+    for (const [key, value] of Object.entries(attributes))
+        if (typeof value === "function") element.addEventListener(key.slice(2), value);
+        else if (value != null) element.setAttribute(key, value);
+    const shown = children.flat(Infinity).filter(child => child != null);
+    element.append(...shown.map(child => typeof child === "string" ? plain(child) : child));
+    return element;
 }
 const finite = Number.isFinite;
-const short = x => !finite(x) ? "–" : Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(2).replace(/\.?0+e/, "e") : String(+x.toPrecision(4));
+function short(x) {
+    if (!finite(x)) return "–";
+    const powers = Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3);
+    return powers ? x.toExponential(2).replace(/\.?0+e/, "e") : String(Number(x.toPrecision(4)));
+}
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+/* The index of the number that is nearest to x. */
+function nearest_of(numbers, x) {
+    const far = numbers.map(number => Math.abs(number - x));
+    return far.indexOf(Math.min(...far));
+}
 const mean = x => x.reduce((sum, value) => sum + value, 0) / x.length;
+const key_name = key => key.replace(/^.*\./, ""); /* without its section */
 /* Half a 95 % interval of the mean (Student's t); data.t95 is by the number of values. */
-function half(x) {
-    const m = mean(x);
-    return x.length < 2 ? NaN : data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - m) ** 2)) / (x.length - 1));
+function half_interval(x) {
+    return data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - mean(x)) ** 2)) / (x.length - 1));
 }
-function csv(text) {
+/* The columns of a log; an empty field is NaN. */
+function read_csv(text) {
     const [head, ...lines] = (text || "").trimEnd().split("\n"), names = head.split(",");
-    const table = Object.fromEntries(names.map(name => [name, []]));
-    for (const line of lines) line.split(",").forEach((field, i) => table[names[i]].push(field === "" ? NaN : Number(field)));
-    return table;
+    const columns = Object.fromEntries(names.map(name => [name, []]));
+    for (const line of lines)
+        line.split(",").forEach((field, i) => columns[names[i]].push(field === "" ? NaN : Number(field)));
+    return columns;
 }
-function ini(text) {
+function read_ini(text) {
     const keys = {};
     let section = "";
-    for (const line of (text || "").split("\n")) {
-        const part = line.match(/^\[(.+)\]/), pair = line.match(/^([\w.]+)\s*=\s*(.*)$/);
-        if (part) section = part[1];
-        else if (pair) keys[`${section}.${pair[1]}`] = pair[2];
-    }
+    for (const [, header, key, value] of text.matchAll(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/gm))
+        if (header) section = header;
+        else keys[`${section}.${key}`] = value;
     return keys;
 }
-const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
-const csv_text = rows => rows.map(row => row.map(quoted).join(",")).join("\n") + "\n";
+
+/* --- figures as files */
 function save(name, type, text) {
-    const link = el("a", {href: URL.createObjectURL(new Blob([text], {type})), download: `${data.title}_${name}`});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    el("a", {href: URL.createObjectURL(new Blob([text], {type})), download: `${data.title}_${name}`}).click();
+}
+function csv_text(rows) {
+    const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
+    return rows.map(row => row.map(quoted).join(",") + "\n").join("");
 }
 /* A figure by itself: what the style sheet says is written into each element. */
-function save_svg(svg, name) {
-    const copy = svg.cloneNode(true), of = [...svg.querySelectorAll("*")];
-    [...copy.querySelectorAll("*")].forEach((e, i) => {
-        const style = getComputedStyle(of[i]);
-        e.setAttribute("style", ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor",
-            "image-rendering"].map(key => `${key}:${style.getPropertyValue(key)}`).join(";"));
+function svg_text(svg) {
+    const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
+    const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering"];
+    copy.querySelectorAll("*").forEach((element, i) => {
+        const style = getComputedStyle(originals[i]);
+        element.setAttribute("style", properties.map(key => `${key}: ${style.getPropertyValue(key)}`).join("; "));
     });
-    const paper = getComputedStyle(document.body).backgroundColor;
-    copy.prepend(el("rect", {width: "100%", height: "100%", style: `fill:${paper}`}));
-    save(`${name}.svg`, "image/svg+xml", new XMLSerializer().serializeToString(copy));
+    copy.prepend(el("rect", {width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor}));
+    return new XMLSerializer().serializeToString(copy);
 }
-function saves(name, svg, rows) {
-    const button = (text, act) => {
-        const b = el("button", {type: "button", "data-save": `${name}.${text}`}, text);
-        b.addEventListener("click", act);
-        return b;
-    };
-    return el("p", {class: "saves"}, svg && button("svg", () => save_svg(svg(), name)),
-        button("csv", () => save(`${name}.csv`, "text/csv", csv_text(rows()))));
+/* Buttons that save a figure; `svg` (none for a table) and `rows` are functions. */
+function save_buttons(name, svg, rows) {
+    const button = (format, type, text) => el("button", {type: "button", "data-save": `${name}.${format}`,
+        "aria-label": `save as ${name}.${format}`, onclick: () => save(`${name}.${format}`, type, text())}, format);
+    return el("p", {class: "saves"}, svg ? button("svg", "image/svg+xml", () => svg_text(svg())) : null,
+        button("csv", "text/csv", () => csv_text(rows())));
 }
 
 /* --- runs and their curves */
-
 const runs = data.runs, settings = data.settings;
 for (const run of runs) {
-    run.keys = ini(run.config);
-    run.metric = csv(run.metrics);
-    run.heads = csv(run.attention);
+    run.keys = read_ini(run.config);
+    run.metrics_table = read_csv(run.metrics);
+    run.heads_table = read_csv(run.attention);
     run.d_k = Number(run.keys["model.d_k"]);
-    const head = run.heads;
-    head.qk_norm = (head.w_q_norm || []).map((norm, i) => norm * head.w_k_norm[i]);
+    run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);
 }
 const recall = runs[0]?.keys["data.task"] === "recall", unit = recall ? "answer" : "character";
-
 /* Points [step, value] of a column: of metrics.csv, or of attention.csv, where heads that are `taken` are averaged. */
 function curve(run, column, taken = () => true) {
-    const points = new Map(), table = run.metric[column] ? run.metric : run.heads;
+    const of_heads = !run.metrics_table[column], table = of_heads ? run.heads_table : run.metrics_table;
+    const points = new Map();
     (table[column] || []).forEach((value, i) => {
-        if (!finite(value) || (table === run.heads && !taken(table.layer[i], table.head[i]))) return;
-        points.set(table.step[i], [...(points.get(table.step[i]) || []), value]);
+        if (!finite(value) || (of_heads && !taken(table.layer[i], table.head[i]))) return;
+        points.set(table.step[i], [...points.get(table.step[i]) ?? [], value]);
     });
     return [...points].map(([step, values]) => [step, mean(values)]);
 }
-/* A line for a setting: the mean of its runs at the steps that all of them have, with a band where there are several. */
-function line(setting, column, taken) {
-    let group = setting.runs.map(i => runs[i]);
-    if (group.some(run => run.result === "finished")) group = group.filter(run => run.result === "finished");
-    const curves = group.map(run => new Map(curve(run, column, taken))).filter(points => points.size);
-    const steps = curves.length ? [...curves[0].keys()].filter(step => curves.every(points => points.has(step))) : [];
-    const values = steps.map(step => curves.map(points => points.get(step)));
-    return {label: setting.label, color: setting.color, dash: setting.dash,
-        points: steps.map((step, i) => [step, mean(values[i])]),
-        band: curves.length < 2 ? null : steps.map((step, i) => {
-            const m = mean(values[i]), h = half(values[i]);
-            return curves.length === 2 ? [step, Math.min(...values[i]), Math.max(...values[i])] : [step, m - h, m + h];
-        })};
+/* A series for a setting: the mean of its runs at the steps that all of them have, with a band where there are several.
+   Of runs that finished and others, the former alone count. */
+function series_of(setting, column) {
+    const all = setting.runs.map(i => runs[i]), finished = all.filter(run => run.result === "finished");
+    const curves = (finished.length ? finished : all).map(run => new Map(curve(run, column))).filter(c => c.size);
+    const steps = curves.length ? [...curves[0].keys()].filter(step => curves.every(c => c.has(step))) : [];
+    const values = steps.map(step => curves.map(c => c.get(step)));
+    const inside = (m, half) => [m - half, m + half];
+    const range = v => v.length > 2 ? inside(mean(v), half_interval(v)) : [Math.min(...v), Math.max(...v)];
+    return {...setting, points: steps.map((step, i) => [step, mean(values[i])]),
+        band: curves.length > 1 ? steps.map((step, i) => [step, ...range(values[i])]) : null};
 }
-const band_words = () => {
-    const most = Math.max(...settings.map(s => s.runs.length));
-    return most < 2 ? "" : ` A line is the mean over seeds, its band ${most === 2 ? "goes from the lower to the higher of two runs" : "the 95 % interval of the mean (Student's t)"}.`;
-};
+const most_seeds = Math.max(...settings.map(setting => setting.runs.length));
+const band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its band " + (most_seeds === 2 ?
+    "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");
 
-/* --- line charts */
-
+/* --- charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
+   above it are drawn at the edge), log_x, small}; a series {label, color, dash, points, band: [[x, low, high]], pale,
+   dots}. */
+const drawings = []; /* a function for each chart, which draws it as wide as its column is */
+const margin = {left: 58, right: 22, top: 10, bottom: 42};
+const with_color = (name, {color, dash}, ...children) =>
+    el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
 function ticks(low, high, log) {
-    const found = [];
-    if (log) {
-        for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-            for (const m of Math.log10(high / low) > 3 ? [1] : [1, 2, 5]) found.push(+`${m}e${e}`);
-    } else {
-        const rough = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(rough));
-        const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
-        for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) found.push(+(i * step).toPrecision(12));
-    }
-    return found.filter(tick => tick >= low - 1e-12 && tick <= high * (1 + 1e-9));
+    const found = [], rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].find(m => m * power >= rough) * power;
+    if (log)
+        for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
+            found.push(...(high / low > 1000 ? [1] : [1, 2, 5]).map(m => Number(`${m}e${e}`)));
+    else
+        for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(+(i * step).toPrecision(12));
+    return found.filter(tick => tick >= low - step / 1e6 && tick <= high + step / 1e6);
 }
-/* o: title, how, x, y (axes), name (of files), log_x, log_y, ticks (of x), limit (values above it are at the edge), marks ([y,
-   label]), series of {label, color, dash, points, band, pale, dots}. */
-function chart(parent, o) {
-    const left = 58, right = 22, top = 10, bottom = 42;
-    const series = o.series.filter(s => s.points.length), all = series.flatMap(s => s.points);
-    const figure = el("figure", {}, el("h3", {}, o.title), el("p", {class: "how"}, o.how));
-    parent.append(figure);
-    const W = Math.min(Math.max(figure.clientWidth, 320), 1000), H = Math.round(Math.min(Math.max(.42 * W, 260), 420));
-    if (!all.length) return figure.append(el("p", {}, "No numbers yet."));
-    const ys = all.map(p => p[1]).concat((o.marks || []).map(m => m[0])).filter(y => !(o.limit < y));
-    series.forEach(s => (s.band || []).forEach(b => finite(b[1]) && finite(b[2]) && !(o.limit < b[2]) && ys.push(b[1], b[2])));
-    const log_y = o.log_y && ys.every(y => y > 0) && Math.max(...ys) > 10 * Math.min(...ys);
-    const scale = (values, log, from, to) => {
-        let low = Math.min(...values), high = Math.max(...values);
-        if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - .5, high + .5];
-        const map = log ? Math.log : v => v, a = map(low), b = map(high);
-        return Object.assign(v => from + (map(v) - a) / (b - a) * (to - from), {ticks: ticks(low, high, log), low, high});
-    };
-    const x = scale(all.map(p => p[0]), o.log_x, left, W - right);
-    const y_of = scale(ys, log_y, H - bottom, top), y = v => y_of(Math.min(Math.max(v, y_of.low), y_of.high));
-    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", "aria-label": `${o.title}; the arrow keys move along the curves`});
-    for (const t of o.ticks || x.ticks) svg.append(el("line", {class: "grid", x1: x(t), x2: x(t), y1: top, y2: H - bottom}),
-        el("text", {x: x(t), y: H - bottom + 16, "text-anchor": "middle"}, short(t)));
-    for (const t of y_of.ticks) svg.append(el("line", {class: "grid", x1: left, x2: W - right, y1: y(t), y2: y(t)}),
-        el("text", {x: left - 6, y: y(t) + 4, "text-anchor": "end"}, short(t)));
-    svg.append(el("path", {class: "axis", d: `M${left} ${top}V${H - bottom}H${W - right}`}),
-        el("text", {x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle"}, o.x + (o.log_x ? " (logarithmic)" : "")),
-        el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y + (log_y ? " (logarithmic)" : "")));
-    for (const [value, label] of o.marks || []) svg.append(el("line", {class: "cursor", x1: left, x2: W - right, y1: y(value), y2: y(value)}),
-        el("text", {x: W - right - 4, y: y(value) - 4, "text-anchor": "end"}, label));
-    const path = points => points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("");
-    for (const s of series) {
-        const g = el("g", {style: `--of:${s.color}`}), band = (s.band || []).filter(b => finite(b[1]) && finite(b[2]));
-        if (band.length) g.append(el("path", {class: "band", d: path(band.map(b => [b[0], b[2]])) + path(band.map(b => [b[0], b[1]]).reverse()).replace("M", "L") + "Z"}));
-        g.append(el("path", {class: s.pale ? "curve pale" : "curve", "stroke-dasharray": s.dash ? `${s.dash} ${s.dash / 2}` : null, d: path(s.points)}));
-        if (s.dots || s.points.length < 2) g.append(...s.points.map(p => el("circle", {class: "dot", r: 3, cx: x(p[0]), cy: y(p[1])})));
-        svg.append(g);
+/* From values to places, `from` to `to`; what is beyond the range of `values` is at the edge. */
+function make_scale(values, log, from, to) {
+    let low = Math.min(...values), high = Math.max(...values);
+    if (low === high) [low, high] = low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(low) / 2];
+    const map = log ? Math.log : x => x, slope = (to - from) / (map(high) - map(low));
+    return Object.assign(x => from + (map(clamp(x, low, high)) - map(low)) * slope, {ticks: ticks(low, high, log)});
+}
+function draw_axes(svg, o, x, y, W, H) {
+    const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
+    const words = (x, y, anchor, text) => el("text", {x, y, "text-anchor": anchor}, text);
+    for (const tick of x.ticks)
+        svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
+            words(x(tick), H - bottom + 16, "middle", short(tick)));
+    for (const tick of y.ticks)
+        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), words(left - 6, y(tick) + 4, "end", short(tick)));
+    svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
+        words((left + W - right) / 2, H - 6, "middle", o.x),
+        el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
+}
+function draw_series(s, x, y) {
+    const path = points => points.map(p => `${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("L");
+    const group = el("g", {style: `--of: ${s.color}`}), band = (s.band || []).filter(b => finite(b[1]) && finite(b[2]));
+    if (band.length) {
+        const there = path(band.map(b => [b[0], b[2]])), back = path(band.map(b => [b[0], b[1]]).reverse());
+        group.append(el("path", {class: "band", d: `M${there}L${back}Z`}));
     }
-    const cursor = el("line", {class: "cursor", y1: top, y2: H - bottom, visibility: "hidden"});
-    svg.append(cursor);
-    const shown = series.filter(s => s.label), values = shown.map(() => el("output")), at = el("output");
-    const stops = [...new Set(all.map(p => p[0]))].sort((a, b) => a - b);
-    const point = (i, moved = true) => {
-        const stop = stops[i];
-        cursor.setAttribute("visibility", moved ? "visible" : "hidden");
-        cursor.setAttribute("x1", x(stop));
-        cursor.setAttribute("x2", x(stop));
-        at.textContent = `${o.x} ${short(stop)}:`;
-        shown.forEach((s, k) => {
-            const near = s.points.reduce((best, p) => Math.abs(p[0] - stop) < Math.abs(best[0] - stop) ? p : best);
-            const band = (s.band || [])[s.points.indexOf(near)];
-            values[k].textContent = near[0] === stop ? " " + short(near[1]) + (band ? ` (${short(band[1])} to ${short(band[2])})` : "") : "";
-        });
-        svg.dataset.stop = i;
+    group.append(el("path", {class: s.pale ? "curve pale" : "curve", d: `M${path(s.points)}`,
+        "stroke-dasharray": s.dash ? `${s.dash} ${s.dash / 2}` : null}));
+    if (s.dots || s.points.length < 2)
+        group.append(...s.points.map(p => el("circle", {class: "dot", r: 3, cx: x(p[0]), cy: y(p[1])})));
+    return group;
+}
+/* The chart as it is `W` wide; `show` is told the x under the mouse, or that the arrow keys choose. */
+function draw_chart(o, W, show) {
+    const {left, right, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
+    const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
+    const heights = [...points, ...bands].flatMap(p => p.slice(1)).filter(y => finite(y) && !(y > o.limit));
+    const log_y = o.log_y && Math.min(...heights) > 0 && Math.max(...heights) > 10 * Math.min(...heights);
+    const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right);
+    const y = make_scale(heights, log_y, H - bottom, top);
+    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
+        "aria-label": `${o.title}; the arrow keys move along the curves`});
+    const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b), cursor = el("path", {class: "cursor"});
+    draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H);
+    svg.append(...o.series.map(s => draw_series(s, x, y)), cursor);
+    let chosen = stops.length - 1;
+    const choose = i => {
+        chosen = clamp(i, 0, stops.length - 1);
+        show(stops[chosen]);
+        cursor.setAttribute("d", `M${x(stops[chosen])} ${top}V${H - bottom}`);
     };
     svg.addEventListener("pointermove", event => {
-        const box = svg.getBoundingClientRect(), here = (event.clientX - box.left) / box.width * W;
-        point(stops.reduce((best, stop, i) => Math.abs(x(stop) - here) < Math.abs(x(stops[best]) - here) ? i : best, 0));
+        const box = svg.getBoundingClientRect();
+        choose(nearest_of(stops.map(x), (event.clientX - box.left) / box.width * W));
     });
     svg.addEventListener("keydown", event => {
         const move = {ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity}[event.key];
         if (!move) return;
-        point(Math.min(Math.max(Number(svg.dataset.stop || stops.length - 1) + move, 0), stops.length - 1));
+        choose(chosen + move);
         event.preventDefault();
     });
-    figure.append(svg, el("ul", {class: "legend"}, el("li", {}, at), shown.map((s, k) => el("li", {style: `--of:${s.color}`}, el("i", {style: s.dash ? "border-top-style:dashed" : ""}), s.label, values[k]))),
-        saves(o.name, () => svg, () => [["series", "x", "y", "low", "high"], ...series.flatMap(s => s.points.map((p, i) => [s.label || "training", ...p, ...((s.band || [])[i] || []).slice(1)]))]));
-    point(stops.length - 1, false);
+    show(stops[chosen]);
+    return svg;
+}
+/* The legend, and in it what the curves are at one x. */
+function make_legend(o) {
+    const labelled = o.series.filter(s => s.label), values = labelled.map(() => el("output")), at = el("output");
+    const list = el("ul", {class: "legend"}, labelled.map((s, i) => with_color("li", s, s.label, values[i])));
+    const folded = o.small && labelled.length > 5;
+    if (!folded) list.prepend(el("li", {}, at));
+    const show = x => {
+        at.textContent = `${o.x} ${short(x)}:`;
+        labelled.forEach((s, i) => {
+            const n = s.points.findIndex(p => p[0] === x), band = n >= 0 && s.band ? s.band[n] : null;
+            values[i].textContent = n < 0 ? "" : ` ${short(s.points[n][1])}` +
+                (band && finite(band[1]) ? ` (${short(band[1])} to ${short(band[2])})` : "");
+        });
+    };
+    return {show, element: folded ? el("details", {class: "legend"}, el("summary", {}, at, " values"), list) : list};
+}
+function chart(parent, o) {
+    o.series = o.series.filter(s => s.points.length);
+    const figure = el("figure", {}, el("h3", {}, o.title), el("p", {class: "how"}, `How to read this: ${o.how}`));
+    parent.append(figure);
+    if (!o.series.length) return figure.append(el("p", {}, "No numbers yet."));
+    const holder = el("div"), legend = make_legend(o);
+    const row = s => (p, i) => [s.label || "training", ...p, ...s.band?.[i].slice(1) ?? ["", ""]];
+    const rows = () => [["series", "x", "y", "low", "high"], ...o.series.flatMap(s => s.points.map(row(s)))];
+    figure.append(holder, legend.element, save_buttons(o.name, () => holder.firstChild, rows));
+    drawings.push(() => holder.replaceChildren(draw_chart(o, clamp(holder.clientWidth, 280, 1100), legend.show)));
 }
 
-/* --- attention */
-
-const viridis = weight => {
-    const position = Math.sqrt(Math.min(Math.max(weight, 0), 1)) * (data.colors.length - 1), i = Math.min(Math.floor(position), data.colors.length - 2);
-    return data.colors[i].map((c, k) => Math.round(c + (position - i) * (data.colors[i + 1][k] - c)));
-};
-const color_of = weight => Number.isNaN(weight) ? [220, 38, 38] : viridis(weight);
-const signs = {" ": "␣", "\u00a0": "␣", "\n": "↵", "\t": "⇥"};
-const visible = c => signs[c] || (/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/u.test(c) ? "�" : c);
-
-/* Raw scores of a run's snapshots: (step, layer, head), each the lower triangle of (T, T), row by row. */
-for (const run of runs) {
-    const s = run.snapshots;
-    if (!s) continue;
+/* --- attention: weights from raw scores */
+/* The scores of a run's snapshots: by step, layer and head, each the lower triangle of (T, T), row by row. */
+for (const s of runs.map(run => run.snapshots).filter(Boolean)) {
     s.scores = new Float32Array(Uint8Array.from(atob(s.scores), c => c.charCodeAt(0)).buffer);
     s.text = Array.from(s.text);
     s.T = s.text.length;
-    s.triangle = s.T * (s.T + 1) / 2;
 }
 /* To the nearest number of a format, ties to even, as [attention] score_precision does. */
-const formats = {bf16: {digits: 8, least: 2 ** -133, most: 3.3895313892515355e38}, fp16: {digits: 11, least: 2 ** -24, most: 65504}};
+const formats = {bf16: [8, 2 ** -133, 3.3895313892515355e38], fp16: [11, 2 ** -24, 65504]}; /* digits, least, most */
 function rounded(x, format) {
     if (!format || !finite(x) || x === 0) return x;
-    const step = Math.max(2 ** (Math.floor(Math.log2(Math.abs(x))) - format.digits + 1), format.least), q = x / step;
-    const whole = Math.abs(q % 1) === .5 ? 2 * Math.round(q / 2) : Math.round(q);
-    return Math.abs(whole * step) > format.most ? Math.sign(x) * Infinity : whole * step;
+    const [digits, least, most] = format, power = Math.floor(Math.log2(Math.abs(x)));
+    const unit = Math.max(2 ** (power - digits + 1), least), n = x / unit;
+    const whole = unit * (Math.abs(n % 1) === .5 ? 2 * Math.round(n / 2) : Math.round(n));
+    return Math.abs(whole) > most ? Math.sign(x) * Infinity : whole;
 }
-/* One head: weights (T, T) from raw scores, in the order of docs/model.md: multiplier, length, cap, softmax with sink.
-   divisor null: the multiplier it was trained with. */
-function attend(run, step, layer, head, divisor) {
-    const s = run.snapshots, T = s.T, at = (step * s.layers.length + layer) * s.heads + head, keys = run.keys;
-    const own = s.multiplier[at], sink = s.sink[at], format = formats[keys["attention.score_precision"]];
-    const m = divisor === null ? own : Math.sign(own) / divisor, cap = Number(keys["attention.softcap"]);
-    const raw = s.scores.subarray(at * s.triangle, (at + 1) * s.triangle), scaled = new Float64Array(T * T), w = new Float64Array(T * T);
-    const rows = [];
-    for (let q = 0; q < T; q++) {
-        const factor = m * (keys["attention.scale_length"] === "log" ? Math.log(q + 1) : 1);
-        let most = sink === null ? -Infinity : sink, sum = 0, mean_log = 0;
-        for (let k = 0; k <= q; k++) {
-            let x = factor === 0 ? 0 : rounded(raw[q * (q + 1) / 2 + k], format) * factor;
-            if (cap > 0) x = cap * Math.tanh(x / cap);
-            scaled[q * T + k] = x = rounded(x, format);
-            most = Math.max(most, x);
-        }
-        const terms = Array.from({length: q + 1}, (_, k) => scaled[q * T + k]).concat(sink === null ? [] : [sink]);
-        terms.forEach(x => { const e = Math.exp(x - most); sum += e; if (e > 0) mean_log += e * (x - most); });
-        for (let k = 0; k <= q; k++) w[q * T + k] = Math.exp(scaled[q * T + k] - most) / sum;
-        rows.push({entropy: terms.length > 1 ? (Math.log(sum) - mean_log / sum) / Math.log(terms.length) : NaN, largest: 1 / sum});
+/* Softmax of a row of scores into `w`, where a sink is one more key (docs/model.md). */
+function softmax(scores, sink, w) {
+    const most = scores.reduce((a, b) => Math.max(a, b), sink), keys = scores.length + (sink === -Infinity ? 0 : 1);
+    let sum = 0, dot = 0;
+    for (const score of [...scores, sink]) {
+        const e = Math.exp(score - most);
+        sum += e;
+        if (e !== 0) dot += e * (score - most);
     }
-    const counted = rows.filter(row => finite(row.entropy));
-    return {w, raw, scaled, rows, multiplier: m, T, entropy: mean(counted.map(r => r.entropy)), largest: mean(counted.map(r => r.largest))};
+    scores.forEach((score, k) => { w[k] = Math.exp(score - most) / sum; });
+    return {entropy: keys > 1 ? (Math.log(sum) - dot / sum) / Math.log(keys) : NaN, largest: 1 / sum};
 }
+/* One head: weights (T, T) from raw scores, which are mapped as in the run: multiplier, length, cap, then softmax.
+   divisor null: as trained. Arithmetic is rounded to float as the program's is, for the formats. */
+function attend(run, step, layer, head, divisor) {
+    const s = run.snapshots, T = s.T, at = (step * s.layers.length + layer) * s.heads + head, float = Math.fround;
+    const format = formats[run.keys["attention.score_precision"]], cap = Number(run.keys["attention.softcap"]);
+    const multiplier = divisor === null ? s.multiplier[at] : float(Math.sign(s.multiplier[at]) / divisor);
+    const triangle = T * (T + 1) / 2, raw = s.scores.subarray(at * triangle, (at + 1) * triangle);
+    const scores = new Float64Array(T * T), w = new Float64Array(T * T), rows = [];
+    for (let q = 0; q < T; q++) {
+        const length = run.keys["attention.scale_length"] === "log" ? Math.log(q + 1) : 1;
+        const factor = float(multiplier * length), row = scores.subarray(q * T, q * T + q + 1);
+        for (let k = 0; k <= q; k++) {
+            const score = factor === 0 ? 0 : float(rounded(raw[q * (q + 1) / 2 + k], format) * factor);
+            row[k] = rounded(cap > 0 ? float(cap * Math.tanh(score / cap)) : score, format);
+        }
+        rows.push(softmax(row, s.sink[at] ?? -Infinity, w.subarray(q * T)));
+    }
+    const counted = rows.filter(row => finite(row.entropy)), mean_of = key => mean(counted.map(row => row[key]));
+    return {T, w, raw, scores, rows, multiplier, entropy: mean_of("entropy"), largest: mean_of("largest")};
+}
+
+/* --- attention: what is chosen, and pictures of it */
+const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false};
+let thumbs = [], matrix = null;
+const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots); /* the one whose scores are here */
+const current = () => run_of(settings[state.setting]);
+const nearest = run => nearest_of(run.snapshots.steps, state.step); /* the snapshot that is shown */
+/* data.colors are even steps of the square root, so that small weights can be told apart. */
+const colors = (data.colors || []).map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
+function color_of(weight) {
+    if (Number.isNaN(weight)) return [220, 38, 38];
+    const place = Math.sqrt(clamp(weight, 0, 1)) * (colors.length - 1), i = Math.min(Math.floor(place), colors.length - 2);
+    return colors[i].map((c, n) => Math.round(c + (place - i) * (colors[i + 1][n] - c)));
+}
+/* Blanks by their signs, and what cannot be seen, or would turn the text around, by one sign. */
+const signs = {" ": "␣", "\u00a0": "␣", "\u3000": "␣", "\n": "↵", "\t": "⇥"};
+const visible = c => signs[c] || (/[\p{C}\p{Z}]/u.test(c) ? "\ufffd" : /\p{M}/u.test(c) ? `◌${c}` : c);
+/* The lower triangle; the rest stays transparent. */
 function paint(canvas, a) {
     const context = canvas.getContext("2d"), image = context.createImageData(a.T, a.T);
     for (let q = 0; q < a.T; q++)
-        for (let k = 0; k < a.T; k++) image.data.set([...(k > q ? data.masked : color_of(a.w[q * a.T + k])), 255], 4 * (q * a.T + k));
+        for (let k = 0; k <= q; k++) image.data.set([...color_of(a.w[q * a.T + k]), 255], 4 * (q * a.T + k));
     context.putImageData(image, 0, 0);
     return canvas;
 }
-
-const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false};
-const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots);
-const current = () => run_of(settings[state.setting]);
-/* The index of the snapshot of a run that is nearest to the chosen step. */
-const nearest = run => run.snapshots.steps.reduce((best, step, i, steps) => Math.abs(step - state.step) < Math.abs(steps[best] - state.step) ? i : best, 0);
-const shown_divisor = setting => settings[setting] === settings[state.setting] ? state.divisor : null;
-const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
-
-let thumbs = [], matrix = null;
-/* A card for each setting with the heads of the chosen layer; for a single run, for each layer. */
+/* A card for each setting with the heads of the chosen layer; for a single setting, for each layer. */
 function make_thumbs() {
     const single = settings.length === 1;
-    $("heads").replaceChildren();
     thumbs = [];
-    settings.forEach((setting, at) => {
-        const run = run_of(setting);
-        if (!run) return;
-        for (const layer of single ? run.snapshots.layers.keys() : [Math.min(state.layer, run.snapshots.layers.length - 1)]) {
-            const card = el("div", {}, el("h3", {class: "legend"}, single ? `layer ${run.snapshots.layers[layer]}` : el("span", {style: `--of:${setting.color}`}, el("i"), setting.label)));
-            for (let head = 0; head < run.snapshots.heads; head++) {
-                const canvas = el("canvas", {width: run.snapshots.T, height: run.snapshots.T}), words = el("span");
-                const button = el("button", {type: "button", class: "thumb"}, canvas, words);
-                button.addEventListener("click", () => {
-                    Object.assign(state, {divisor: at === state.setting ? state.divisor : null, setting: at, layer, head});
-                    update();
-                });
-                card.append(button);
-                thumbs.push({button, canvas, words, run, at, layer, head});
-            }
-            $("heads").append(card);
-        }
-    });
-}
-function make_matrix(run) {
-    const {T, text} = run.snapshots, cell = 12, left = 44, top = 8, side = T * cell, W = left + side + 64, H = top + side + 46;
-    const image = el("image", {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"});
-    const bar = el("canvas", {width: 1, height: 64}), strip = bar.getContext("2d");
-    for (let i = 0; i < 64; i++) { strip.fillStyle = `rgb(${viridis((1 - i / 63) ** 2)})`; strip.fillRect(0, i, 1, 1); }
-    const chosen = [el("rect", {class: "chosen", height: cell}), el("rect", {class: "chosen", width: cell})];
-    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", "aria-label": "attention weights; the arrow keys choose a query and a key"}, image, chosen,
-        text.map((c, i) => [el("text", {x: left - 8, y: top + (i + .8) * cell, "text-anchor": "middle"}, visible(c)), el("text", {x: left + (i + .5) * cell, y: top + side + 13, "text-anchor": "middle"}, visible(c))]),
-        el("text", {x: left + side / 2, y: H - 10, "text-anchor": "middle"}, "key"), el("text", {transform: `translate(14 ${top + side / 2}) rotate(-90)`, "text-anchor": "middle"}, "query"),
-        el("image", {x: left + side + 14, y: top, width: 14, height: 180, preserveAspectRatio: "none", href: bar.toDataURL()}),
-        [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
-    const inside = i => Math.min(Math.max(i, 0), T - 1);
-    const at = event => {
-        const box = svg.getBoundingClientRect(), zoom = W / box.width;
-        const column = Math.floor(((event.clientX - box.left) * zoom - left) / cell), row = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
-        if (column < 0 && row >= 0 && row < T) return {query: row, side: "query"};
-        if (row >= T && column >= 0 && column < T) return {key: column, side: "key"};
-        return row >= 0 && row < T && column >= 0 && column < T ? {query: row, key: Math.min(column, row)} : null;
+    const make = (at, run, layer, head) => {
+        const canvas = el("canvas", {width: run.snapshots.T, height: run.snapshots.T}), words = el("span");
+        const button = el("button", {type: "button", class: "thumb", onclick: () => {
+            Object.assign(state, {divisor: at === state.setting ? state.divisor : null, setting: at, layer, head});
+            update();
+        }}, canvas, words);
+        thumbs.push({button, canvas, words, run, at, layer, head});
+        return button;
     };
-    svg.addEventListener("pointermove", event => choose(at(event)));
-    svg.addEventListener("click", event => { state.locked = false; choose(at(event)); state.locked = true; update_row(); });
-    svg.addEventListener("keydown", event => {
-        const [dq, dk] = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key] || [0, 0];
-        if (event.key === "Enter" || event.key === "Escape") state.locked = event.key === "Enter";
-        else if (dq || dk) { const query = inside(state.query + dq); Object.assign(state, {query, key: Math.min(inside(state.key + dk), query)}); }
-        else return;
-        event.preventDefault();
-        update_row();
+    const cards = settings.map((setting, at) => {
+        const run = run_of(setting), s = run?.snapshots, heads = Array.from({length: s?.heads ?? 0}, (_, head) => head);
+        const layers = !s ? [] : single ? [...s.layers.keys()] : [Math.min(state.layer, s.layers.length - 1)];
+        return layers.map(layer => el("div", {},
+            el("h3", {class: "legend"}, single ? `layer ${s.layers[layer]}` : with_color("b", setting, setting.label)),
+            heads.map(head => make(at, run, layer, head))));
     });
-    const spans = text.map((c, i) => {
-        const span = el("span", {class: "key"}, el("b", {}, visible(c)), el("small"));
-        span.addEventListener("pointerenter", () => choose({[$("side").value]: i}));
-        span.addEventListener("click", () => { state.locked = false; choose({[$("side").value]: i}); state.locked = true; update_row(); });
-        return span;
-    });
-    $("matrix").replaceChildren(svg, saves("attention", () => svg, () => [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"],
-        ...matrix.a.rows.flatMap((_, q) => Array.from({length: q + 1}, (_, k) => [q, k, text[q], text[k], matrix.a.raw[q * (q + 1) / 2 + k], matrix.a.scaled[q * T + k], matrix.a.w[q * T + k]]))]));
-    $("row").replaceChildren(...spans);
-    matrix = {text: text.join(""), svg, image, chosen, spans, canvas: el("canvas", {width: T, height: T}), left, top, cell, side, a: null};
+    $("heads").replaceChildren(...cards.flat());
 }
-function choose(place) {
-    if (!place || state.locked) return;
-    if (place.side) $("side").value = place.side;
-    state.query = place.query ?? state.query;
-    state.key = place.key ?? state.key;
-    if (state.key > state.query) place.key === undefined ? state.key = state.query : state.query = state.key;
+/* The large matrix of a text: picture, characters, axes, colour bar, and the characters below it. */
+function make_matrix({T, text}) {
+    const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
+    const W = left + side + 66, H = Math.max(top + side + 46, 200);
+    const words = (x, y, text) => el("text", {x, y, "text-anchor": "middle"}, text);
+    const band = 180 / data.colors.length, bar = (data.colors || []).map((fill, i) =>
+        el("rect", {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill}));
+    const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"};
+    const rect = (kind, more) => el("rect", {...square, class: kind, ...more});
+    const image = el("image", square), chosen = [rect("chosen", {height: cell}), rect("chosen", {width: cell})];
+    const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
+        style: `max-width: ${1.2 * W}px; min-width: ${Math.min(W, 512)}px`, onkeydown: move_by_key,
+        onpointermove: event => choose(place_of(event)), onclick: event => choose(place_of(event), true),
+        "aria-label": "attention weights; the arrow keys choose a query and a key"},
+        rect("masked"), image, chosen,
+        text.map((c, i) => [words(left - 9, top + (i + .5) * cell + 4, visible(c)),
+            words(left + (i + .5) * cell, top + side + 13, visible(c))]),
+        words(left + side / 2, top + side + 34, "key"),
+        el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, words(0, 0, "query")),
+        bar, [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
+    const place = i => ({[$("side").value]: i});
+    const spans = text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose(place(i)),
+        onclick: () => choose(place(i), true)}, el("b", {}, visible(c)), el("small")));
+    matrix = {text: text.join(""), svg, image, chosen, spans, canvas: el("canvas", {width: T, height: T}),
+        left, top, cell, T, a: null};
+    $("matrix").replaceChildren(svg, save_buttons("attention", () => svg, matrix_rows));
+    $("row").replaceChildren(...spans);
+}
+function matrix_rows() {
+    const {T, raw, scores, w} = matrix.a, text = current().snapshots.text;
+    const row = (q, k) => [q, k, text[q], text[k], raw[q * (q + 1) / 2 + k], scores[q * T + k], w[q * T + k]];
+    return [["query", "key", "query_char", "key_char", "raw_score", "score", "weight"],
+        ...text.flatMap((_, q) => text.slice(0, q + 1).map((_, k) => row(q, k)))];
+}
+/* The cell under the mouse. */
+function place_of(event) {
+    const {svg, left, top, cell, T} = matrix, box = svg.getBoundingClientRect();
+    const zoom = svg.viewBox.baseVal.width / box.width;
+    const key = Math.floor(((event.clientX - box.left) * zoom - left) / cell);
+    const query = Math.floor(((event.clientY - box.top) * zoom - top) / cell);
+    return query >= 0 && query < T && key >= 0 && key < T ? {query, key: Math.min(key, query)} : null;
+}
+function choose(place, lock = false) {
+    if (!place || (state.locked && !lock)) return;
+    state.query = place.query ?? Math.max(state.query, place.key);
+    state.key = Math.min(place.key ?? state.key, state.query);
+    state.locked = lock;
+    update_row();
+}
+function move_by_key(event) {
+    const moves = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Enter: [0, 0]};
+    if (!moves[event.key]) return;
+    const [rows, columns] = moves[event.key];
+    state.locked ||= event.key === "Enter";
+    state.query = clamp(state.query + rows, 0, matrix.T - 1);
+    state.key = clamp(state.key + columns, 0, state.query);
+    event.preventDefault();
     update_row();
 }
 /* The chosen query's or key's weights, as numbers on the text itself. */
 function update_row() {
-    const {a, spans, chosen, left, top, cell, side} = matrix, {query, key} = state, by_key = $("side").value === "key";
-    const own = by_key ? key : query, text = current().snapshots.text;
-    Object.entries({x: left, y: top + query * cell, width: side}).forEach(pair => chosen[0].setAttribute(...pair));
-    Object.entries({x: left + key * cell, y: top, height: side}).forEach(pair => chosen[1].setAttribute(...pair));
+    const {a, spans, chosen, left, top, cell} = matrix, {query, key} = state, by_key = $("side").value === "key";
+    chosen[0].setAttribute("y", top + query * cell);
+    chosen[1].setAttribute("x", left + key * cell);
     spans.forEach((span, i) => {
-        const weight = by_key ? a.w[i * a.T + key] : a.w[query * a.T + i], seen = by_key ? i >= key : i <= query, c = color_of(weight);
-        span.style.background = seen ? `rgb(${c})` : "";
-        span.style.color = !seen ? "" : .299 * c[0] + .587 * c[1] + .114 * c[2] > 140 ? "#000" : "#fff";
+        const seen = by_key ? i >= key : i <= query, weight = by_key ? a.w[i * a.T + key] : a.w[query * a.T + i];
+        const [r, g, b] = color_of(weight), bright = .299 * r + .587 * g + .114 * b > 140;
+        span.style.background = seen ? `rgb(${r}, ${g}, ${b})` : "";
+        span.style.color = seen ? bright ? "#000" : "#fff" : "";
         span.lastChild.textContent = seen ? weight.toFixed(3).replace(/^0/, "") : "\u00a0";
-        span.setAttribute("aria-current", i === own);
+        span.setAttribute("aria-current", i === (by_key ? key : query));
     });
-    const row = a.rows[query];
-    $("reading").textContent = `query ${query} “${visible(text[query])}”, key ${key} “${visible(text[key])}”: weight ${fixed(a.w[query * a.T + key])}, ` +
-        `raw score ${short(a.raw[query * (query + 1) / 2 + key])}, score ${short(a.scaled[query * a.T + key])}. This query's row: entropy ${fixed(row.entropy, 3)}, largest weight ${fixed(row.largest, 3)}.` +
-        (state.locked ? " Locked: Escape or a click elsewhere on the matrix moves it." : "");
+    const text = current().snapshots.text, at = query * (query + 1) / 2 + key;
+    $("reading").textContent = `query ${query} “${visible(text[query])}”, key ${key} “${visible(text[key])}”: ` +
+        `weight ${fixed(a.w[query * a.T + key])}, raw score ${short(a.raw[at])}, ` +
+        `score ${short(a.scores[query * a.T + key])}. This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, ` +
+        `largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked: Escape lets go." : "");
+}
+
+/* --- attention: the divisor, and everything when something was chosen */
+const trained_divisor = run => Math.abs(1 / attend(run, nearest(run), state.layer, state.head, null).multiplier);
+/* The slider has the divisor's logarithm; it stops at the trained one. */
+function update_divisor(run, own) {
+    const divisor = state.divisor ?? own, root = Math.sqrt(run.d_k);
+    const marks = [["1", 1], [`√d_k = ${short(root)}`, root], [`2√d_k = ${short(2 * root)}`, 2 * root],
+        [`d_k = ${run.d_k}`, run.d_k]];
+    $("divisor-control").hidden = $("marks").hidden = run.keys["attention.score"] === "additive" || !finite(own);
+    $("divisor-value").textContent = short(divisor) + (state.divisor === null ? " (as trained)" : "");
+    const [min, max] = [Math.min(own, 1) / 4, Math.max(own, run.d_k) * 4].map(Math.log);
+    Object.assign($("divisor"), {min, max, value: Math.log(divisor)});
+    $("rescored").textContent = state.divisor === null ? "" : "This is the trained model with its scores divided by " +
+        `${short(divisor)} instead of ${short(own)}. It is not a model that was trained with that divisor, which ` +
+        "would have learned other weights.";
+    if ($("marks").dataset.d_k === String(run.d_k)) return;
+    $("marks").dataset.d_k = run.d_k;
+    $("divisor-marks").replaceChildren(...marks.map(([, c]) => el("option", {value: Math.log(c)})));
+    $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
+        el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
 }
 function update() {
     const run = current(), s = run.snapshots, at = nearest(run);
-    state.layer = Math.min(state.layer, s.layers.length - 1);
-    state.head = Math.min(state.head, s.heads - 1);
-    if (!matrix || matrix.text !== s.text.join("")) make_matrix(run);
-    state.query = Math.min(state.query, s.T - 1);
-    state.key = Math.min(state.key, state.query);
-    thumbs.forEach(t => {
-        const a = attend(t.run, nearest(t.run), t.layer, t.head, shown_divisor(t.at));
-        paint(t.canvas, a);
-        t.words.textContent = `head ${t.head}\nentropy ${fixed(a.entropy, 2)}`;
-        t.button.setAttribute("aria-label", `layer ${t.layer}, head ${t.head}, entropy ${fixed(a.entropy, 2)}`);
-        t.button.setAttribute("aria-pressed", t.at === state.setting && t.layer === state.layer && t.head === state.head);
-    });
-    const trained = attend(run, at, state.layer, state.head, null), a = matrix.a = attend(run, at, state.layer, state.head, state.divisor);
+    const query = Math.min(state.query, s.T - 1);
+    Object.assign(state, {layer: Math.min(state.layer, s.layers.length - 1), head: Math.min(state.head, s.heads - 1),
+        query, key: Math.min(state.key, query)});
+    if (!matrix || matrix.text !== s.text.join("")) make_matrix(s);
+    for (const {button, canvas, words, run, at, layer, head} of thumbs) {
+        const own = at === state.setting, a = attend(run, nearest(run), layer, head, own ? state.divisor : null);
+        paint(canvas, a);
+        words.textContent = `head ${head}\nentropy ${fixed(a.entropy, 2)}`;
+        button.setAttribute("aria-label", `layer ${layer}, head ${head}, entropy ${fixed(a.entropy, 2)}`);
+        button.setAttribute("aria-pressed", own && layer === state.layer && head === state.head);
+    }
+    const trained = attend(run, at, state.layer, state.head, null);
+    const a = matrix.a = attend(run, at, state.layer, state.head, state.divisor);
     matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
     $("step-value").textContent = s.steps[at];
-    $("step").value = s.steps.indexOf(s.steps[at]);
-    const own = Math.abs(1 / trained.multiplier), divisor = state.divisor ?? own;
-    $("divisor-control").hidden = $("marks").hidden = run.keys["attention.score"] === "additive" || !finite(own);
-    $("divisor-value").textContent = short(divisor) + (state.divisor === null ? " (as trained)" : "");
-    const [low, high] = divisor_range(run, own);
-    $("divisor").value = 1000 * Math.log(divisor / low) / Math.log(high / low);
-    $("divisor-marks").replaceChildren(...[1, Math.sqrt(run.d_k), 2 * Math.sqrt(run.d_k), run.d_k].map(c => el("option", {value: Math.round(1000 * Math.log(c / low) / Math.log(high / low))})));
-    $("rescored").textContent = state.divisor === null ? "" : `This is the trained model with its scores divided by ${short(divisor)} instead of ${short(own)}. ` +
-        "It is not a model that was trained with that divisor, which would have learned other weights.";
-    $("figures").textContent = `layer ${s.layers[state.layer]}, head ${state.head} on this text: entropy ${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
+    Object.assign($("step"), {max: s.steps.length - 1, value: at});
+    update_divisor(run, trained_divisor(run));
+    $("figures").textContent = `Layer ${s.layers[state.layer]}, head ${state.head}` +
+        (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` on this text: entropy ` +
+        `${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
         (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`);
     update_row();
 }
-const divisor_range = (run, own) => [Math.min(own, 1) / 4, Math.max(own, run.d_k) * 4];
-function make_attention() {
+function show_attention() {
     state.setting = settings.findIndex(run_of);
-    if (state.setting < 0) return $("attention").replaceChildren(el("h2", {}, "Attention"), el("p", {}, "No attention was logged."));
-    const run = current(), s = run.snapshots;
-    state.step = s.steps.at(-1);
-    state.query = s.T - 1;
-    $("step").max = s.steps.length - 1;
-    $("step").addEventListener("input", () => { state.step = current().snapshots.steps[$("step").value]; update(); });
+    if (state.setting < 0)
+        return $("attention").replaceChildren(el("h2", {}, "Attention"), el("p", {}, "No attention was logged."));
+    const s = current().snapshots, on = (id, type, act) => $(id).addEventListener(type, () => { act(); update(); });
+    Object.assign(state, {step: s.steps.at(-1), query: s.T - 1});
+    on("step", "input", () => { state.step = current().snapshots.steps[$("step").value]; });
+    on("divisor", "input", () => {
+        const divisor = Math.exp($("divisor").value);
+        state.divisor = Math.abs(divisor / trained_divisor(current()) - 1) < .006 ? null : divisor;
+    });
+    on("layer", "change", () => { state.layer = Number($("layer").value); make_thumbs(); });
+    on("side", "change", () => {});
     $("layer-control").hidden = settings.length === 1 || s.layers.length === 1;
     $("layer").append(...s.layers.map((layer, i) => el("option", {value: i}, layer)));
-    $("layer").addEventListener("input", () => { state.layer = Number($("layer").value); make_thumbs(); update(); });
-    $("divisor").addEventListener("input", () => {
-        const own = trained_divisor(current()), [low, high] = divisor_range(current(), own), value = low * (high / low) ** ($("divisor").value / 1000);
-        state.divisor = Math.abs(value / own - 1) < .003 ? null : value;
-        update();
+    document.addEventListener("keydown", event => {
+        state.locked &&= event.key !== "Escape";
+        update_row();
     });
-    const d_k = run.d_k, mark = (words, divisor) => {
-        const button = el("button", {type: "button"}, words);
-        button.addEventListener("click", () => { state.divisor = divisor; update(); });
-        return button;
-    };
-    $("marks").append(mark("1", 1), mark(`√d_k = ${short(Math.sqrt(d_k))}`, Math.sqrt(d_k)), mark(`2√d_k = ${short(2 * Math.sqrt(d_k))}`, 2 * Math.sqrt(d_k)), mark(`d_k = ${d_k}`, d_k), mark("as trained", null));
-    $("side").addEventListener("input", update_row);
-    document.addEventListener("keydown", event => { if (event.key === "Escape" && state.locked) { state.locked = false; update_row(); } });
     make_thumbs();
     update();
 }
 
 /* --- words and tables */
+const interval = i => i?.n ? fixed(i.mean) + (i.n > 1 ? ` ± ${fixed(i.half)}` : "") : "–";
+/* Numbers to the right, unless `left`. */
+function table(head, rows, left = false) {
+    const cell = (content, i) => i === 0 ? el("th", {scope: "row"}, content) :
+        el("td", {class: !left && /^[-+–\d.]/.test(content) ? "number" : null}, content);
+    return el("div", {class: "wide"}, el("table", {},
+        el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
+        el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
+}
+/* What was trained, and what came out. */
+function show_run() {
+    const run = runs[0], keys = run.keys, d = run.description || {};
+    const ends = column => { const points = curve(run, column); return [points[0]?.[1], points.at(-1)?.[1]]; };
+    $("settings").firstChild.textContent = "Results";
+    $("settings").append(table(["", "at step 0", "at the end"], [
+        [`validation loss (nats per ${unit})`, ...ends("val_loss").map(x => fixed(x))],
+        ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
+        ...recall ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
+        ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
+        ["standard deviation of the scores", ...ends("score_std").map(short)]]));
+    const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
+    const steps = run.metrics_table.step?.at(-1) ?? 0, text = recall ? "recall" : corpus;
+    const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
+        `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
+        `trained for ${plural(steps, "step")} of ${keys["train.optimizer"]} on ${text}, seed ${keys["train.seed"]}. `,
+        `Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
+        finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}.` : ""];
+    $("words").textContent = plain(words.join(""));
+}
+/* The keys that differ between runs; where they write, and the second divisor where nobody switches, are no matter. */
+function differing_keys() {
+    const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
+    const ignored = ["log.out", switched ? "" : "attention.switch_divisor"];
+    return [...new Set(runs.flatMap(run => Object.keys(run.keys)))]
+        .filter(key => !ignored.includes(key) && new Set(runs.map(run => run.keys[key])).size > 1);
+}
+const links_of = setting => setting.runs.map(i => {
+    const run = runs[i], words = `seed ${run.keys["train.seed"]}: ${run.result} `;
+    return run.path ? el("a", {href: run.path.split("/").map(encodeURIComponent).join("/")}, words) : words;
+});
+function show_settings() {
+    const sweep = data.kind === "sweep", keys = sweep ? [] : differing_keys();
+    $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. ` +
+        `Losses are in nats per ${unit} over the validation split.${band_words}`;
+    const arrow = (first, last, text) => `${text(first.mean)} → ${text(last.mean)}`;
+    const columns = [["setting", s => with_color("span", s, s.label)],
+        ...keys.map(key => [key_name(key), s => runs[s.runs[0]].keys[key] ?? "–"]),
+        ["n", s => String(s.val_loss.n)], ["validation loss", s => interval(s.val_loss)],
+        ...sweep ? [["against ÷ √d_k", s => (s.difference?.mean > 0 ? "+" : "") + interval(s.difference)]] : [],
+        ["lowest", s => interval(s.best_val_loss)],
+        ["entropy, first → last", s => arrow(s.entropy_first, s.entropy_last, x => fixed(x, 3))],
+        ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, short)],
+        ["runs", links_of]];
+    const rows = () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"],
+        ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key] ?? ""), s.val_loss.n,
+            s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])];
+    const how = "How to read this: n runs finished; ± is half a 95 % interval over seeds (Student's t). " +
+        (sweep ? "Against ÷ √d_k: the difference of validation losses, taken seed by seed between runs that share " +
+        "everything but the divisor. " : "") + "Entropy is 1 for uniform attention and 0 where one key has all the " +
+        "weight. It and the standard deviation of the scores are means over all heads.";
+    $("settings").append(table(columns.map(c => c[0]), settings.map(s => columns.map(c => c[1](s)))),
+        save_buttons("settings", null, rows), el("p", {class: "how"}, how));
+}
 
-const interval = (i, digits = 4) => !i || !i.n ? "–" : fixed(i.mean, digits) + (i.n > 1 ? ` ± ${fixed(i.half, digits)}` : "");
-const link_to = run => run.path ? el("a", {href: run.path.split("/").map(encodeURIComponent).join("/")}, run.name) : run.name;
-function table(head, rows) {
-    return el("div", {class: "wide"}, el("table", {}, el("thead", {}, el("tr", {}, head.map(h => el("th", {scope: "col"}, h)))),
-        el("tbody", {}, rows.map(row => el("tr", {}, row.map((cell, i) => el(i ? "td" : "th", {class: i && /^[-+–\d.]/.test(cell) ? "number" : null, scope: i ? null : "row"}, cell)))))));
+/* --- the sections of the page */
+function show_losses() {
+    const pairs = runs[0].keys["data.recall_pairs"], single = settings.length === 1;
+    const starts = runs.map(run => run.metrics_table).flatMap(m => [m.val_loss?.[0], m.train_loss?.[0]]).filter(finite);
+    const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
+        ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
+    const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
+    if (single) validation[0].label = "validation";
+    chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
+        how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and a guess loses ln ${pairs}` : ""}. ` +
+            `Point at the curves for values.${band_words}`,
+        name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN,
+        series: [...pale, ...validation]});
 }
-function differing() {
-    const names = [...new Set(runs.flatMap(run => Object.keys(run.keys)))];
-    const switches = runs.some(run => run.keys["attention.switch_step"] !== "0");
-    return names.filter(name => !["log.out", switches ? "" : "attention.switch_divisor"].includes(name) && new Set(runs.map(run => run.keys[name])).size > 1);
-}
-function results() {
-    const section = $("settings");
-    if (data.kind === "run") {
-        const d = runs[0].description, last = (column, first) => { const points = curve(runs[0], column); return points.length ? points.at(first ? 0 : -1)[1] : NaN; };
-        section.firstChild.textContent = "Results";
-        section.append(table(["", "at step 0", "at the end"], [[`validation loss (nats per ${unit})`, fixed(last("val_loss", true)), fixed(last("val_loss"))], ["training loss (one batch)", fixed(last("train_loss", true)), fixed(last("train_loss"))],
-            ["entropy of attention", fixed(last("entropy", true), 3), fixed(last("entropy"), 3)], ["standard deviation of the scores", short(last("score_std", true)), short(last("score_std"))],
-            ...recall ? [["accuracy", fixed(last("val_accuracy", true)), fixed(last("val_accuracy"))]] : []]));
-        const corpus = (runs[0].keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "");
-        const per = Number(runs[0].metric.tokens.at(-1)) / Number(runs[0].metric.seconds.at(-1));
-        $("words").textContent = `${plural(+runs[0].keys["model.layers"], "layer")} of ${plural(+runs[0].keys["model.heads"], "head")}, d_k ${runs[0].d_k}, ${d.parameters.toLocaleString("en")} parameters, trained for ${plural(d.steps ?? runs[0].metric.step.at(-1) ?? 0, "step")} of ${runs[0].keys["train.optimizer"]} ` +
-            `on ${recall ? "recall" : corpus || "the built-in text"}, seed ${runs[0].keys["train.seed"]}. Result: ${d.result}${d.error ? `: ${d.error}` : ""}. ` +
-            (finite(d.best_val_loss) ? `The lowest validation loss was ${fixed(d.best_val_loss)}, at step ${d.best_step}. ` : "") + (finite(per) ? `${short(per)} characters per second with ${plural(d.threads, "thread")}.` : "");
-        return;
-    }
-    const keys = data.kind === "runs" ? differing() : [];
-    $("words").textContent = `${plural(settings.length, "setting")}, ${plural(runs.length, "run")}. Losses are in nats per ${unit} over the validation split.` + band_words();
-    const row = s => [el("span", {style: `--of:${s.color}`}, el("i"), s.label), ...keys.map(key => runs[s.runs[0]].keys[key] ?? "–"), String(s.val_loss.n), interval(s.val_loss), ...data.kind === "sweep" ? [s.difference ? (s.difference.mean > 0 ? "+" : "") + interval(s.difference) : "–"] : [],
-        interval(s.best_val_loss), `${fixed(s.entropy_first.mean, 3)} → ${fixed(s.entropy_last.mean, 3)}`, `${short(s.score_std_first.mean)} → ${short(s.score_std_last.mean)}`,
-        ...!runs.some(run => run.path) ? [] : [el("span", {}, s.runs.flatMap((i, k) => [k ? ", " : "", runs[i].path ? link_to({...runs[i], name: s.runs.length > 1 ? `seed ${runs[i].keys["train.seed"]}` : "page"}) : "", runs[i].result === "finished" ? "" : ` (${runs[i].result})`]))]];
-    section.append(table(["setting", ...keys, "n", "validation loss", ...data.kind === "sweep" ? ["against ÷ √d_k"] : [], "lowest", "entropy, first → last", "score std, first → last", ...runs.some(run => run.path) ? ["pages"] : []], settings.map(row)),
-        el("p", {class: "how"}, "How to read this: n runs finished; ± is half a 95 % interval over seeds (Student's t). " + (data.kind === "sweep" ? "Against ÷ √d_k: the difference of validation losses, taken seed by seed between runs that share everything but the divisor. " : "") + "Entropy is 1 for uniform attention and 0 where one key has all the weight; means over all heads."));
-    section.querySelector("table").after(saves("settings", null, () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"], ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key]), s.val_loss.n, s.val_loss.mean, s.val_loss.half, s.difference?.mean, s.difference?.half])]));
-}
-/* Final losses against a swept number: the one with the most values, at least three; the divisor only with five. */
-function final_losses(section) {
-    const numbers = data.swept.filter(key => key !== "train.seed").map(key => ({key, values: [...new Set(settings.map(s => key === "attention.scale_divisor" ? s.divisor : Number(s.values[key])))]}))
-        .filter(n => n.values.every(finite) && n.values.length >= (n.key === "attention.scale_divisor" ? 5 : 3)).sort((a, b) => b.values.length - a.values.length);
-    const axis = (numbers.find(n => n.key !== "attention.scale_divisor") || numbers[0])?.key;
-    if (!axis) return;
-    const of = s => axis === "attention.scale_divisor" ? s.divisor : Number(s.values[axis]), lines = new Map();
-    for (const s of settings) {
-        const rest = data.swept.filter(key => key !== axis && key !== "train.seed").map(key => `${key.replace(/^.*\./, "")} ${s.values[key]}`).join(", ");
-        if (s.val_loss.n) lines.set(rest, [...(lines.get(rest) || []), s]);
-    }
-    const xs = settings.map(of);
-    chart(section, {title: `Final validation loss by ${axis.replace(/^.*\./, "")}`, how: "How to read this: each point is where training ended; lower is better." + band_words(), name: "final", x: axis.replace(/^.*\./, ""), y: `validation loss (nats per ${unit})`,
-        log_x: Math.min(...xs) > 0 && Math.max(...xs) >= 4 * Math.min(...xs),
-        series: [...lines].map(([label, group]) => ({label: label || "all", color: group[0].color, dash: group[0].dash, dots: true, points: group.map(s => [of(s), s.val_loss.mean]).sort((a, b) => a[0] - b[0]), band: group.some(s => s.val_loss.n > 1) ? group.sort((a, b) => of(a) - of(b)).map(s => [of(s), s.val_loss.mean - s.val_loss.half, s.val_loss.mean + s.val_loss.half]) : null}))});
-}
-function losses() {
-    const gray = "#8c8c8c", chance = Math.log(Number(runs[0].keys["data.recall_pairs"]));
-    const starts = runs.map(run => Math.max(run.metric.val_loss?.[0] ?? 0, run.metric.train_loss?.[0] ?? 0));
-    const pale = settings.length > 6 ? [] : settings.map(s => ({...line(s, "train_loss"), band: null, label: settings.length === 1 ? "training (one batch)" : null, color: settings.length === 1 ? gray : s.color, pale: true}));
-    chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`, name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: 1.2 * Math.max(...starts),
-        how: `How to read this: the mean of −ln p(next ${unit}), so lower is better and a good guesser loses less. Point at the curves for values.` + band_words(),
-        marks: recall ? [[chance, `guess: ${fixed(chance, 3)}`], [0, "all right: 0"]] : [],
-        series: [...pale, ...settings.map(s => ({...line(s, "val_loss"), label: settings.length === 1 ? "validation" : s.label, dots: true}))]});
-    if (recall) chart($("loss"), {title: "Accuracy", name: "accuracy", x: "step", y: "share of answers that are right", how: "How to read this: 1 is all answers; a guess is right once in " + runs[0].keys["data.recall_pairs"] + ".", series: settings.map(s => line(s, "val_accuracy"))});
-    if (data.kind === "sweep") final_losses($("loss"));
-}
+/* Column, title, words of the y axis, how to read it, whether logarithmic. */
 const measures = [
-    ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; a mean over the rows of a validation batch."],
-    ["score_std", "Standard deviation of the scores", "score std", "how far apart the scores are before softmax; 1 is what dividing by √d_k aims at.", true],
-    ["max_weight", "Largest weight of a row", "mean largest weight", "how much the favourite key of a query gets."],
-    ["saturated", "Saturated rows", "share of rows", "rows whose largest weight is above 0.99: their scores get almost no gradient."],
-    ["grad_q_median", "Gradient of a query", "median |dL/dq|", "what is left to move the queries by.", true],
-    ["grad_scores_median", "Gradient of a row's scores", "median |dL/ds|", "it vanishes where softmax saturates.", true],
-    ["qk_norm", "Size of the query and key weights", "|W_Q| |W_K|", "scores also grow by these.", true],
-    ["grad_norm", "Gradient norm", "norm, before clipping", "of all parameters, for one batch.", true]];
-function training() {
-    const box = el("div", {class: "small"}), run = runs[0], heads = new Set((run.heads.layer || []).map((layer, i) => `${layer},${run.heads.head[i]}`));
-    $("training").append(box);
-    const single = [...heads].map((name, i) => ({layer: +name.split(",")[0], head: +name.split(",")[1], color: data.palette[i % data.palette.length], dash: i >= data.palette.length ? 4 : 0}));
-    const layers = [...new Set(single.map(h => h.layer))];
-    const groups = single.length <= data.palette.length ? single.map(h => ({...h, label: `layer ${h.layer}, head ${h.head}`, taken: (l, k) => l === h.layer && k === h.head})) :
-        layers.map((layer, i) => ({label: `layer ${layer}, mean over heads`, color: data.palette[i % data.palette.length], dash: 0, taken: l => l === layer}));
+    ...recall ? [["val_accuracy", "Accuracy", "share of right answers", "of the validation split's answers."]] : [],
+    ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; the mean over rows."],
+    ["score_std", "Standard deviation of the scores", "standard deviation",
+        "how far apart the scores are before softmax; 1 is what dividing by √d_k aims at.", true],
+    ["max_weight", "Largest weight of a row", "mean largest weight", "the weight of each query's favourite key."],
+    ["saturated", "Saturated rows", "share of rows", "rows with a weight above 0.99; their scores hardly learn."],
+    ["grad_q_median", "Gradient of a query", "median of |dL/dq|", "what training moves the queries by.", true],
+    ["grad_scores_median", "Gradient of a row's scores", "median of |dL/ds|", "small where softmax saturates.", true],
+    ["qk_norm", "Size of the query and key weights", "|W_Q| |W_K|", "larger weights make larger scores.", true],
+    ["grad_norm", "Gradient norm", "norm before clipping", "of all parameters, for one batch.", true]];
+/* The curves of a single run: a series for each head, or where these are too many, for each layer. */
+function series_of_heads(run) {
+    const {layer = [], head = []} = run.heads_table, style = i => ({color: data.palette[i % data.palette.length],
+        dash: i >= data.palette.length ? 4 : 0});
+    const heads = [...new Set(layer.map((l, i) => `${l},${head[i]}`))].map(name => name.split(",").map(Number));
+    if (heads.length <= data.palette.length)
+        return heads.map(([l, h], i) =>
+            ({...style(i), label: `layer ${l}, head ${h}`, taken: (a, b) => a === l && b === h}));
+    return [...new Set(layer)].map((l, i) => ({...style(i), label: `layer ${l}, mean of heads`, taken: a => a === l}));
+}
+function show_training() {
+    const several = settings.length > 1, lines = several ? settings : series_of_heads(runs[0]);
+    const box = el("div", {class: "small"}), legend = lines.map(line => with_color("li", line, line.label));
+    $("training").append(lines.length > 5 ? el("ul", {class: "legend"}, legend) : "", box);
     for (const [column, title, y, how, log_y] of measures) {
-        const series = settings.length > 1 ? settings.map(s => line(s, column)) : column === "grad_norm" ? [{label: "all parameters", color: "#0072b2", points: curve(run, column)}] :
-            groups.map(g => ({label: g.label, color: g.color, dash: g.dash, points: curve(run, column, g.taken)}));
-        chart(box, {title: title + (settings.length > 1 && column !== "grad_norm" ? ", mean over heads" : ""), how: "How to read this: " + how, name: column, x: "step", y, log_y, series});
+        const whole = runs[0].metrics_table[column]; /* not by head */
+        const series = several ? settings.map(s => series_of(s, column)) :
+            whole ? [{label: title, color: data.palette[0], points: curve(runs[0], column)}] :
+            lines.map(l => ({...l, points: curve(runs[0], column, l.taken)}));
+        chart(box, {title: title + (several && !whole ? ", mean over heads" : ""), how, name: column, x: "step", y,
+            log_y, small: true, series});
     }
 }
-function samples() {
-    const section = $("samples"), texts = (run => (run.samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1))(runs[0]);
-    if (data.kind !== "run" || !texts.length) return section.remove();
-    const slider = el("input", {type: "range", id: "sample", min: 0, max: texts.length / 2 - 1, value: texts.length / 2 - 1, "aria-label": "evaluation"}), title = el("h3"), pre = el("pre");
-    const show = () => { title.textContent = texts[2 * slider.value]; pre.textContent = texts[2 * slider.value + 1].trimEnd(); };
-    slider.addEventListener("input", show);
-    section.append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always with the same random numbers. Move the slider through training."), slider, title, pre);
+function show_samples() {
+    const texts = (runs[0].samples || "").split(/^==== (step \d+, validation loss \S+) ====\n/m).slice(1);
+    if (data.kind !== "run" || !texts.length) return $("samples").remove();
+    const last = texts.length / 2 - 1, shown = el("div"), show = () => shown.replaceChildren(
+        el("h3", {}, texts[2 * slider.value]), el("pre", {}, texts[2 * slider.value + 1].trimEnd()));
+    const slider = el("input", {type: "range", id: "sample", max: last, value: last, "aria-label": "evaluation",
+        oninput: show});
+    $("samples").append(el("p", {class: "how"}, "How to read this: what the model wrote at each evaluation, always " +
+        "with the same random numbers. Move the slider through training."), slider, shown);
     show();
 }
-function setup() {
-    const section = $("setup"), of = [[data.title, data.description, data.config, {}], ...data.kind.startsWith("run") ? runs.map(run => [run.name, run.description, run.config, run]) : []].filter(one => one[1]);
-    for (const [name, description, config, files] of of) {
-        const own = data.kind === "run" ? runs[0] : files, all = {"config.ini": config, "metrics.csv": own.metrics, "attention.csv": own.attention, "samples.txt": own.samples, "theory.csv": data.theory};
-        const rows = Object.entries(description).flatMap(([key, value]) => key === "runs" ? [] : typeof value === "object" && value ? Object.entries(value).map(([k, v]) => [`${key}.${k}`, typeof v === "object" ? JSON.stringify(v) : String(v)]) : [[key, String(value)]]);
-        section.append(el("h3", {}, name), el("p", {class: "saves"}, Object.entries(all).filter(([, text]) => text).map(([file, text]) => { const b = el("button", {type: "button"}, file); b.addEventListener("click", () => save(file, "text/plain", text)); return b; })),
-            table(["run.json", ""], rows), config ? el("details", {}, el("summary", {}, "config.ini"), el("pre", {}, config)) : "");
-    }
+/* run.json and config.ini, of the sweep or of each run. */
+function show_setup() {
+    const all = data.kind === "sweep" || data.theory ? [{...data, name: data.title}] : runs;
+    const entry = value => typeof value === "object" ? JSON.stringify(value) : String(value ?? "–");
+    const described = all.map(run => ({...run.description, ...run.description?.machine}));
+    const keys = [...new Set(described.flatMap(Object.keys))].filter(key => key !== "machine" && key !== "runs");
+    const rows = keys.map(key => [key, ...described.map(d => entry(d[key]))]);
+    $("setup").append(table(["", ...all.map(run => run.name)], rows, true), ...all.filter(run => run.config).map(run =>
+        el("details", {}, el("summary", {}, `${run.name}: config.ini`), el("pre", {}, run.config))));
 }
-
 /* --- theory: figures of random queries and keys against d_k, a line for each way to score */
-
-function theory() {
+function show_theory() {
     const [names, ...lines] = data.theory.trimEnd().split("\n").map(line => line.split(","));
     const rows = lines.map(line => Object.fromEntries(names.map((name, i) => [name, line[i]])));
     rows.sort((a, b) => a.d_k - b.d_k);
     const way_of = row => row.score === "dot" ? row.divisor : row.score, ways = [...new Set(rows.map(way_of))];
     const labels = {none: "÷ 1 (undivided)", sqrt_dk: "÷ √d_k", dk: "÷ d_k", "2sqrt_dk": "÷ 2√d_k",
         additive: "additive", cosine: "cosine · √d_k", sink: "sink, ÷ √d_k", softcap: "softcap 30"};
-    const others = ways.filter(way => !data.colors[way]), sizes = [...new Set(rows.map(row => +row.d_k))];
-    const n = +rows[0].keys, uniform = x => `${x} is uniform attention over all keys`, section = $("loss");
+    const others = ways.filter(way => !data.divisors[way]), n = +rows[0].keys, section = $("loss");
     for (const id of ["settings", "attention", "training", "samples"]) $(id).remove();
     section.id = "figures";
     section.firstChild.textContent = "Before training, against d_k";
-    $("setup").firstChild.textContent = "Figures and machine";
-    const range = sizes.length > 12 ? `${sizes[0]} to ${sizes.at(-1)} (${sizes.length} sizes)` : sizes.join(", ");
-    const ticks = sizes.slice(0, 1), least = (sizes.at(-1) / sizes[0]) ** .06; /* between two */
-    for (const size of sizes) if (size > least * ticks.at(-1)) ticks.push(size);
-    $("title").textContent = `Attention of random queries and keys: d_k ${range}; ${plural(n, "key")}, ` +
-        `${rows[0].samples} samples each, seed ${data.description.seed ?? "not recorded"}`;
-    $("words").textContent = `No model, no training: a query q and its keys k have independent N(0, 1) entries, and the
-        loss L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k);
-        cosine, √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).`;
-    section.append(el("p", {class: "how"}, `All lines share their samples. Other ways to score are dashed; dashes on
-        a whole line are two lines in one place. Bands are two standard errors either way, often thinner than a line.`));
+    $("title").textContent = `Attention of random queries and keys: d_k ${rows[0].d_k} to ${rows.at(-1).d_k}, ` +
+        `${plural(n, "key")}, ${rows[0].samples} samples each, seed ${data.description.seed ?? "not recorded"}`;
+    $("words").textContent = "No model, no training: a query q and its keys k have independent N(0, 1) entries, and the " +
+        "loss L is a random linear one on the weights. A score is q·k, divided (÷), or another: additive, v·tanh(q + k); " +
+        "cosine, √d_k q·k / (|q| |k|); sink, with one more key of score and value 0; softcap, 30 tanh(q·k / 30).";
+    section.append(el("p", {class: "how"}, "All lines share their samples. Other ways to score are dashed. Bands, two " +
+        "standard errors either way, may be thinner than a line."));
     const figures = [
-        ["score_var", "Variance of the scores", "variance", "of what softmax gets: d_k undivided, 1 after ÷ √d_k.", 1],
-        ["entropy", "Entropy of a row", "entropy (nats)", `${uniform(`ln ${n} = ${short(Math.log(n))}`)}, 0 one-hot.`],
-        ["max_weight", "Largest weight of a row", "mean weight", `${uniform(`1/${n} = ${short(1 / n)}`)}, 1 one-hot.`],
-        ["grad_q_median", "Gradient of the query: median", "median |dL/dq|", "half of the rows have less.", 1],
+        ["score_var", "Variance of the scores", "variance", "of what softmax gets: d_k undivided, 1 after ÷ √d_k.", true],
+        ["entropy", "Entropy of a row", "entropy (nats)", `ln ${n} = ${short(Math.log(n))} is uniform, 0 one-hot.`],
+        ["max_weight", "Largest weight of a row", "mean weight", `1/${n} = ${short(1 / n)} is uniform, 1 one-hot.`],
+        ["grad_q_median", "Gradient of the query: median", "median |dL/dq|", "half of the rows have less.", true],
         ["grad_q_mean", "Gradient of the query: mean", "mean |dL/dq|",
-            "the few rows whose two largest scores are nearly equal hold it up where the median falls.", 1]];
+            "the few rows whose two largest scores are nearly equal hold it up where the median falls.", true]];
     for (const [column, title, y, how, log_y] of figures) {
-        const shown = row => !log_y || row[column] > 0;
-        const zeros = new Set(rows.filter(row => !shown(row)).map(row => labels[way_of(row)]));
+        const shown = row => !log_y || row[column] > 0, at = (row, se) => row[column] - -se * row[`${column}_se`];
         const series = ways.map(way => {
             const own = rows.filter(row => way_of(row) === way && shown(row)), other = others.indexOf(way);
-            const at = (row, errors) => Number(row[column]) + errors * row[`${column}_se`];
-            return {label: labels[way] || way, color: data.colors[way] || data.others[other % data.others.length],
+            return {label: labels[way] || way, color: data.divisors[way] || data.others[other % data.others.length],
                 dash: other < 0 ? 0 : 6, dots: true, points: own.map(row => [+row.d_k, at(row, 0)]),
                 band: own.map(row => [+row.d_k, log_y && at(row, -2) <= 0 ? NaN : at(row, -2), at(row, 2)])};
         });
-        chart(section, {title, name: column, x: "d_k", y, log_x: true, log_y, ticks, series,
-            how: `How to read this: ${how}` + (zeros.size ? ` Missing where zero: ${[...zeros].join(", ")}.` : "")});
+        const zeros = [...new Set(rows.filter(row => !shown(row)).map(row => labels[way_of(row)]))];
+        chart(section, {title, name: column, x: "d_k", y, log_x: true, log_y, series,
+            how: how + (zeros.length ? ` Missing where zero: ${zeros.join(", ")}.` : "")});
     }
 }
-
+const root = document.documentElement;
+root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+$("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; });
 document.title = `${data.title}: sqrtdk`;
 $("title").textContent = data.heading;
 $("notes").textContent = data.notes.join(" ");
-$("theme").addEventListener("click", () => { document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark"; });
-document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-if (data.kind === "theory") theory();
-else for (const part of [results, losses, make_attention, training, samples]) part();
-setup();
-for (const section of document.querySelectorAll("main > section")) document.querySelector("nav").append(el("a", {href: `#${section.id}`}, section.querySelector("h2").textContent));
+const show_results = data.kind === "run" ? show_run : show_settings;
+const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];
+for (const show of [...parts, show_setup]) show();
+for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
+    document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
+const draw_all = () => drawings.forEach(draw => draw());
+draw_all();
+addEventListener("resize", draw_all);

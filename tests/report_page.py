@@ -1,0 +1,557 @@
+#!/usr/bin/python3
+"""report.html as its readers use it: runs, sweeps and comparisons made here, opened in headless Chromium over file://.
+
+    tests/report_page.py [--keep DIR] [PAGE...]     PAGE: default, softcap, twelve, ...; all of them without any. DIR
+                                                    keeps the runs, and pictures of the pages.
+
+It needs ./train and Debian's python3-selenium, chromium-driver and tidy.
+
+Weights that the page computes are compared with those that the run logged, and with a softmax written here; figures
+are compared with the run's CSV files. Sliders, hover, locks and keys are worked with mouse and keyboard. Every page
+must be valid HTML, load nothing, say nothing on the console, fit a narrow screen and print.
+"""
+import base64, csv, glob, json, math, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, time
+import urllib.parse
+import xml.etree.ElementTree as xml
+
+from selenium import webdriver
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+TRAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "train")
+TINY = """[model]
+layers = 2
+heads = 2
+d_model = 32
+context = 24
+[train]
+steps = 30
+batch = 4
+lr = 1e-2
+[eval]
+every = 10
+batches = 2
+[log]
+every = 4
+attention_every = 10
+sample_tokens = 40
+"""
+HOSTILE = "</script><!--'\"&lt;\x7f\u2028\u202e\u2066\x85\x9b中文😀e\u0301\t{{data}}\\u003c ]]>"
+SCORES = {
+    "softcap": ["attention.softcap=2"],
+    "sink": ["attention.sink=one"],
+    "learned": ["attention.sink=learned", "attention.scale_learned=head"],
+    "length": ["attention.scale_length=log", "attention.softcap=5"],
+    "bf16": ["attention.score_precision=bf16"],
+    "fp16": ["attention.score_precision=fp16", "attention.sink=one"],
+    "l2": ["attention.qk_norm=l2", "attention.scale_learned=layer"],
+    "additive": ["attention.score=additive"],
+    "switch": ["attention.switch_step=20", "attention.switch_divisor=none"],
+    "recall": ["data.task=recall"],
+    "one": ["model.layers=1", "model.heads=1"],
+    "position": ["model.context=1"],
+    "heads": ["model.heads=64", "model.d_k=1", "model.layers=1", "model.context=12"],
+}
+failures = []
+
+
+# --- what the page must show, from the run's files
+
+def train(*words):
+    done = subprocess.run([TRAIN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode not in (0, 3):
+        sys.exit(f"{' '.join(words)}: {done.stderr}")
+
+
+def quoted(text):
+    """As a value in a config."""
+    return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
+
+
+def snapshots(run):
+    """The step and the tensors of each, a tensor as its shape and numbers."""
+    for path in sorted(glob.glob(f"{run}/attention/*.safetensors")):
+        with open(path, "rb") as file:
+            data = file.read()
+        size, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + size])
+        step = int(header.pop("__metadata__")["step"])
+        yield step, {name: struct.unpack(f"<{(t['data_offsets'][1] - t['data_offsets'][0]) // 4}f",
+                                         data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]])
+                     for name, t in header.items()}
+
+
+def config(run):
+    keys, section = {}, ""
+    for line in open(f"{run}/config.ini", encoding="utf-8"):
+        if line.startswith("["):
+            section = line.strip()[1:-1]
+        elif "=" in line:
+            key, value = line.split("=", 1)
+            keys[f"{section}.{key.strip()}"] = value.strip()
+    return keys
+
+
+def rounded(x, precision):
+    x, = struct.unpack("f", struct.pack("f", x))
+    if precision == "fp16":
+        try:
+            x, = struct.unpack("e", struct.pack("e", x))
+        except OverflowError:
+            x = math.copysign(math.inf, x)
+    if precision == "bf16":
+        bits, = struct.unpack("I", struct.pack("f", x))
+        x, = struct.unpack("f", struct.pack("I", (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000))
+    return x
+
+
+def softmax_row(raw, multiplier, sink, keys):
+    """The weights of the query that sees the keys with these raw scores (docs/model.md)."""
+    length = math.log(len(raw)) if keys["attention.scale_length"] == "log" else 1
+    precision, cap = keys["attention.score_precision"], float(keys["attention.softcap"])
+    scores = [rounded(x, precision) * (multiplier * length) if multiplier * length else 0 for x in raw]
+    scores = [rounded(cap * math.tanh(x / cap) if cap else x, precision) for x in scores]
+    most = max(scores + [sink])
+    e = [math.exp(x - most) for x in scores]
+    return [x / (sum(e) + math.exp(sink - most)) for x in e]
+
+
+def read_csv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# --- a page in the browser
+
+class Page:
+    """What is at `path`, opened; its checks, and at the end those that hold for every page."""
+
+    def __init__(self, browser, path):
+        self.browser, self.path, self.checks = browser, path, 0
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.get("about:blank")
+        browser.get_log("performance"), browser.get_log("browser")
+        self.address = pathlib.Path(path).as_uri()
+        browser.get(self.address)
+        self.name = os.path.relpath(path, directory)
+
+    def check(self, holds, what):
+        self.checks += 1
+        if not holds:
+            failures.append(f"{self.name}: {what}")
+            print(f"FAILED: {failures[-1]}", flush=True)
+
+    def equal(self, came, expected, what):
+        self.check(came == expected, f"{what}: {came!r}, expected {expected!r}")
+
+    def near(self, came, expected, tolerance, what):
+        far = max((abs(a - b) for a, b in zip(came, expected)), default=math.inf)
+        self.check(len(came) == len(expected) and far <= tolerance, f"{what}: differ by {far}")
+
+    def js(self, script, *values):
+        return self.browser.execute_script(script, *values)
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.find(selector).text
+
+    def hover(self, selector, x=.5, y=.5, click=False):
+        """The mouse over a place in an element, in parts of its width and height."""
+        element = self.find(selector)
+        self.js("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", element)
+        size = element.rect
+        move = ActionChains(self.browser).move_to_element_with_offset(
+            element, round((x - .5) * size["width"]), round((y - .5) * size["height"]))
+        (move.click() if click else move).perform()
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def focus(self, selector):
+        self.js("arguments[0].focus()", self.find(selector))
+
+    def cell(self, query, key):
+        """The place of a cell in the matrix, for hover()."""
+        return self.js("""const m = matrix.svg.viewBox.baseVal;
+            return [(matrix.left + (arguments[1] + .5) * matrix.cell) / m.width,
+                    (matrix.top + (arguments[0] + .5) * matrix.cell) / m.height];""", query, key)
+
+    def weights(self, run, step, layer, head, divisor=None):
+        return self.js("return Array.from(attend(runs[arguments[0]], ...arguments[1], arguments[2]).w)", run,
+                       [step, layer, head], divisor)
+
+    def row(self):
+        """The numbers under the characters."""
+        return [float(b.get_attribute("textContent").strip() or "nan") for b in self.all("#row small")]
+
+    def saved(self, selector, index=0):
+        """The file that a button downloads."""
+        shutil.rmtree(downloads, ignore_errors=True)
+        os.mkdir(downloads)
+        button = self.all(selector)[index]
+        self.js("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
+        for _ in range(100):
+            paths = [path for path in glob.glob(f"{downloads}/*") if not path.endswith(".crdownload")]
+            if paths and os.path.getsize(paths[0]):
+                return paths[0]
+            time.sleep(.05)
+        self.check(False, f"{selector} downloads a file")
+        return os.devnull
+
+    def picture(self, name):
+        if not keep:
+            return
+        size = self.browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {
+            "captureBeyondViewport": True, "clip": {**size, "x": 0, "y": 0, "scale": 1}})
+        with open(os.path.join(keep, name + ".png"), "wb") as file:
+            file.write(base64.b64decode(shot["data"]))
+
+    def narrow(self, width=360):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": 740, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.refresh()
+
+    def finish(self, limit):
+        """What holds for every page."""
+        size, name = os.path.getsize(self.path), self.name.replace("/", "_").replace(".html", "")
+        self.check(size < limit, f"{size} bytes, of at most {limit}")
+        for words in ("undefined", "NaN", "[object"):
+            self.check(words not in self.js("return document.body.innerText"), f"the page says {words}")
+        names = self.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+        self.equal(len(names), len(set(names)), "ids that are there once")
+        for link in self.all("a[href]"):
+            target = link.get_attribute("href")
+            if "#" in target:
+                self.check(target.split("#")[1] in names, f"the section of {target}")
+            else:
+                self.check(os.path.exists(urllib.parse.unquote(target[7:])), target)
+        first = self.js("return getComputedStyle(document.body).backgroundColor")
+        self.picture(name)
+        self.find("#theme").click()
+        second = self.js("return getComputedStyle(document.body).backgroundColor")
+        self.check(first != second, "light and dark differ")
+        self.picture(name + "_other")
+        self.narrow()
+        self.check(self.js("return document.documentElement.scrollWidth") <= 360, "scrolls sideways at 360 px: " + str(
+            self.js("return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360)"
+                    ".map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class')).slice(0, 9)")))
+        self.picture(name + "_360")
+        pages = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(self.browser.print_page())))
+        self.check(pages >= 2, f"prints as {pages} pages")
+        said = [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        self.equal(said, [], "the console")
+        events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+        strange = [url for url in asked if not re.match("data:|blob:|about:", url) and url.split("#")[0] != self.address]
+        self.equal(strange, [], "requests")
+        done = subprocess.run(["tidy", "-q", "-e", "--drop-empty-elements", "no", self.path], capture_output=True, text=True)
+        self.equal((done.returncode, done.stderr), (0, ""), "tidy")
+        print(f"{self.name}: {size} bytes, {self.checks} checks", flush=True)
+
+
+# --- what a page can do
+
+def right_weights(page, run, index=0):
+    """At the trained divisor as logged, at another as computed here; every step, layer, head of the page."""
+    keys, shown = config(run), page.js("const s = runs[arguments[0]].snapshots; return [s.steps, s.layers, s.heads]", index)
+    logged = dict(snapshots(run))
+    T = round(math.sqrt(len(logged[shown[0][0]]["scores"]) / (int(keys["model.layers"]) * shown[2])))
+    for s, step in enumerate(shown[0]):
+        for n, layer in enumerate(shown[1]):
+            for head in range(shown[2]):
+                at, tensors = layer * shown[2] + head, logged[step]
+                own = slice(at * T * T, (at + 1) * T * T)
+                page.near(page.weights(index, s, n, head), tensors["weights"][own], 1e-4, f"weights of step {step}, head {head}")
+                if keys["attention.score"] == "additive":
+                    continue
+                scores = tensors["scores"][own]
+                sign = math.copysign(1, tensors["multiplier"][at])
+                expected = [w for q in range(T) for w in softmax_row(
+                    scores[q * T:q * T + q + 1], rounded(sign / 3, "fp32"), tensors["sink"][at], keys) + [0] * (T - q - 1)]
+                page.near(page.weights(index, s, n, head, 3), expected, 1e-4, f"weights of step {step}, head {head}, divided by 3")
+
+
+def controls(page, run):
+    """Sliders, thumbnails, hover, locks, keys, on the page of a run of which everything is shown."""
+    steps, last = dict(snapshots(run)), page.js("return runs[0].snapshots.steps.length") - 1
+    T = page.js("return runs[0].snapshots.T")
+    shown = lambda step, head, query: [step_weight for step_weight in steps[step]["weights"][(head * T + query) * T:][:query + 1]]
+    row = lambda: [x for x in page.row() if not math.isnan(x)]
+    names = sorted(steps)
+    page.equal(page.text("#step-value"), str(names[-1]), "the last step at first")
+    page.focus("#step")
+    page.press(Keys.ARROW_LEFT)
+    page.equal(page.text("#step-value"), str(names[last - 1]), "the step after an arrow key")
+    page.near(row(), shown(names[last - 1], 0, T - 1), 6e-4, "the last query's row at that step")
+    page.press(Keys.HOME)
+    page.equal(page.text("#step-value"), str(names[0]), "the first step")
+    page.near(row(), shown(names[0], 0, T - 1), 6e-4, "the last query's row at the first step")
+    page.press(Keys.END)
+
+    thumbs = page.all(".thumb")
+    page.equal(len(thumbs), 4, "thumbnails")
+    thumbs[3].click()
+    page.equal([t.get_attribute("aria-pressed") for t in page.all(".thumb")], ["false"] * 3 + ["true"], "the chosen thumbnail")
+    page.near(row(), shown(names[-1], 3, T - 1), 6e-4, "the row of layer 1, head 1")
+    page.check("Layer 1, head 1" in page.text("#figures"), "the figures name the head")
+    page.all(".thumb")[0].click()
+
+    page.hover("#matrix svg", *page.cell(9, 4))
+    page.equal(page.js("return [state.query, state.key]"), [9, 4], "the cell under the mouse")
+    page.near(row(), shown(names[-1], 0, 9), 6e-4, "the row of the query under the mouse")
+    page.check(f"weight {shown(names[-1], 0, 9)[4]:.4f}" in page.text("#reading"), "its weight in words")
+    page.hover("#matrix svg", *page.cell(12, 7), click=True)
+    page.hover("#matrix svg", *page.cell(5, 2))
+    page.equal(page.js("return [state.query, state.key]"), [12, 7], "the cell that a click locked")
+    page.check("Locked" in page.text("#reading"), "the page says that it is locked")
+    page.press(Keys.ESCAPE)
+    page.hover("#matrix svg", *page.cell(6, 2))
+    page.equal(page.js("return [state.query, state.key]"), [6, 2], "after Escape")
+    page.focus("#matrix svg")
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    page.equal(page.js("return [state.query, state.key]"), [7, 3], "after arrow keys")
+    page.press(Keys.ENTER)
+    page.hover("#matrix svg", *page.cell(15, 2))
+    page.equal(page.js("return [state.query, state.key]"), [7, 3], "the cell that Enter locked")
+    page.press(Keys.ESCAPE)
+
+    page.hover("#row .key:nth-child(11)")
+    page.equal(page.js("return state.query"), 10, "the query under the mouse")
+    page.near(row(), shown(names[-1], 0, 10), 6e-4, "its row")
+    page.hover("#row .key:nth-child(9)", click=True)
+    page.hover("#row .key:nth-child(3)")
+    page.equal(page.js("return state.query"), 8, "the locked character")
+    page.press(Keys.ESCAPE)
+    Select(page.find("#side")).select_by_value("key")
+    page.hover("#row .key:nth-child(6)")
+    expected = [steps[names[-1]]["weights"][q * T + 5] for q in range(5, T)]
+    page.near(row(), expected, 6e-4, "the queries of a key")
+    Select(page.find("#side")).select_by_value("query")
+
+
+def divisors(page, run):
+    """The divisor slider and its marks."""
+    page.hover("#matrix svg", *page.cell(20, 4))
+    steps = dict(snapshots(run))
+    raw, T = steps[max(steps)]["scores"], page.js("return runs[0].snapshots.T")
+    expected = lambda c: softmax_row(raw[20 * T:20 * T + 21], 1 / c, -math.inf, config(run))
+    row = lambda: [x for x in page.row() if not math.isnan(x)]
+    page.equal(page.text("#rescored"), "", "no warning at the trained divisor")
+    for button, c in zip(page.all("#marks button"), (1, 4, 8, 16)):
+        button.click()
+        page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
+        page.equal(float(page.text("#divisor-value").split()[0]), c, "the divisor shown")
+        if c != 4:
+            page.check(re.search("trained model .*not a model that was trained", page.text("#rescored")),
+                       "the page says that the model was trained otherwise")
+    sixteen = page.text("#figures")
+    page.focus("#divisor")
+    page.press(Keys.ARROW_LEFT)
+    c = page.js("return state.divisor")
+    page.check(15.5 < c < 16, f"the divisor after an arrow key: {c}")
+    page.near(row(), expected(c), 6e-4, f"the row divided by {c}")
+    page.press(Keys.HOME)
+    page.check(page.text("#figures") != sixteen, "entropy and largest weight follow the slider")
+    page.hover("#divisor", .7, .5, click=True)
+    page.near(row(), expected(page.js("return state.divisor")), 6e-4, "the row after a click on the slider")
+    page.all("#marks button")[-1].click()
+    page.equal(page.js("return state.divisor"), None, "as trained")
+    page.near(row(), expected(4), 6e-4, "the row as trained")
+
+
+def curves(page, run):
+    """Hover over the loss chart, and its files."""
+    rows = read_csv(f"{run}/metrics.csv")
+    validated = [r for r in rows if r["val_loss"]]
+    page.hover("#loss svg", .999, .5)
+    for x, r in ((.999, validated[-1]), (.03, validated[0])):
+        page.hover("#loss svg", x, .5)
+        said = page.text("#loss .legend")
+        page.check(f"step {r['step']}" in said, f"step {r['step']} in: {said}")
+        numbers = [float(x) for x in re.findall(r"\d+\.\d+", said)]
+        page.near(numbers, [float(r["train_loss"]), float(r["val_loss"])], 1e-3, f"the losses of step {r['step']}")
+    page.focus("#loss svg")
+    page.press(Keys.HOME, Keys.ARROW_RIGHT)
+    page.check(f"step {rows[1]['step']}" in page.text("#loss .legend"), "the second step by keyboard")
+    saved = read_csv(page.saved("#loss [data-save$=csv]"))
+    page.near([float(r["y"]) for r in saved if r["series"] == "validation"], [float(r["val_loss"]) for r in validated], 0, "loss.csv")
+    for part, name in (("#loss", "nats per character"), ("#matrix", "query"), ("#training", "entropy")):
+        drawing = xml.parse(page.saved(f"{part} [data-save$=svg]")).getroot()
+        page.equal(drawing.tag, "{http://www.w3.org/2000/svg}svg", "the root of an SVG")
+        words = " ".join(e.text or "" for e in drawing.iter("{http://www.w3.org/2000/svg}text"))
+        page.check(name in words.lower() or name in words, f"{name} in the SVG of {part}")
+    saved = read_csv(page.saved("#matrix [data-save$=csv]"))
+    steps, T = dict(snapshots(run)), page.js("return runs[0].snapshots.T")
+    logged = steps[max(steps)]
+    page.near([float(r["weight"]) for r in saved], [logged["weights"][q * T + k] for q in range(T) for k in range(q + 1)], 1e-4, "attention.csv")
+    page.near([float(r["raw_score"]) for r in saved], [logged["scores"][q * T + k] for q in range(T) for k in range(q + 1)], 0, "raw scores")
+    page.focus("#sample")
+    page.press(Keys.HOME)
+    page.check("step 0" in page.text("#samples h3"), "the first sample")
+
+
+def no_network(page):
+    """The content security policy stands: nothing could be loaded even by a script of the page's own."""
+    blocked = page.browser.execute_async_script("""const done = arguments[0];
+        document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective), {once: true});
+        document.body.append(Object.assign(new Image(), {src: "http://127.0.0.1:9/"}));""")
+    page.equal(blocked, "img-src", "what the policy blocks")
+    page.browser.get_log("browser")
+
+
+def sweep_page(page, settings):
+    page.equal(len(page.all("#settings tbody tr")), settings, "rows of the table")
+    page.equal(len(page.all("#heads > div")), settings, "settings side by side")
+    before = page.find("#heads canvas").screenshot_as_base64
+    Select(page.find("#layer")).select_by_visible_text("1")
+    page.check("Layer 1" in page.text("#figures"), "the chosen layer")
+    page.check(before != page.find("#heads canvas").screenshot_as_base64, "the thumbnails of another layer")
+    thumbs = page.all(".thumb")
+    thumbs[-1].click()
+    page.equal(page.js("return [state.setting, state.head]"), [settings - 1, 1], "the setting of a thumbnail")
+    page.check(len(read_csv(page.saved("#settings [data-save$=csv]"))) == settings, "settings.csv")
+
+
+# --- pages
+
+def make(name, *keys, base="tiny.ini"):
+    run = os.path.join(directory, name)
+    train(base, "--out", run, "--force", "--quiet", *[word for key in keys for word in ("--set", key)])
+    if not os.path.exists(f"{run}/report.html"):
+        train("report", run)
+    return run
+
+
+def run_page(browser, name, *keys, check=None, limit=1e6, **base):
+    run = make(name, *keys, **base)
+    page = Page(browser, f"{run}/report.html")
+    if name not in ("standard", "large"):
+        right_weights(page, run)
+    page.equal(page.find("#divisor-control").is_displayed(), name != "additive", "a divisor slider")
+    if check:
+        check(page, run)
+    page.finish(limit)
+    return page
+
+
+def interact(page, run):
+    controls(page, run)
+    divisors(page, run)
+    curves(page, run)
+
+
+def hostile(page, run):
+    page.equal(page.js("return runs[0].snapshots.text.join('')"), HOSTILE[:48], "the text")
+    page.check("\u202e" not in page.js("return document.body.textContent"), "bidi marks are not shown as they are")
+
+
+def large(page, run):
+    said = re.search(r"the attention of (\d+) of 26 steps and 8 of 8 layers", page.text("#notes"))
+    page.check(said and int(said[1]) < 26, f"the page says what it leaves out: {page.text('#notes')}")
+    page.equal(page.js("return [runs[0].snapshots.steps.at(0), runs[0].snapshots.steps.at(-1)]"), [0, 25], "first and last step")
+
+
+def sweep(browser, name, section, settings):
+    with open(name + ".ini", "w") as file:
+        file.write(TINY + "[sweep]\n" + section)
+    train("sweep", name + ".ini", "--out", os.path.join(directory, name), "--force", "--quiet")
+    page = Page(browser, os.path.join(directory, name, "report.html"))
+    sweep_page(page, settings)
+    page.finish(2e6)
+
+
+def compare(browser, *names):
+    for name in names:
+        make(name, *SCORES.get(name, []))
+    train("report", *names, "--out", "comparison.html")
+    page = Page(browser, os.path.join(directory, "comparison.html"))
+    for index, name in enumerate(names):
+        right_weights(page, os.path.join(directory, name), index)
+    sweep_page(page, len(names))
+    page.check("softcap" in page.text("#settings thead"), "the keys that differ")
+    page.finish(1e6)
+
+
+def stopped(browser):
+    """Runs whose logs are short: of one that was stopped before its first row, in a directory with a long name that was
+    moved there; and of one that diverged at once."""
+    run = os.path.join(directory, "moved to a directory with a name that is " + 9 * "long_and_" + "longer #1 100%")
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(make("before"), run, symlinks=True)
+    shutil.rmtree(f"{run}/attention")
+    os.remove(f"{run}/samples.txt")
+    for name in ("metrics", "attention"):
+        with open(f"{run}/{name}.csv", "r+") as file:
+            file.readline()
+            file.truncate(file.tell())
+    train("report", run)
+    page = Page(browser, f"{run}/report.html")
+    page.check("No attention was logged" in page.text("#attention"), "no attention")
+    page.finish(1e6)
+    run = make("diverged", "train.lr=1e6", "train.warmup=0", "train.grad_clip=0", "train.optimizer=sgd")
+    train("report", run, os.path.join(directory, "before"), "--out", "stopped.html")
+    for path in (f"{run}/report.html", os.path.join(directory, "stopped.html")):
+        page = Page(browser, path)
+        page.check("diverged" in page.text("body"), "the page says that the run diverged")
+        page.finish(1e6)
+
+
+def main(browser, wanted):
+    with open("tiny.ini", "w") as file:
+        file.write(TINY)
+    with open("hostile.txt", "w", encoding="utf-8", newline="") as file:
+        file.write((HOSTILE + "plain words\n") * 200)
+    config_of = os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini")
+    pages = {"default": lambda: no_network(run_page(browser, "default", check=interact))}
+    for name, keys in SCORES.items():
+        pages[name] = lambda name=name, keys=keys: run_page(browser, name, *keys)
+    pages |= {
+        "hostile": lambda: run_page(browser, "hostile", "model.context=48", "data.corpus=hostile.txt",
+                                    "log.attention_text=" + quoted(HOSTILE[:48]), check=hostile),
+        "stopped": lambda: stopped(browser),
+        "two": lambda: sweep(browser, "two", "attention.scale_divisor = none, sqrt_dk\ntrain.seed = 1, 2\n", 2),
+        "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
+                                "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
+        "compare": lambda: compare(browser, "default", "softcap", "switch"),
+        # Its page is as large as that of the config itself, whose steps take longer.
+        "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
+                                     "model.d_k=16", base=config_of),
+        "large": lambda: run_page(browser, "large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1",
+                                  "train.steps=25", "log.attention_every=1", "eval.every=25", check=large, limit=1e7),
+    }
+    for name in wanted or pages:
+        pages[name]()
+
+
+arguments = sys.argv[1:]
+keep = os.path.abspath(arguments[1]) if arguments[:1] == ["--keep"] else None
+if keep:
+    os.makedirs(keep, exist_ok=True)
+    del arguments[:2]
+temporary = tempfile.TemporaryDirectory()
+directory = keep or temporary.name
+downloads = os.path.join(temporary.name, "downloads")
+os.chdir(directory)
+options = webdriver.ChromeOptions()
+for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,1000",
+               f"--user-data-dir={temporary.name}/profile", "--hide-scrollbars"):
+    options.add_argument(option)
+options.add_experimental_option("prefs", {"download.default_directory": downloads, "download.prompt_for_download": False})
+options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+browser = webdriver.Chrome(options=options)
+try:
+    main(browser, arguments)
+finally:
+    browser.quit()
+    temporary.cleanup()
+print(f"{len(failures)} checks failed" if failures else "all checks passed")
+sys.exit(bool(failures))

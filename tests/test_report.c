@@ -1,0 +1,164 @@
+/* report.html, as far as the program writes it: whole or not at all, with nothing in it that ends the script element,
+   and no larger than it may be. tests/report_page.py opens it in a browser. */
+#include "training.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "base/json.h"
+#include "report/report.h"
+#include "train/snapshot.h"
+
+static Json *data; /* of the page that was read last */
+
+static int leave(void **state) {
+    js_free(data);
+    data = NULL;
+    return temporary_leave(state);
+}
+#define REPORT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+static void write_report(void) {
+    Error err = {0};
+    assert_that(report_write(in("run"), &err), "%s", err.message);
+    assert_false(path_exists(in("run/report.html" FILE_NEW)));
+}
+
+/* The page and, as `data`, what is in its script element. */
+static const char *read_page(void) {
+    static const char start[] = "<script type=\"application/json\" id=\"data\">";
+    Error err = {0};
+    char *page = contents(in("run/report.html"), NULL), *json = strstr(page, start);
+    assert_non_null(json);
+    json += strlen(start);
+    js_free(data);
+    const bool done = js_parse(json, (size_t)(strstr(json, "</script") - json), "the data", &data, &err);
+    assert_that(done, "%s", err.message);
+    return page;
+}
+
+static const char *text_of(const Json *object, const char *key) { return js_as_text(js_get(object, key)); }
+static const Json *only_run(void) { return js_at(js_get(data, "runs"), 0); }
+
+/* No text of a corpus, a config or a sample ends the script element, or is one of the template's marks. */
+static void hostile_text(void **state) {
+    (void)state;
+    static const char hostile[] = "</script><!--\x7f\u2028\u202e{{page.js}}";
+    size_t ends = 0;
+    char corpus[6000] = "";
+    for (int i = 0; i < 120; i++) strcat(strcat(corpus, hostile), "\n");
+    put_text("corpus.txt", corpus);
+    CONFIGURE("train.steps=2", "model.context=40", "log.attention_text=</script><!--\x7f\u2028\u202e{{page.js}}");
+    train("run", 1);
+    write_report();
+    const char *page = read_page();
+    assert_string_equal(text_of(js_get(only_run(), "snapshots"), "text"), hostile);
+    for (const char *end = page; (end = strstr(end, "</script")) != NULL; end++) ends++;
+    assert_int_equal(ends, 2); /* of the data, of the program */
+    for (const char *c = page; *c; c++) assert_true((unsigned char)*c != 0x7f);
+    assert_null(strstr(page, "\u202e"));
+}
+
+/* Of a long log: the first row, the last, and those with a validation loss. */
+static void thinned_logs(void **state) {
+    (void)state;
+    enum { ROWS = 70000, VALIDATED = 9999 };
+    CONFIGURE("train.steps=2");
+    train("run", 1);
+    char *log = kept(malloc(ROWS * 64)), *end = log;
+    end += sprintf(end, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
+    put("run/metrics.csv", log, (size_t)(end - log));
+    write_report();
+    read_page();
+    const char *thinned = text_of(only_run(), "metrics");
+    int rows = 0, validated = 0;
+    for (const char *c = thinned; (c = strchr(c, '\n')) != NULL; c++) rows++;
+    for (const char *c = thinned; (c = strstr(c, ",2.5,")) != NULL; c++) validated++;
+    assert_in_range(rows, 10000, 31000);
+    assert_int_equal(validated, 1 + (ROWS - 1) / VALIDATED);
+    assert_non_null(strstr(thinned, "\n0,0,"));
+    assert_non_null(strstr(thinned, "\n69999,"));
+}
+
+/* Where scores are too many: the first and the last step, and as many layers as there is room for, evenly. */
+static void chosen_steps_and_layers(void **state) {
+    (void)state;
+    enum { L = 16, H = 48, STEPS = 3 };
+    uint32_t text[SNAPSHOT_TEXT_MAX];
+    Snapshot snapshot;
+    Error err = {0};
+    CONFIGURE("train.steps=2", "model.context=48", "log.attention_every=1");
+    train("run", 1);
+    set_text("run/config.ini", "layers = 1\n", "layers = 16\n");
+    set_text("run/config.ini", "heads = 2\n", "heads = 48\n");
+    for (size_t i = 0; i < SNAPSHOT_TEXT_MAX; i++) text[i] = 'a';
+    assert_true(snapshot_make(&snapshot, L, H, text, SNAPSHOT_TEXT_MAX, &err));
+    for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++)
+        assert_that(snapshot_save(&snapshot, in("run"), &config, &err), "%s", err.message);
+    snapshot_free(&snapshot);
+    write_report();
+    read_page();
+    const Json *shown = js_get(only_run(), "snapshots"), *steps = js_get(shown, "steps"),
+               *layers = js_get(shown, "layers");
+    double at[4];
+    const size_t last = js_array_size(layers) - 1;
+    assert_int_equal(js_array_size(steps), 2);
+    assert_in_range(last, 8, L - 2);
+    assert_true(js_as_number(js_at(steps, 0), &at[0]) && js_as_number(js_at(steps, 1), &at[1]));
+    assert_true(js_as_number(js_at(layers, 0), &at[2]) && js_as_number(js_at(layers, last), &at[3]));
+    assert_true(at[0] == 0 && at[1] == STEPS - 1 && at[2] == 0 && at[3] == L - 1);
+    assert_non_null(strstr(js_as_text(js_at(js_get(data, "notes"), 0)), "2 of 3 steps and"));
+}
+
+/* What cannot be read, or no longer written, leaves the page that there was. */
+static void old_page_stays(void **state) {
+    (void)state;
+    Error err = {0};
+    struct rlimit before, small;
+    CONFIGURE("train.steps=2", "log.attention_text=the keys");
+    train("run", 1);
+    put_text("run/report.html", "old");
+    set_text("run/metrics.csv", "\n2,", "\nx,");
+    assert_refused(report_write(in("run"), &err), &err, "metrics.csv", "a damaged log");
+    set_text("run/metrics.csv", "\nx,", "\n2,");
+    set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");
+    assert_refused(report_write(in("run"), &err), &err, "step000002.safetensors", "a damaged snapshot");
+    set_text("run/attention/step000002.safetensors", "\"step\":\"3\"", "\"step\":\"2\"");
+    assert_refused(report_write(in("nothing"), &err), &err, "nothing", "no run");
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = (struct rlimit){20000, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const bool done = report_write(in("run"), &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_that(!done && err.status == STATUS_FAILED, "a full disk: %s", err.message);
+    assert_non_null(strstr(err.message, "report.html"));
+    assert_string_equal(contents(in("run/report.html"), NULL), "old");
+    assert_false(path_exists(in("run/report.html" FILE_NEW)));
+    write_report();
+    read_page();
+}
+
+static void shortest_numbers(void **state) {
+    (void)state;
+    static const double numbers[] = {0.1, 1e-7, 8, 1e16, 1.0 / 3, -2.5e-300};
+    Error err = {0};
+    char *text = NULL;
+    Json *array = js_array();
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) js_append(array, js_number(numbers[i]));
+    js_append(array, js_text("0.10000000000000001 \"8.0000000000000004"));
+    js_append(array, js_number(NAN));
+    assert_true(js_dump(array, JS_LINE, &text, &err));
+    assert_string_equal(text, "[0.1,1e-7,8.0,1e16,0.3333333333333333,-2.5e-300,"
+                              "\"0.10000000000000001 \\\"8.0000000000000004\",null]");
+    free(text);
+    js_free(array);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {REPORT_TEST(hostile_text), REPORT_TEST(thinned_logs),
+                                       REPORT_TEST(chosen_steps_and_layers), REPORT_TEST(old_page_stays),
+                                       REPORT_TEST(shortest_numbers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
