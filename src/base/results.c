@@ -62,8 +62,7 @@ static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Erro
     *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
     if (!results_name(d->path, sizeof d->path - sizeof SUFFIX, wanted, 1, err) || !path_find(d->path, &there, err))
         return false;
-    if (there && !force)
-        return rejected(err, "%s exists: name another --out, or add --force to replace a run", d->path);
+    if (there && !force) return rejected(err, "%s exists: name another --out, or add --force to replace it", d->path);
     if (force && results_set_aside(d->path, old))
         return rejected(err, "%s is there, left by an interrupted --force: move it back to %s, or remove it", old,
                         d->path);

@@ -49,17 +49,15 @@ static void words_text(const char *const *words, const char *last, char *out, si
 void value_accepted(const Key *key, char *out, size_t capacity) {
     const long long least = key->least, most = key->most;
     char low[32], high[32];
+    const char *to;
     switch (key->kind) {
     case KIND_TEXT: snprintf(out, capacity, "a text of %lld to %lld bytes", least, most); break;
     case KIND_INTEGER: snprintf(out, capacity, "a whole number from %lld to %lld", least, most); break;
     case KIND_NUMBER:
         text_number(key->low, low, sizeof low);
         text_number(key->high, high, sizeof high);
-        snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low,
-                 key->below_high  ? "to below"
-                 : key->above_low ? "and at most"
-                                  : "to",
-                 high);
+        to = key->below_high ? "to below" : key->above_low ? "and at most" : "to";
+        snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low, to, high);
         break;
     case KIND_SWITCH: snprintf(out, capacity, "yes or no"); break;
     case KIND_CHOICE: words_text(key->choices, " or ", out, capacity); break;

@@ -179,8 +179,7 @@ static bool check_all(Combination *all, size_t count, size_t threads, Progress *
 static bool make_combination(const Config *config, size_t i, Combination *c, Error *err) {
     const char *values[SWEEP_AXES_MAX];
     if (!combinations_config(config, i, &c->config, values, err)) return false;
-    for (size_t a = 0, length = 0; a < config->sweep_count && length < LABEL; a++)
-        length += (size_t)snprintf(c->label + length, LABEL - length, "%s%s", a ? ", " : "", values[a]);
+    for (size_t a = 0; a < config->sweep_count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
     return true;
 }
 

@@ -271,10 +271,9 @@ static double log_length(size_t T) {
 
 /* Of an entry of a normalized query or key, whose entries had this variance. */
 static double normalized_variance(const Attention *a, double variance) {
-    const double epsilon = a->qk_norm == QK_NORM_L2    ? L2_EPSILON / (double)a->D
-                           : a->qk_norm == QK_NORM_RMS ? RMS_EPSILON
-                                                       : LAYER_EPSILON;
-    return variance / (variance + epsilon) / (a->qk_norm == QK_NORM_L2 ? (double)a->D : 1);
+    const double D = (double)a->D;
+    if (a->qk_norm == QK_NORM_L2) return variance / (variance + L2_EPSILON / D) / D;
+    return variance / (variance + (a->qk_norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON));
 }
 
 double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,

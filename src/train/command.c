@@ -72,11 +72,10 @@ bool resume_run(const Command *command, int *signal, Error *err) {
         return false;
     *signal = outcome.signal;
     if (outcome.had_finished)
-        print_plain(
-            stdout,
-            "%s has already finished; its pictures and its page were made again; to train it longer: %s resume %s "
-            "--set train.steps=N",
-            command->target, program_name, command->target);
+        print_plain(stdout,
+                    "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
+                    "%s --set train.steps=N",
+                    command->target, program_name, command->target);
     else
         print_results(&outcome);
     return true;
