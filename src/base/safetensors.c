@@ -156,22 +156,20 @@ static bool is_known(const char *name, const NamedArray *arrays, size_t count) {
 
 /* The header holds the arrays and no other; none overlaps another, and together they fill the data, so there is no gap
    either. */
-static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner,
-                         Error *err) {
+static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner, Error *err) {
     size_t total = 0, begin, end, other, other_end;
-    for (size_t i = 0; i < count; total += named_array_bytes(&arrays[i++])) {
+    for (size_t i = 0; i < n; total += named_array_bytes(&arrays[i++])) {
         if (!check_entry(f, &arrays[i], owner, err)) return false;
         for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
             if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
                 return rejected(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
     }
     for (size_t k = 0; k < js_object_size(f->header); k++)
-        if (!is_known(js_object_key(f->header, k), arrays, count))
+        if (!is_known(js_object_key(f->header, k), arrays, n))
             return rejected(err, "%s holds the tensor %.100s, which %s lacks", f->path, js_object_key(f->header, k),
                             owner);
     if (total != f->size - f->begin)
-        return rejected(err, "%s has %zu bytes of numbers, and %s takes %zu", f->path, f->size - f->begin, owner,
-                        total);
+        return rejected(err, "%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
     return true;
 }
 

@@ -210,13 +210,12 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
 
-bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
-                         Error *err) {
+bool combinations_config(const Config *config, size_t i, Config *out, const char *values[SWEEP_AXES_MAX], Error *err) {
     const char *keys[SWEEP_AXES_MAX];
     for (size_t a = config->sweep_count; a-- > 0; i /= config->sweep[a].count) {
         keys[a] = config_key_name(config->sweep[a].key);
         values[a] = config->sweep[a].values[i % config->sweep[a].count];
     }
-    *combination = *config;
-    return config_set_all(combination, "[sweep]", config->sweep_count, keys, values, err);
+    *out = *config;
+    return config_set_all(out, "[sweep]", config->sweep_count, keys, values, err);
 }

@@ -22,13 +22,11 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter)
-                return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash after it");
+            if (!letter) return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity)
-            return rejected(why, "the value is too long; at most %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity) return rejected(why, "the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;

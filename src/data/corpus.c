@@ -30,10 +30,9 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     return true;
 }
 
-static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *vocabulary,
-                   Error *err) {
-    if (!vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : characters,
-                         vocabulary ? vocabulary->count : corpus->count, err))
+static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *given, Error *err) {
+    if (!vocabulary_make(&corpus->vocabulary, given ? given->characters : characters,
+                         given ? given->count : corpus->count, err))
         return false;
     corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
     if (!corpus->ids) return failed(err, "no memory for the corpus %s", path);

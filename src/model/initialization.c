@@ -40,8 +40,7 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
 }
 
 /* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */
-static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng *rng, size_t quad, real *out,
-                 size_t n) {
+static void draw(const Tensor *t, const Rule *rules, const Rng *rng, size_t quad, real *out, size_t n) {
     double four[4];
     if (rules[0].distribution == NORMAL)
         rng_fill_normal(rng, 4 * quad, 4, four);

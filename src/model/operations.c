@@ -46,9 +46,8 @@ void barrier(const Worker *w) {
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
-    const Pass *pass = w->pass;
-    return dropout_make(pass->training ? w->m->shape.dropout : 0, pass->seed, pass->micro_step,
-                        (uint32_t)(3 * layer) + site);
+    const Pass *p = w->pass;
+    return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
 }
 
 void embedding(const Worker *w, const Activation *x) {

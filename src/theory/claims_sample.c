@@ -162,8 +162,7 @@ static Figure reduce(const Case *c, const Statistic *s, const Row *rows, const T
     return s->take(x, c->rows);
 }
 
-bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads,
-                   Figure figures[STATISTICS_MAX][CASES_MAX], Error *err) {
+bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads, Figures figures, Error *err) {
     for (size_t i = 0; i < CASES_MAX && claim->cases[i].d_k; i++) {
         const Case *c = &claim->cases[i];
         /* The lower half of the streams is theory_measure's. */

@@ -127,26 +127,25 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     }
 }
 
-static bool write_files(const char *directory, const TheoryPoint *points, size_t count, const Command *command,
-                        Error *err) {
+static bool write_files(const char *into, const TheoryPoint *points, size_t n, const Command *command, Error *err) {
     char path[4096];
     FileWriter file;
     Json *description = run_description(command->line, command_threads(command));
-    bool ok = run_description_save(description, directory, err) &&
-              path_join(path, sizeof path, directory, "theory.csv", err) && file_writer_open(&file, path, err);
+    bool ok = run_description_save(description, into, err) && path_join(path, sizeof path, into, "theory.csv", err) &&
+              file_writer_open(&file, path, err);
     js_free(description);
     if (!ok) return false;
-    write_csv(points, count, file.stream);
-    return file_writer_commit(&file, err) && path_join(path, sizeof path, directory, "theory.png", err) &&
-           theory_picture_save(points, count / THEORY_SCORINGS, (size_t)keys, path, err);
+    write_csv(points, n, file.stream);
+    return file_writer_commit(&file, err) && path_join(path, sizeof path, into, "theory.png", err) &&
+           theory_picture_save(points, n / THEORY_SCORINGS, (size_t)keys, path, err);
 }
 
-static bool write_directory(const TheoryPoint *points, size_t count, const Command *command, Progress *progress,
+static bool write_directory(const TheoryPoint *points, size_t n, const Command *command, Progress *progress,
                             Error *err) {
     ResultsDirectory directory;
     Error left;
     if (!results_make(&directory, out, true, force, err)) return false;
-    bool ok = write_files(directory.path, points, count, command, err);
+    bool ok = write_files(directory.path, points, n, command, err);
     if (!ok) results_withdraw(&directory, err);
     if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
     results_release(&directory);

@@ -135,9 +135,8 @@ static bool take_row(const char *path, Log log, const char *line, const char *en
         if (c + 1 < table->columns ? *line != ',' : line != end)
             return rejected(err, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
         if (column->whole && !is_whole(number))
-            return rejected(err, "%s:%zu: its %s is not a whole number", path, line_number, column->name);
-        if (empty && !column->optional)
-            return rejected(err, "%s:%zu: its %s is empty", path, line_number, column->name);
+            return rejected(err, "%s:%zu: %s is not a whole number", path, line_number, column->name);
+        if (empty && !column->optional) return rejected(err, "%s:%zu: %s is empty", path, line_number, column->name);
         table->column[c][table->rows] = number;
     }
     table->rows++;

@@ -84,14 +84,13 @@ static Json *resumed_entry(const Model *model, size_t step, const char *command_
     return now;
 }
 
-bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
-                 Error *err) {
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err) {
     static const char *const of_the_end[] = {"error",         "steps",     "train_loss", "val_loss",
                                              "best_val_loss", "best_step", "seconds",    "end"};
     Json *d = NULL;
     bool ok = write_config(run, err) && run_description_load(&d, run->directory, err);
     if (ok) {
-        js_append(js_list(d, "resumed"), resumed_entry(model, step, command_line));
+        js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
         for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
         set_running(d, run, model);
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,

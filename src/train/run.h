@@ -55,8 +55,7 @@ bool run_path(const Run *run, char path[4096], const char *name, Error *err);
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
    result back to "running", removes the entries about how it ended before, and describes the model as it is now. Says
    so to `progress`, and where bits will not repeat because threads or kernels are not what they were. */
-bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
-                 Error *err);
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err);
 /* The run has ended, early where `signal` is not 0, or failed where there is a `failure`: run.json says so. */
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
 
