@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/machine.h"
 
-/* Behind the path of what --force sets aside. */
 static const char SUFFIX[] = ".old";
 
 /* Whether `directory` is the working directory or above it, or the system does not say where these are. */

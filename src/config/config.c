@@ -32,7 +32,6 @@ static bool assign(Config *config, const char *section, const char *name, const 
                     : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
 }
 
-/* Where a comment begins, or the text ends. */
 static char *comment_in(char *text) {
     char *at = text;
     while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
@@ -95,7 +94,6 @@ static bool take_file(Config *config, const char *path, const char *where, Error
     return ok;
 }
 
-/* section.name=value, or sweep.section.name=values. */
 static bool take_override(Config *config, const char *override, Error *err) {
     static const char SWEEP[] = "sweep.";
     char *copy = strdup(override);

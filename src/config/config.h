@@ -104,8 +104,7 @@ void combinations_print(const Config *config, const char *indent, FILE *out);
    the corpus, which is named by its absolute path. */
 void config_write(const Config *config, FILE *out);
 /* The same with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
-void config_write_but(const Config *config, bool (*left_out)(const void *context, size_t key), const void *context,
-                      FILE *out);
+void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
 /* The same as a string that the caller frees; NULL for want of memory. */
 char *config_text(const Config *config);
 

@@ -18,7 +18,6 @@ static bool canonical(const Key *key, const char *text, char out[64], Error *why
     return true;
 }
 
-/* One value of an axis, from a text without blanks around it. */
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     const Key *key = &KEYS[axis->key];
     char shown[64], value[64], other[64];

@@ -66,7 +66,6 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
     }
 }
 
-/* Where `text` is among the words. */
 static bool find_word(const char *const *words, const char *text, int *index) {
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(text, words[*index]) == 0) return true;

@@ -12,7 +12,6 @@ extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* Code points of a text, *count of them. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
     size_t line = 1;
     *count = 0;

@@ -31,7 +31,6 @@ typedef struct {
     bool expected_zero;
 } Part;
 
-/* Entry i of a part, in the whole. */
 static size_t entry_of(const Field *f, const Part *p, size_t i) {
     size_t columns = range_size(p->columns);
     return (p->rows.begin + i / columns) * f->width + p->columns.begin + i % columns;

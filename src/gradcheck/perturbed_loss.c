@@ -33,7 +33,6 @@ static void survey(void *context, const HookView *v) {
     }
 }
 
-/* Keeps the gradient of the chosen activation. */
 static void keep(void *context, const HookView *v) {
     PerturbedLoss *l = context;
     if (v->direction == BACKWARD && is_of(v, l->activation))

@@ -109,7 +109,6 @@ MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask,
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
 
-/* The mask (n) of the weights of query i. */
 static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *mask, size_t n) {
     dropout_mask(&l->dropout, l->batch_row * l->attention->H + (uint64_t)(h->row + i), mask, n);
 }

@@ -11,7 +11,6 @@
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_slice(const Worker *w) { return w->batch->B * w->batch->T; }
 
-/* This thread's rows of an activation and of its gradient. */
 static real *values(const Worker *w, const Activation *a) { return a->values + w->rows.begin * a->width; }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 

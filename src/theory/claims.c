@@ -46,7 +46,6 @@ static double value_of(char kind, const Target *said, const Figure *figures, siz
     }
 }
 
-/* Puts figures in the place of `text`'s placeholders. */
 static void expand(const char *text, const Claim *claim, Figures figures, char *out, size_t size) {
     *out = 0;
     for (const char *brace; (brace = strchr(text, '{')); text = strchr(brace, '}') + 1) {

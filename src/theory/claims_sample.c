@@ -104,7 +104,6 @@ static void value_row(const Case *c, const double *x, Row *row) {
     row->gradient = theory_gradient_norm(p, r, k, c->keys, SIDE, top, 1, sum);
 }
 
-/* Normal numbers for one row, or for one matrix. */
 static size_t numbers_drawn(const Case *c, size_t queries) {
     if (c->from == FROM_ADDITIVE) return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
     if (c->from == FROM_VALUES) return 2 * (c->keys + 1) * SIDE;

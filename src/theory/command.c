@@ -41,7 +41,6 @@ static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP},
 };
 
-/* "1,4,16" into d_k (LIST_MAX) and count. */
 static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err) {
     for (const char *at = text;;) {
         char *end;
@@ -140,12 +139,11 @@ static bool write_files(const char *into, const TheoryPoint *points, size_t n, c
            theory_picture_save(points, n / THEORY_SCORINGS, (size_t)keys, path, err);
 }
 
-static bool write_directory(const TheoryPoint *points, size_t n, const Command *command, Progress *progress,
-                            Error *err) {
+static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
     ResultsDirectory directory;
     Error left;
     if (!results_make(&directory, out, true, force, err)) return false;
-    bool ok = write_files(directory.path, points, n, command, err);
+    bool ok = write_files(directory.path, p, n, command, err);
     if (!ok) results_withdraw(&directory, err);
     if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
     results_release(&directory);

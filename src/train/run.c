@@ -122,11 +122,10 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
     return ok;
 }
 
-bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
-                              Error *err) {
+bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
     char fingerprint[CORPUS_FINGERPRINT];
-    const char *then = js_as_text(js_get(description, "corpus"));
-    corpus_fingerprint(corpus, fingerprint);
+    const char *then = js_as_text(js_get(d, "corpus"));
+    corpus_fingerprint(text, fingerprint);
     if (then && strcmp(then, fingerprint) == 0) return true;
     return rejected(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
                     *path ? path : "the built-in one", directory);
@@ -139,13 +138,12 @@ bool run_new(Run *run, const Config *config, Error *err) {
     return config_corpus(&run->corpus, config, NULL, err);
 }
 
-bool run_create(Run *run, const Model *model, const char *wanted, bool named, bool force, const char *command_line,
-                Error *err) {
+bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool force, const char *command, Error *err) {
     char path[4096];
     if (!results_make(&run->made, wanted, named, force, err)) return false;
     memcpy(run->directory, run->made.path, sizeof run->directory);
-    return describe_new(run, model, command_line, err) && write_config(run, err) &&
-           run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
+    return describe_new(run, m, command, err) && write_config(run, err) && run_path(run, path, "vocab.json", err) &&
+           vocabulary_save(&run->corpus.vocabulary, path, err);
 }
 
 /* Where there is a run.json: a directory without one is refused when that is read, but not locked. */
@@ -157,10 +155,10 @@ static bool lock(Run *run, Error *err) {
     return directory_lock(run->directory, &run->made.lock, err);
 }
 
-static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
+static bool check_no_sweep(const char *path, const Json *d, Error *err) {
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
-    return !first || rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", directory,
-                              directory, first);
+    return !first ||
+           rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", path, path, first);
 }
 
 /* The config, and what run.json says. */
