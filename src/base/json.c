@@ -22,8 +22,7 @@ Json *js_array(void) { return made(json_array()); }
 Json *js_text(const char *text) {
     Json *value = json_string(text);
     char *ascii = value ? NULL : strdup(text);
-    for (char *c = ascii; c && *c; c++)
-        if ((unsigned char)*c >= 0x80) *c = '?';
+    for (char *c = ascii; c && *c; c++) *c = (unsigned char)*c < 0x80 ? *c : '?';
     if (ascii) value = json_string(ascii);
     free(ascii);
     return made(value);

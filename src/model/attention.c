@@ -28,16 +28,9 @@ double attention_init_scale(const Attention *a, AttentionPart part) { return par
 double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
 
 size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
-    const bool gains = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER;
-    switch (parameter) {
-    case PARAMETER_V: return a->score == SCORE_ADDITIVE ? a->D : 0;
-    case PARAMETER_Q_GAIN:
-    case PARAMETER_K_GAIN: return gains ? a->D : 0;
-    case PARAMETER_SCALE: return a->learned != LEARNED_NO;
-    case PARAMETER_SINK: return a->sink == SINK_LEARNED;
-    case ATTENTION_PARAMETERS: break;
-    }
-    return 0;
+    const size_t v = a->score == SCORE_ADDITIVE ? a->D : 0;
+    const size_t gain = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER ? a->D : 0;
+    return (const size_t[]){v, gain, gain, a->learned != LEARNED_NO, a->sink == SINK_LEARNED}[parameter];
 }
 
 size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {

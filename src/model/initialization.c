@@ -72,10 +72,6 @@ double initial_variance(const ModelShape *shape, Role role, size_t block, Init i
     Tensor tensor;
     if (!tensor_describe(&tensor, shape, role, 0)) return 0;
     const Rule rule = rule_of(shape, &tensor.blocks[block], init);
-    switch (rule.distribution) {
-    case NORMAL: return rule.value * rule.value;
-    case UNIFORM: return rule.value * rule.value / 3;
-    case CONSTANT: break;
-    }
-    return 0;
+    const double square = rule.value * rule.value;
+    return rule.distribution == NORMAL ? square : rule.distribution == UNIFORM ? square / 3 : 0;
 }

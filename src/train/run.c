@@ -44,6 +44,13 @@ static void set_running(Json *d, const Run *run, const Model *model) {
     js_set(d, "result", js_text("running"));
 }
 
+/* run.json as `d` has it, unless something failed before. */
+static bool save_and_free(Json *d, bool ok, const Run *run, Error *err) {
+    ok = ok && run_description_save(d, run->directory, err);
+    js_free(d);
+    return ok;
+}
+
 static bool describe_new(const Run *run, const Model *model, const char *command_line, Error *err) {
     char fingerprint[CORPUS_FINGERPRINT];
     Json *d = run_description(command_line, model->threads);
@@ -55,9 +62,7 @@ static bool describe_new(const Run *run, const Model *model, const char *command
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
     set_running(d, run, model);
-    bool ok = run_description_save(d, run->directory, err);
-    js_free(d);
-    return ok;
+    return save_and_free(d, true, run, err);
 }
 
 /* Bits repeat with our own products whatever the number of threads, and with OpenBLAS's where kernels and threads are
@@ -96,10 +101,8 @@ bool run_resumed(const Run *run, const Model *model, size_t step, const char *co
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                          (long long)run->config.train.steps);
         note_differences(d, run->threads, model->threads, progress);
-        ok = run_description_save(d, run->directory, err);
     }
-    js_free(d);
-    return ok;
+    return save_and_free(d, ok, run, err);
 }
 
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err) {
@@ -116,10 +119,8 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
         js_set(d, "best_step", js_integer((int64_t)state->best_step));
         js_set(d, "seconds", js_number(state->seconds));
         js_set(d, "end", time_now());
-        ok = run_description_save(d, run->directory, err);
     }
-    js_free(d);
-    return ok;
+    return save_and_free(d, ok, run, err);
 }
 
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
