@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "data/recall.h"
 
-extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
+extern const char sqrtdk_corpus[]; /* builtin.S */
 
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
@@ -62,7 +62,7 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
                  Error *err) {
     char *file = NULL;
     const char *text = sqrtdk_corpus;
-    size_t size = (size_t)(sqrtdk_corpus_end - sqrtdk_corpus);
+    size_t size = strlen(sqrtdk_corpus);
     *corpus = (Corpus){0};
     if (*path) {
         if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
