@@ -96,9 +96,9 @@ $(BUILD)/double/%.o: %.c Makefile
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font and the built-in corpus become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile data/sallow_reach.txt $(wildcard src/report/page.*)
+$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard src/report/page.*)
 	@mkdir -p $(@D)
-	$(call brief,AS $<)$(CC) -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
+	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 
 $(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@

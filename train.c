@@ -38,7 +38,6 @@ static void print_help(void) {
            "with everything saved\n");
 }
 
-/* The words of the command line, as run.json keeps them. */
 static char *join_words(int argc, char **argv) {
     size_t size = 1;
     for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;

@@ -196,7 +196,7 @@ static void sweeps(void **state) {
     refuses("[sweep]\nbias = yes, on\n", "2: \"bias = yes, on\": the value on is given twice");
     refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is given twice");
     refuses_set("sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001",
-                "the value 0.00000000000000000000000000000000000000... is too long; at most 63 bytes are accepted");
+                "the value 0.00000000000000000000000000000000000000... has more than the 63 bytes accepted");
     refuses("[sweep]\nlr = 1,,2\n", "2: \"lr = 1,,2\": a value is missing; write values with commas between them");
     refuses("[sweep]\nheads = 1, x\n",
             "2: \"heads = 1, x\": the value \"x\": heads takes a whole number from 1 to 1024");

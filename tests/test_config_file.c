@@ -49,7 +49,7 @@ static void wrong_lines(void **state) {
             "inside, a double quote is written \\\"");
     refuses("[log]\nout = \"a\" b\n", "2: \"out = \"a\" b\": only a comment may follow the closing double quote");
     refuses("[log]\nout = \"\\q\"\n",
-            "2: \"out = \"\\q\"\": in double quotes a backslash takes n, t, r, \" or another backslash after it");
+            "2: \"out = \"\\q\"\": in double quotes a backslash takes n, t, r, \" or another backslash");
     refuses("[log]\nout =\n", "2: \"out =\": out takes a text of 1 to 1023 bytes");
 }
 

@@ -136,14 +136,12 @@ static void qk_clip(void **state) {
 /* Two heads of the second layer get huge queries: scores of fp16 overflow there, and the first of them is named. */
 static void not_finite(void **state) {
     (void)state;
-    size_t layer = 9, head = 9;
     start((Attention){.precision = PRECISION_FP16});
-    assert_true(isfinite(backward(0, true)) && !model_find_not_finite(&model, &layer, &head));
+    assert_true(isfinite(backward(0, true)) && model_find_not_finite(&model) == SIZE_MAX);
     real *bias = tensor_at(&model.tensors, model.parameters, ATTN_B, 1);
     for (size_t i = D; i < 3 * D; i++) bias[i] = 6e4f;
     for (size_t i = (H + 1) * D; i < (H + 3) * D; i++) bias[i] = 6e4f;
-    assert_true(isnan(backward(0, true)) && model_find_not_finite(&model, &layer, &head));
-    assert_true(layer == 1 && head == 1);
+    assert_true(isnan(backward(0, true)) && model_find_not_finite(&model) == H + 1);
 }
 
 int main(void) {

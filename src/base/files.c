@@ -15,35 +15,30 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat info;
-    bool ok = true;
     char *bytes = NULL;
-    if (!file || fstat(fd, &info) != 0) {
-        ok = error_set(err, status, "cannot read %s %s: %s", what, path, strerror(errno));
-        if (fd >= 0 && !file) close(fd);
-    } else if (S_ISDIR(info.st_mode))
-        ok = error_set(err, status, "cannot read %s %s: it is a directory; name a file", what, path);
-    else if (!S_ISREG(info.st_mode))
-        ok = error_set(err, status, "cannot read %s %s: it is not a regular file", what, path);
-    else if ((unsigned long long)info.st_size > limit)
+    const char *wrong = !file || fstat(fd, &info) != 0 ? strerror(errno)
+                        : S_ISDIR(info.st_mode)        ? "it is a directory; name a file"
+                        : !S_ISREG(info.st_mode)       ? "it is not a regular file"
+                                                       : NULL;
+    bool ok = !wrong || error_set(err, status, "cannot read %s %s: %s", what, path, wrong);
+    if (ok && (unsigned long long)info.st_size > limit)
         ok = error_set(err, status, "%s %s has %lld bytes; at most %zu are accepted", what, path,
                        (long long)info.st_size, limit);
     if (ok) {
         *size = (size_t)info.st_size;
         bytes = malloc(*size + 1);
-        if (!bytes)
-            ok = failed(err, "no memory for the %zu bytes of %s", *size, path);
-        else if (fread(bytes, 1, *size, file) != *size)
-            ok = error_set(err, status, "cannot read %s %s: %s", what, path,
-                           ferror(file) ? strerror(errno) : "it became shorter while it was read");
+        ok = bytes || failed(err, "no memory for the %zu bytes of %s", *size, path);
     }
+    if (ok && fread(bytes, 1, *size, file) != *size)
+        ok = error_set(err, status, "cannot read %s %s: %s", what, path,
+                       ferror(file) ? strerror(errno) : "it became shorter while it was read");
     if (file) fclose(file);
-    if (!ok) {
+    if (!file && fd >= 0) close(fd);
+    if (ok)
+        bytes[*size] = 0, *data = bytes;
+    else
         free(bytes);
-        return false;
-    }
-    bytes[*size] = 0;
-    *data = bytes;
-    return true;
+    return ok;
 }
 
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {

@@ -22,8 +22,7 @@ Json *js_array(void) { return made(json_array()); }
 Json *js_text(const char *text) {
     Json *value = json_string(text);
     char *ascii = value ? NULL : strdup(text);
-    for (char *c = ascii; c && *c; c++)
-        if ((unsigned char)*c >= 0x80) *c = '?';
+    for (char *c = ascii; c && *c; c++) *c = (unsigned char)*c < 0x80 ? *c : '?';
     if (ascii) value = json_string(ascii);
     free(ascii);
     return made(value);
@@ -84,12 +83,9 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
     json_error_t error;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!*value && json_error_code(&error) == json_error_out_of_memory)
-        return failed(err, "no memory to read %s", what);
-    if (!*value)
-        return rejected(err, "%s is not valid JSON: line %d, column %d: %s", what, error.line, error.column,
-                        error.text);
-    return true;
+    if (*value) return true;
+    if (json_error_code(&error) == json_error_out_of_memory) return failed(err, "no memory to read %s", what);
+    return rejected(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
 }
 
 bool js_save(Json *value, JsonLayout layout, const char *path, Error *err) {

@@ -9,14 +9,12 @@ enum { ALIGNMENT = 64 };
 
 size_t size_mul(size_t a, size_t b) {
     size_t product;
-    if (a == SIZE_MAX || b == SIZE_MAX || __builtin_mul_overflow(a, b, &product)) return SIZE_MAX;
-    return product;
+    return a == SIZE_MAX || b == SIZE_MAX || __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
 size_t size_add(size_t a, size_t b) {
     size_t sum;
-    if (a == SIZE_MAX || b == SIZE_MAX || __builtin_add_overflow(a, b, &sum)) return SIZE_MAX;
-    return sum;
+    return a == SIZE_MAX || b == SIZE_MAX || __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
 void *arena_take(Arena *arena, size_t count, size_t size) {

@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/machine.h"
 
-/* Behind the path of what --force sets aside. */
 static const char SUFFIX[] = ".old";
 
 /* Whether `directory` is the working directory or above it, or the system does not say where these are. */
@@ -62,8 +61,7 @@ static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Erro
     *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
     if (!results_name(d->path, sizeof d->path - sizeof SUFFIX, wanted, 1, err) || !path_find(d->path, &there, err))
         return false;
-    if (there && !force)
-        return rejected(err, "%s exists: name another --out, or add --force to replace a run", d->path);
+    if (there && !force) return rejected(err, "%s exists: name another --out, or add --force to replace it", d->path);
     if (force && results_set_aside(d->path, old))
         return rejected(err, "%s is there, left by an interrupted --force: move it back to %s, or remove it", old,
                         d->path);
@@ -109,10 +107,9 @@ static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Erro
 
 static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
     *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    for (unsigned number = 1; number < 1000000; number++) {
+    for (unsigned n = 1; n < 1000000; n++) {
         bool there;
-        if (!results_name(d->path, sizeof d->path, wanted, number, err) || !path_find(d->path, &there, err))
-            return false;
+        if (!results_name(d->path, sizeof d->path, wanted, n, err) || !path_find(d->path, &there, err)) return false;
         if (there) continue;
         if (make_locked(d, err)) return true;
         if (!path_exists(d->path)) return false; /* else another process was quicker */
@@ -178,8 +175,7 @@ Json *run_description(const char *command_line, size_t threads) {
     return run;
 }
 
-bool run_description_save(Json *description, const char *directory, Error *err) {
+bool run_description_save(Json *run, const char *directory, Error *err) {
     char path[4096];
-    return path_join(path, sizeof path, directory, "run.json", err) &&
-           js_save(js_copy(description), JS_INDENTED, path, err);
+    return path_join(path, sizeof path, directory, "run.json", err) && js_save(js_copy(run), JS_INDENTED, path, err);
 }

@@ -93,12 +93,8 @@ static bool describe_entry(const FTSENT *found, const char *name, char entry[409
     ssize_t size = S_ISLNK(type) ? readlink(found->fts_path, target, sizeof target - 1) : 0;
     if (size < 0) return failed(err, "cannot read the link %s: %s", found->fts_path, strerror(errno));
     target[size] = 0;
-    snprintf(entry, 4096, "%.*s%s%s", (int)length, name,
-             S_ISREG(type)   ? ""
-             : S_ISDIR(type) ? "/"
-             : S_ISLNK(type) ? " -> "
-                             : " (neither file nor directory)",
-             target);
+    const char *kind = S_ISREG(type) ? "" : S_ISDIR(type) ? "/" : S_ISLNK(type) ? " -> " : " (no file or directory)";
+    snprintf(entry, 4096, "%.*s%s%s", (int)length, name, kind, target);
     return true;
 }
 
@@ -116,8 +112,7 @@ static bool check_known(const FTSENT *found, const char *name, const Json *runs,
 static bool check_directory(const char *path, bool is_run, Error *err) {
     int lock = -1;
     if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
-        return rejected(err, "nothing in %s can be removed: %s; change that, or name another --out", path,
-                        strerror(errno));
+        return rejected(err, "nothing in %s can be removed (%s): name another --out", path, strerror(errno));
     if (is_run && !directory_lock(path, &lock, err)) return false;
     if (lock >= 0) close(lock);
     return true;

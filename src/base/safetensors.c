@@ -38,29 +38,27 @@ static Json *describe(const NamedArray *a, size_t begin) {
     return description;
 }
 
-static bool header_text(const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines, char **text,
-                        Error *err) {
+static bool header_text(const NamedArray *a, size_t count, const Metadata *lines, size_t n, char **text, Error *err) {
     Json *header = js_object(), *texts = js_object();
     js_set(texts, "format", js_text("pt"));
     js_set(texts, "producer", js_text("sqrtdk " SQRTDK_VERSION));
-    for (size_t i = 0; i < lines; i++) js_set(texts, metadata[i].key, js_text(metadata[i].value));
+    for (size_t i = 0; i < n; i++) js_set(texts, lines[i].key, js_text(lines[i].value));
     js_set(header, METADATA_KEY, texts);
-    for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&arrays[i++]))
-        js_set(header, arrays[i].name, describe(&arrays[i], at));
+    for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&a[i++]))
+        js_set(header, a[i].name, describe(&a[i], at));
     bool ok = js_dump(header, JS_LINE, text, err);
     js_free(header);
     return ok;
 }
 
-static bool write_stream(FILE *stream, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
-                         Error *err) {
+static bool write_stream(FILE *stream, const NamedArray *a, size_t count, const Metadata *lines, size_t n, Error *err) {
     char *header = NULL;
-    if (!header_text(arrays, count, metadata, lines, &header, err)) return false;
+    if (!header_text(a, count, lines, n, &header, err)) return false;
     /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
     uint64_t length = (strlen(header) + 7) / 8 * 8;
     fwrite(&length, sizeof length, 1, stream);
     fprintf(stream, "%-*s", (int)length, header);
-    for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), stream);
+    for (size_t i = 0; i < count; i++) fwrite(a[i].data, 1, named_array_bytes(&a[i]), stream);
     free(header);
     return true;
 }
@@ -147,7 +145,6 @@ static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const cha
     return true;
 }
 
-/* Whether the tensor called `name`, or the metadata, is expected. */
 static bool is_known(const char *name, const NamedArray *arrays, size_t count) {
     bool known = strcmp(name, METADATA_KEY) == 0;
     for (size_t i = 0; !known && i < count; i++) known = strcmp(name, arrays[i].name) == 0;
@@ -156,22 +153,20 @@ static bool is_known(const char *name, const NamedArray *arrays, size_t count) {
 
 /* The header holds the arrays and no other; none overlaps another, and together they fill the data, so there is no gap
    either. */
-static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner,
-                         Error *err) {
+static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner, Error *err) {
     size_t total = 0, begin, end, other, other_end;
-    for (size_t i = 0; i < count; total += named_array_bytes(&arrays[i++])) {
+    for (size_t i = 0; i < n; total += named_array_bytes(&arrays[i++])) {
         if (!check_entry(f, &arrays[i], owner, err)) return false;
         for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
             if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
                 return rejected(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
     }
     for (size_t k = 0; k < js_object_size(f->header); k++)
-        if (!is_known(js_object_key(f->header, k), arrays, count))
+        if (!is_known(js_object_key(f->header, k), arrays, n))
             return rejected(err, "%s holds the tensor %.100s, which %s lacks", f->path, js_object_key(f->header, k),
                             owner);
     if (total != f->size - f->begin)
-        return rejected(err, "%s has %zu bytes of numbers, and %s takes %zu", f->path, f->size - f->begin, owner,
-                        total);
+        return rejected(err, "%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
     return true;
 }
 

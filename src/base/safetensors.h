@@ -51,5 +51,4 @@ size_t safetensors_metadata_number(const SafetensorsFile *file, const char *key)
 /* Copies the numbers to where the arrays have theirs, which stay as they were on failure. The file must hold exactly
    these arrays, with these types and shapes, without gaps or overlaps; anything else is an error of status STATUS_USAGE
    that names the difference, the arrays being those of `owner` ("the config's model"). */
-bool safetensors_take(const SafetensorsFile *file, const NamedArray *arrays, size_t count, const char *owner,
-                      Error *err);
+bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err);

@@ -104,13 +104,10 @@ size_t utf8_decode(const char *text, size_t size, uint32_t *character) {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
     if (size == 0) return 0;
-    size_t length = bytes[0] < 0x80       ? 1
-                    : bytes[0] >> 5 == 6  ? 2
-                    : bytes[0] >> 4 == 14 ? 3
-                    : bytes[0] >> 3 == 30 ? 4
-                                          : 0;
+    const unsigned first = bytes[0];
+    const size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
     if (length == 0 || length > size) return 0;
-    uint32_t c = length == 1 ? bytes[0] : bytes[0] & (0x7Fu >> length);
+    uint32_t c = length == 1 ? first : first & (0x7Fu >> length);
     for (size_t i = 1; i < length; i++) {
         if (bytes[i] >> 6 != 2) return 0;
         c = c << 6 | (bytes[i] & 0x3Fu);

@@ -32,7 +32,6 @@ static bool assign(Config *config, const char *section, const char *name, const 
                     : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
 }
 
-/* Where a comment begins, or the text ends. */
 static char *comment_in(char *text) {
     char *at = text;
     while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
@@ -95,7 +94,6 @@ static bool take_file(Config *config, const char *path, const char *where, Error
     return ok;
 }
 
-/* section.name=value, or sweep.section.name=values. */
 static bool take_override(Config *config, const char *override, Error *err) {
     static const char SWEEP[] = "sweep.";
     char *copy = strdup(override);
@@ -212,13 +210,12 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
 
-bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
-                         Error *err) {
+bool combinations_config(const Config *config, size_t i, Config *out, const char *values[SWEEP_AXES_MAX], Error *err) {
     const char *keys[SWEEP_AXES_MAX];
     for (size_t a = config->sweep_count; a-- > 0; i /= config->sweep[a].count) {
         keys[a] = config_key_name(config->sweep[a].key);
         values[a] = config->sweep[a].values[i % config->sweep[a].count];
     }
-    *combination = *config;
-    return config_set_all(combination, "[sweep]", config->sweep_count, keys, values, err);
+    *out = *config;
+    return config_set_all(out, "[sweep]", config->sweep_count, keys, values, err);
 }

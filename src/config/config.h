@@ -96,8 +96,7 @@ const char *config_target(const Config *config);
    (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */
 bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
 /* The config of combination i, and the swept keys' values as they are written, into `values` (config->sweep_count). */
-bool combinations_config(const Config *config, size_t i, Config *combination, const char *values[SWEEP_AXES_MAX],
-                         Error *err);
+bool combinations_config(const Config *config, size_t i, Config *out, const char *values[SWEEP_AXES_MAX], Error *err);
 /* The swept keys with their values, one per line, each after `indent`. */
 void combinations_print(const Config *config, const char *indent, FILE *out);
 
@@ -105,8 +104,7 @@ void combinations_print(const Config *config, const char *indent, FILE *out);
    the corpus, which is named by its absolute path. */
 void config_write(const Config *config, FILE *out);
 /* The same with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
-void config_write_but(const Config *config, bool (*left_out)(const void *context, size_t key), const void *context,
-                      FILE *out);
+void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
 /* The same as a string that the caller frees; NULL for want of memory. */
 char *config_text(const Config *config);
 

@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "config/table.h"
 
-void config_write_but(const Config *config, bool (*left_out)(const void *context, size_t key), const void *context,
-                      FILE *out) {
+void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out) {
     const char *section = "";
     for (size_t i = 0; i < KEY_COUNT; i++) {
         char value[CONFIG_VALUE_MAX];
@@ -16,7 +15,7 @@ void config_write_but(const Config *config, bool (*left_out)(const void *context
         free(path);
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
-        if (left_out && left_out(context, i))
+        if (left_out && left_out(arg, i))
             fprintf(out, "; %s differs between runs\n", KEYS[i].name);
         else
             fprintf(out, "%s = %s\n", KEYS[i].name, value);

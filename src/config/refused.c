@@ -21,7 +21,6 @@ const RefusedPair REFUSED_PAIRS[] = {
     {{0}, {0}, NULL},
 };
 
-/* `value` NULL: any but the default. */
 static bool has_value(const Config *config, size_t offset, const char *value) {
     char now[CONFIG_VALUE_MAX];
     config_value_text(config, key_at(offset), now, sizeof now);

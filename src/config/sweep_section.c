@@ -18,15 +18,13 @@ static bool canonical(const Key *key, const char *text, char out[64], Error *why
     return true;
 }
 
-/* One value of an axis, from a text without blanks around it. */
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     const Key *key = &KEYS[axis->key];
     char shown[64], value[64], other[64];
     text_clip(text, 40, shown, sizeof shown);
     if (!*text) return rejected(why, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
-        return rejected(why, "the value %s is too long; at most %zu bytes are accepted", shown,
-                        sizeof axis->values[0] - 1);
+        return rejected(why, "the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
     if (!canonical(key, text, value, why)) return rejected(why, "the value \"%s\": %s", shown, why->message);
     for (size_t i = 0; i < axis->count; i++)
         if (canonical(key, axis->values[i], other, why) && strcmp(value, other) == 0)
@@ -48,8 +46,8 @@ bool sweep_assign(Config *config, size_t key, const char *written, Error *why) {
     SweepAxis *axis = &config->sweep[i];
     *axis = (SweepAxis){.key = key};
     if (!value_unquote(written, list, sizeof list, why)) return false;
-    for (char *rest = list, *text; (text = strsep(&rest, ","));)
-        if (!axis_add(axis, text_trim(text), why)) return false;
+    for (char *rest = list, *one; (one = strsep(&rest, ","));)
+        if (!axis_add(axis, text_trim(one), why)) return false;
     return true;
 }
 

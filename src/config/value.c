@@ -22,13 +22,11 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter)
-                return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash after it");
+            if (!letter) return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity)
-            return rejected(why, "the value is too long; at most %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity) return rejected(why, "the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
@@ -49,17 +47,15 @@ static void words_text(const char *const *words, const char *last, char *out, si
 void value_accepted(const Key *key, char *out, size_t capacity) {
     const long long least = key->least, most = key->most;
     char low[32], high[32];
+    const char *to;
     switch (key->kind) {
     case KIND_TEXT: snprintf(out, capacity, "a text of %lld to %lld bytes", least, most); break;
     case KIND_INTEGER: snprintf(out, capacity, "a whole number from %lld to %lld", least, most); break;
     case KIND_NUMBER:
         text_number(key->low, low, sizeof low);
         text_number(key->high, high, sizeof high);
-        snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low,
-                 key->below_high  ? "to below"
-                 : key->above_low ? "and at most"
-                                  : "to",
-                 high);
+        to = key->below_high ? "to below" : key->above_low ? "and at most" : "to";
+        snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low, to, high);
         break;
     case KIND_SWITCH: snprintf(out, capacity, "yes or no"); break;
     case KIND_CHOICE: words_text(key->choices, " or ", out, capacity); break;
@@ -70,7 +66,6 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
     }
 }
 
-/* Where `text` is among the words. */
 static bool find_word(const char *const *words, const char *text, int *index) {
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(text, words[*index]) == 0) return true;

@@ -1,17 +1,4 @@
-/* The built-in corpus, data/sallow_reach.txt, byte by byte. */
-#ifdef __APPLE__
-#define SYMBOL(name) _##name
-    .const_data
-#else
-#define SYMBOL(name) name
-    .section .rodata
-#endif
-    .global SYMBOL(sqrtdk_corpus)
-    .global SYMBOL(sqrtdk_corpus_end)
-SYMBOL(sqrtdk_corpus):
-    .incbin CORPUS_PATH
-SYMBOL(sqrtdk_corpus_end):
-    .byte 0
-#ifdef __ELF__
-    .section .note.GNU-stack,"",%progbits
-#endif
+/* The built-in corpus, data/sallow_reach.txt. */
+#define NAME sqrtdk_corpus
+#define PATH CORPUS_PATH
+#include "base/embed.inc"

@@ -7,12 +7,11 @@
 #include "base/files.h"
 #include "data/recall.h"
 
-extern const char sqrtdk_corpus[], sqrtdk_corpus_end[]; /* builtin.S */
+extern const char sqrtdk_corpus[]; /* builtin.S */
 
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* Code points of a text, *count of them. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
     size_t line = 1;
     *count = 0;
@@ -30,10 +29,9 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     return true;
 }
 
-static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *vocabulary,
-                   Error *err) {
-    if (!vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : characters,
-                         vocabulary ? vocabulary->count : corpus->count, err))
+static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *given, Error *err) {
+    if (!vocabulary_make(&corpus->vocabulary, given ? given->characters : characters,
+                         given ? given->count : corpus->count, err))
         return false;
     corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
     if (!corpus->ids) return failed(err, "no memory for the corpus %s", path);
@@ -64,7 +62,7 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
                  Error *err) {
     char *file = NULL;
     const char *text = sqrtdk_corpus;
-    size_t size = (size_t)(sqrtdk_corpus_end - sqrtdk_corpus);
+    size_t size = strlen(sqrtdk_corpus);
     *corpus = (Corpus){0};
     if (*path) {
         if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
@@ -77,13 +75,10 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
         path = "(built in)";
     }
     uint32_t *characters = malloc((size + 1) * sizeof *characters);
-    bool ok = true;
-    if (!characters)
-        ok = failed(err, "no memory for the corpus %s", path);
-    else if (size == 0)
-        ok = rejected(err, "the corpus %s is empty", path);
-    ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
-         encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
+    const bool ok = (characters || failed(err, "no memory for the corpus %s", path)) &&
+                    (size > 0 || rejected(err, "the corpus %s is empty", path)) &&
+                    decode(path, text, size, characters, &corpus->count, err) &&
+                    encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
     free(file);
     free(characters);
     if (!ok) corpus_free(corpus);

@@ -41,9 +41,8 @@ static bool become_double(char **argv, Error *err) {
 #endif
 }
 
-static bool make_batches(const Config *c, const Corpus *corpus, TrainingLoss *of, int32_t **ids, Batch **batches,
-                         Error *err) {
-    const size_t T = (size_t)c->model.context, B = of->model->max_batch;
+static bool make_batches(const Corpus *corpus, TrainingLoss *of, int32_t **ids, Batch **batches, Error *err) {
+    const size_t T = of->model->shape.T, B = of->model->max_batch;
     *ids = calloc(2 * of->count * B * T, sizeof **ids);
     *batches = calloc(of->count, sizeof **batches);
     if (!*ids || !*batches) return failed(err, "no memory for the batches");
@@ -82,7 +81,7 @@ static bool check(Combination *c, size_t threads, FILE *print) {
     }
     if (ok) {
         gradcheck_parameters(&model, (Init)config->model.init, of.seed);
-        ok = make_batches(config, &corpus, &of, &ids, &batches, &c->err);
+        ok = make_batches(&corpus, &of, &ids, &batches, &c->err);
     }
     if (ok && print)
         fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %lld\n\n",
@@ -179,8 +178,7 @@ static bool check_all(Combination *all, size_t count, size_t threads, Progress *
 static bool make_combination(const Config *config, size_t i, Combination *c, Error *err) {
     const char *values[SWEEP_AXES_MAX];
     if (!combinations_config(config, i, &c->config, values, err)) return false;
-    for (size_t a = 0, length = 0; a < config->sweep_count && length < LABEL; a++)
-        length += (size_t)snprintf(c->label + length, LABEL - length, "%s%s", a ? ", " : "", values[a]);
+    for (size_t a = 0; a < config->sweep_count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
     return true;
 }
 

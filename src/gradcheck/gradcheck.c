@@ -31,7 +31,6 @@ typedef struct {
     bool expected_zero;
 } Part;
 
-/* Entry i of a part, in the whole. */
 static size_t entry_of(const Field *f, const Part *p, size_t i) {
     size_t columns = range_size(p->columns);
     return (p->rows.begin + i / columns) * f->width + p->columns.begin + i % columns;
@@ -49,23 +48,16 @@ static double find_largest(const Field *f, const Part *p, size_t *at) {
     return largest;
 }
 
-static void print_head(FILE *out) {
-    fprintf(out, "%-25s %11s %7s %8s %8s %9s\n", "tensor or activation", "compared", "largest", "error", "relative",
-            "where");
-}
-
 void gradcheck_print(const GradientRow *row, FILE *out) {
     char compared[48], where[48];
+    const char *mark = row->failure ? " FAILED" : row->rounded ? " ~" : "";
     snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
     snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
     fprintf(out, "%-25s %11s %7.1e ", row->name, compared, row->largest);
     if (row->expected_zero && !row->failure)
         fprintf(out, "zero, as expected\n");
     else
-        fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where,
-                row->failure   ? " FAILED"
-                : row->rounded ? " ~"
-                               : "");
+        fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, mark);
 }
 
 /* Compares entries of a part. `row` has its `largest`, the index of that is `largest`; the error is measured in units
@@ -158,12 +150,8 @@ static void check_tensors(Engine *e) {
     const Model *m = e->loss.of.model;
     for (size_t i = 0; i < m->tensors.count && !interrupt_signal(); i++) {
         const Tensor *t = &m->tensors.items[i];
-        const Field field = {.name = t->name,
-                             .parameters = m->parameters + t->offset,
-                             .gradient = m->gradients + t->offset,
-                             .rows = t->count / t->width,
-                             .width = t->width};
-        check_field(e, &field, t);
+        real *parameters = m->parameters + t->offset, *gradient = m->gradients + t->offset;
+        check_field(e, &(Field){t->name, parameters, gradient, t->count / t->width, t->width}, t);
     }
 }
 
@@ -196,11 +184,8 @@ static void check_activations(Engine *e) {
         const Activation *activation = &e->loss.activations[i];
         name_activation(activation, e->loss.of.model->shape.L, name, sizeof name);
         perturbed_loss_choose(&e->loss, activation);
-        const Field field = {.name = name,
-                             .gradient = e->loss.gradient,
-                             .rows = e->loss.of.count * e->loss.rows,
-                             .width = activation->width};
-        check_field(e, &field, NULL);
+        check_field(e, &(Field){name, NULL, e->loss.gradient, e->loss.of.count * e->loss.rows, activation->width},
+                    NULL);
     }
 }
 
@@ -214,7 +199,7 @@ bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, Gradie
         ok = table->rows || failed(err, "no memory for the table of gradients");
     }
     if (ok) {
-        if (print) print_head(print);
+        if (print) fputs("tensor or activation         compared largest    error relative     where\n", print);
         check_tensors(&e);
         check_activations(&e);
     }

@@ -33,7 +33,6 @@ static void survey(void *context, const HookView *v) {
     }
 }
 
-/* Keeps the gradient of the chosen activation. */
 static void keep(void *context, const HookView *v) {
     PerturbedLoss *l = context;
     if (v->direction == BACKWARD && is_of(v, l->activation))
@@ -125,8 +124,7 @@ bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
         const double counted = (double)batch_targets(&of->batches[i]);
         for (size_t r = 0; r < l->rows; r++) l->loss += l->losses[i * l->rows + r] / (counted * (double)of->count);
     }
-    if (l->on_kink)
-        return failed(err, "the input of a ReLU is exactly 0, where it has no derivative: use another seed");
+    if (l->on_kink) return failed(err, "the input of a ReLU is exactly 0, without a derivative: use another seed");
     if (change(l, 0, of->count) == 0) return true;
     return failed(err, "the forward pass alone gives another loss than the forward and backward pass");
 }

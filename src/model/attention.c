@@ -28,16 +28,9 @@ double attention_init_scale(const Attention *a, AttentionPart part) { return par
 double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
 
 size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
-    const bool gains = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER;
-    switch (parameter) {
-    case PARAMETER_V: return a->score == SCORE_ADDITIVE ? a->D : 0;
-    case PARAMETER_Q_GAIN:
-    case PARAMETER_K_GAIN: return gains ? a->D : 0;
-    case PARAMETER_SCALE: return a->learned != LEARNED_NO;
-    case PARAMETER_SINK: return a->sink == SINK_LEARNED;
-    case ATTENTION_PARAMETERS: break;
-    }
-    return 0;
+    const size_t v = a->score == SCORE_ADDITIVE ? a->D : 0;
+    const size_t gain = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER ? a->D : 0;
+    return (const size_t[]){v, gain, gain, a->learned != LEARNED_NO, a->sink == SINK_LEARNED}[parameter];
 }
 
 size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {
@@ -109,7 +102,6 @@ MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask,
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
 }
 
-/* The mask (n) of the weights of query i. */
 static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *mask, size_t n) {
     dropout_mask(&l->dropout, l->batch_row * l->attention->H + (uint64_t)(h->row + i), mask, n);
 }
@@ -271,10 +263,9 @@ static double log_length(size_t T) {
 
 /* Of an entry of a normalized query or key, whose entries had this variance. */
 static double normalized_variance(const Attention *a, double variance) {
-    const double epsilon = a->qk_norm == QK_NORM_L2    ? L2_EPSILON / (double)a->D
-                           : a->qk_norm == QK_NORM_RMS ? RMS_EPSILON
-                                                       : LAYER_EPSILON;
-    return variance / (variance + epsilon) / (a->qk_norm == QK_NORM_L2 ? (double)a->D : 1);
+    const double D = (double)a->D;
+    if (a->qk_norm == QK_NORM_L2) return variance / (variance + L2_EPSILON / D) / D;
+    return variance / (variance + (a->qk_norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON));
 }
 
 double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,

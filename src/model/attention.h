@@ -106,14 +106,12 @@ void attention_backward(const AttentionLayer *layer, size_t pair, real *dqkv, co
 
 /* After all pairs: adds the partial gradients, in the order of the pairs, to the gradient of each parameter that
    exists. */
-void attention_parameters_backward(const AttentionLayer *layer, size_t pairs,
-                                   real *const gradients[ATTENTION_PARAMETERS]);
+void attention_parameters_backward(const AttentionLayer *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
 /* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where the largest of a step's scores of a head, score_max (H), is
    above `limit`, its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), shrink by the root of
    limit / score_max, so that these scores shrink to the limit. */
-void attention_clip(const Attention *attention, double limit, const real *score_max, real *weight, size_t rows,
-                    real *bias);
+void attention_clip(const Attention *a, double limit, const real *score_max, real *weight, size_t rows, real *bias);
 
 /* --- For probes, pictures and predictions: after a forward pass, without dropout. */
 

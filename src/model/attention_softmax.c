@@ -8,12 +8,8 @@ static const real ZERO = 0;
 
 /* The sink's score for a head; NULL where there is no sink. */
 static const real *sink_of(const AttentionLayer *l, size_t head) {
-    switch (l->attention->sink) {
-    case SINK_NONE: break;
-    case SINK_ONE: return &ZERO;
-    case SINK_LEARNED: return l->parameters[PARAMETER_SINK] + head;
-    }
-    return NULL;
+    const Sink sink = l->attention->sink;
+    return sink == SINK_ONE ? &ZERO : sink == SINK_LEARNED ? l->parameters[PARAMETER_SINK] + head : NULL;
 }
 
 static inline __attribute__((always_inline)) void fill(real *x, size_t from, size_t to, real value) {

@@ -40,8 +40,7 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
 }
 
 /* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */
-static void draw(const Tensor *t, const Rule rules[COLUMN_BLOCKS_MAX], const Rng *rng, size_t quad, real *out,
-                 size_t n) {
+static void draw(const Tensor *t, const Rule *rules, const Rng *rng, size_t quad, real *out, size_t n) {
     double four[4];
     if (rules[0].distribution == NORMAL)
         rng_fill_normal(rng, 4 * quad, 4, four);
@@ -73,10 +72,6 @@ double initial_variance(const ModelShape *shape, Role role, size_t block, Init i
     Tensor tensor;
     if (!tensor_describe(&tensor, shape, role, 0)) return 0;
     const Rule rule = rule_of(shape, &tensor.blocks[block], init);
-    switch (rule.distribution) {
-    case NORMAL: return rule.value * rule.value;
-    case UNIFORM: return rule.value * rule.value / 3;
-    case CONSTANT: break;
-    }
-    return 0;
+    const double square = rule.value * rule.value;
+    return rule.distribution == NORMAL ? square : rule.distribution == UNIFORM ? square / 3 : 0;
 }

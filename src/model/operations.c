@@ -11,7 +11,6 @@
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_slice(const Worker *w) { return w->batch->B * w->batch->T; }
 
-/* This thread's rows of an activation and of its gradient. */
 static real *values(const Worker *w, const Activation *a) { return a->values + w->rows.begin * a->width; }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
@@ -46,9 +45,8 @@ void barrier(const Worker *w) {
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
-    const Pass *pass = w->pass;
-    return dropout_make(pass->training ? w->m->shape.dropout : 0, pass->seed, pass->micro_step,
-                        (uint32_t)(3 * layer) + site);
+    const Pass *p = w->pass;
+    return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
 }
 
 void embedding(const Worker *w, const Activation *x) {

@@ -79,16 +79,8 @@ static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = 
 
 static size_t size_of(const ModelShape *s, Letter letter) {
     const Attention *a = &s->attention;
-    const size_t sizes[] = {[ONE] = 1,
-                            [V] = s->V,
-                            [T] = s->T,
-                            [C] = s->C,
-                            [H] = a->H,
-                            [D] = a->D,
-                            [HD] = attention_width_out(a),
-                            [F] = s->F,
-                            [SCALES] = attention_parameter_heads(a, PARAMETER_SCALE)};
-    return sizes[letter];
+    const size_t hd = attention_width_out(a), scales = attention_parameter_heads(a, PARAMETER_SCALE);
+    return (const size_t[]){1, s->V, s->T, s->C, a->H, a->D, hd, s->F, scales}[letter]; /* in the order of Letter */
 }
 
 static bool exists(const ModelShape *s, Role role) {

@@ -69,7 +69,6 @@ static void block_backward(const Worker *w, size_t layer) {
     barrier(w); /* the next block overwrites the gradients that were read here */
 }
 
-/* What the logits are computed from. */
 static const Activation *final_output(const Model *m) {
     return m->shape.pre_norm ? &m->ln_f.y : block_input(m, m->shape.L);
 }
@@ -201,15 +200,10 @@ double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint6
                               .loss_weight = loss_weight});
 }
 
-bool model_find_not_finite(const Model *m, size_t *layer, size_t *head) {
-    const size_t H = m->shape.attention.H;
-    for (size_t i = 0; i < m->shape.L * H; i++)
-        if (isnan(m->score_max[i])) {
-            *layer = i / H;
-            *head = i % H;
-            return true;
-        }
-    return false;
+size_t model_find_not_finite(const Model *m) {
+    for (size_t i = 0; i < m->shape.L * m->shape.attention.H; i++)
+        if (isnan(m->score_max[i])) return i;
+    return SIZE_MAX;
 }
 
 void model_qk_clip(Model *m, double limit) {

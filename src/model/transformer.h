@@ -90,9 +90,8 @@ double model_training_forward(Model *model, const Batch *batch, uint64_t seed, u
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
 
-/* After a pass: the first layer and its first head with a row of scores that has no finite softmax; false where all
-   have one. */
-bool model_find_not_finite(const Model *model, size_t *layer, size_t *head);
+/* After a pass: the first head, layer * H + head, with a row of scores that has no finite softmax; SIZE_MAX: none. */
+size_t model_find_not_finite(const Model *model);
 
 /* Shrinks W_Q and W_K where score_max is above the limit (attention_clip). */
 void model_qk_clip(Model *model, double limit);

@@ -45,9 +45,8 @@ MULTIVERSIONED static void add(real *y, const real *x, const real *residual, siz
     for (size_t i = 0; i < n; i++) y[i] = residual[i] + x[i];
 }
 
-void dropout_rows(real *y, const real *x, const real *residual, const Dropout *dropout, uint64_t row, size_t rows,
-                  size_t n) {
-    if (!dropout_is_on(dropout)) {
+void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d, uint64_t row, size_t rows, size_t n) {
+    if (!dropout_is_on(d)) {
         if (residual)
             add(y, x, residual, rows * n);
         else if (y != x)
@@ -58,7 +57,7 @@ void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d
     for (size_t r = 0; r < rows; r++) {
         for (size_t j = 0; j < n; j += MASK_PIECE) {
             size_t at = r * n + j, width = n - j < MASK_PIECE ? n - j : MASK_PIECE;
-            mask_piece(dropout, row + r, (uint32_t)(j / MASK_PIECE), piece);
+            mask_piece(d, row + r, (uint32_t)(j / MASK_PIECE), piece);
             multiply_add(y + at, x + at, piece, residual ? residual + at : NULL, width);
         }
     }

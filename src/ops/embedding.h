@@ -7,8 +7,7 @@
 #include "base/real.h"
 
 /* x[r] = wte[token[r]] + wpe[r mod T] for rows in `rows` of (B*T, C); wte (V, C), wpe (T or more, C). Overwrites. */
-void embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T, size_t C,
-                       Range rows);
+void embedding_forward(real *x, const int32_t *token, const real *wte, const real *wpe, size_t T, size_t C, Range rows);
 
 /* dL/dwte[v] = sum of dL/dx over the rows with token v; dL/dwpe[t] = sum over the sequences. All rows, for `columns` of
    C only. Adds to dwte (V, C) and dwpe (T, C). */

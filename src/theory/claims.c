@@ -46,9 +46,7 @@ static double value_of(char kind, const Target *said, const Figure *figures, siz
     }
 }
 
-/* Puts figures in the place of `text`'s placeholders. */
-static void expand(const char *text, const Claim *claim, Figure figures[STATISTICS_MAX][CASES_MAX], char *out,
-                   size_t size) {
+static void expand(const char *text, const Claim *claim, Figures figures, char *out, size_t size) {
     *out = 0;
     for (const char *brace; (brace = strchr(text, '{')); text = strchr(brace, '}') + 1) {
         const char kind = brace[1]; /* a digit: the figure itself */
@@ -68,7 +66,7 @@ static void expand(const char *text, const Claim *claim, Figure figures[STATISTI
     text_append(out, size, "%s", text);
 }
 
-void claim_judge(const Claim *claim, Figure figures[STATISTICS_MAX][CASES_MAX], Outcome *outcome) {
+void claim_judge(const Claim *claim, Figures figures, Outcome *outcome) {
     size_t said = 0, held = 0, unexpected = 0;
     for (size_t i = 0; i < STATISTICS_MAX; i++) {
         const Statistic *s = &claim->statistics[i];
@@ -136,7 +134,7 @@ bool claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress, Err
     size_t verdicts[VERDICT_COUNT] = {0};
     if (csv) printf("number,claim,source,measured,verdict,why\n");
     for (size_t i = 0; i < CLAIM_COUNT; i++) {
-        Figure figures[STATISTICS_MAX][CASES_MAX] = {0};
+        Figures figures = {0};
         Outcome outcome;
         progress_count(progress, omp_get_wtime(), "claims", i, CLAIM_COUNT);
         bool ok = claim_measure(&CLAIMS[i], (uint32_t)i + 1, seed, threads, figures, err);

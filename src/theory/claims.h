@@ -97,6 +97,7 @@ typedef struct {
 } Statistic;
 
 enum { CASES_MAX = 9, STATISTICS_MAX = 4 };
+typedef Figure Figures[STATISTICS_MAX][CASES_MAX];
 
 typedef struct {
     const char *claim, *source; /* source NULL: in circulation, nobody's in particular */
@@ -116,8 +117,7 @@ extern const size_t CLAIM_COUNT;
 
 /* Every statistic of every case. Random numbers depend on seed, the claim's number and the case's stream alone. False,
    with an error, for want of memory. After a caught signal the figures are unset. */
-bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads,
-                   Figure figures[STATISTICS_MAX][CASES_MAX], Error *err);
+bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads, Figures figures, Error *err);
 
 typedef struct {
     Verdict verdict;
@@ -126,7 +126,7 @@ typedef struct {
 
 /* The verdict follows from the figures alone: claim->if_so when every figure agrees with what is said of it, partly
    right when some do, wrong when none does. When a figure is not as expected, `why` says so instead of explaining. */
-void claim_judge(const Claim *claim, Figure figures[STATISTICS_MAX][CASES_MAX], Outcome *outcome);
+void claim_judge(const Claim *claim, Figures figures, Outcome *outcome);
 
 /* Tries every claim and prints what is said, what was measured, the verdict, and why; as CSV
    (number,claim,source,measured,verdict,why) when `csv`. The same bits for the same seed, whatever the threads. A

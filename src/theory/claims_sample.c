@@ -104,7 +104,6 @@ static void value_row(const Case *c, const double *x, Row *row) {
     row->gradient = theory_gradient_norm(p, r, k, c->keys, SIDE, top, 1, sum);
 }
 
-/* Normal numbers for one row, or for one matrix. */
 static size_t numbers_drawn(const Case *c, size_t queries) {
     if (c->from == FROM_ADDITIVE) return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
     if (c->from == FROM_VALUES) return 2 * (c->keys + 1) * SIDE;
@@ -162,8 +161,7 @@ static Figure reduce(const Case *c, const Statistic *s, const Row *rows, const T
     return s->take(x, c->rows);
 }
 
-bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads,
-                   Figure figures[STATISTICS_MAX][CASES_MAX], Error *err) {
+bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads, Figures figures, Error *err) {
     for (size_t i = 0; i < CASES_MAX && claim->cases[i].d_k; i++) {
         const Case *c = &claim->cases[i];
         /* The lower half of the streams is theory_measure's. */

@@ -48,7 +48,6 @@ static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP},
 };
 
-/* "1,4,16" into d_k (LIST_MAX) and count. */
 static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err) {
     for (const char *at = text;;) {
         char *end;
@@ -134,26 +133,24 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     }
 }
 
-static bool write_files(const char *directory, const TheoryPoint *points, size_t count, const Command *command,
-                        Error *err) {
+static bool write_files(const char *into, const TheoryPoint *points, size_t n, const Command *command, Error *err) {
     char path[4096];
     FileWriter file;
     Json *description = run_description(command->line, command_threads(command));
     js_set(description, "seed", js_integer(seed));
-    bool ok = run_description_save(description, directory, err) &&
-              path_join(path, sizeof path, directory, "theory.csv", err) && file_writer_open(&file, path, err);
+    bool ok = run_description_save(description, into, err) && path_join(path, sizeof path, into, "theory.csv", err) &&
+              file_writer_open(&file, path, err);
     js_free(description);
     if (!ok) return false;
-    write_csv(points, count, file.stream);
-    return file_writer_commit(&file, err) && (!command->report || command->report(directory, err));
+    write_csv(points, n, file.stream);
+    return file_writer_commit(&file, err) && (!command->report || command->report(into, err));
 }
 
-static bool write_directory(const TheoryPoint *points, size_t count, const Command *command, Progress *progress,
-                            Error *err) {
+static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
     ResultsDirectory directory;
     Error left;
     if (!results_make(&directory, out, true, force, err)) return false;
-    bool ok = write_files(directory.path, points, count, command, err);
+    bool ok = write_files(directory.path, p, n, command, err);
     if (!ok) results_withdraw(&directory, err);
     if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
     results_release(&directory);

@@ -219,9 +219,14 @@ static bool lay_out(Measurement *m, size_t threads, Error *err) {
 
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err) {
-    const Rng rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k),
-              v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
-    Measurement m = {d_k, keys, samples, count, scorings, rng, v_rng, .score = NULL};
+    Measurement m = {d_k,
+                     keys,
+                     samples,
+                     count,
+                     scorings,
+                     rng_make(seed, RNG_THEORY, (uint32_t)d_k),
+                     rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k),
+                     .score = NULL};
     if (!lay_out(&m, threads, err)) return false;
 #pragma omp parallel num_threads((int)threads)
     {

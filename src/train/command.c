@@ -12,14 +12,12 @@
 
 /* --- ./train CONFIG.ini, and resume */
 
-/* How a run ended, and where its results are. */
 static void print_results(const TrainOutcome *outcome) {
     const RunState *s = &outcome->state;
     const char *directory = outcome->directory;
-    char duration[32];
-    progress_duration(s->seconds, duration, sizeof duration);
-    printf("%s after %zu step%s and %s", outcome->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s",
-           duration);
+    char time[32];
+    progress_duration(s->seconds, time, sizeof time);
+    printf("%s after %zu step%s and %s", outcome->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s", time);
     if (isfinite(s->train_loss)) printf(": train loss %.4f", s->train_loss);
     if (isfinite(s->val_loss)) printf(", validation loss %.4f", s->val_loss);
     putchar('\n');
@@ -72,11 +70,10 @@ bool resume_run(const Command *command, int *signal, Error *err) {
         return false;
     *signal = outcome.signal;
     if (outcome.had_finished)
-        print_plain(
-            stdout,
-            "%s has already finished; its pictures and its page were made again; to train it longer: %s resume %s "
-            "--set train.steps=N",
-            command->target, program_name, command->target);
+        print_plain(stdout,
+                    "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
+                    "%s --set train.steps=N",
+                    command->target, program_name, command->target);
     else
         print_results(&outcome);
     return true;

@@ -14,8 +14,7 @@ typedef struct {
 /* `batches` 0: the whole validation split in windows that do not overlap, so that every character but the first is
    predicted once; otherwise batches * batch windows of it, at even distances. `tokens` and `targets` are (batch, T) to
    work in. */
-Evaluation evaluate(Model *model, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens,
-                    int32_t *targets);
+Evaluation evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets);
 
 /* Up to `batch` full windows of the validation split, at even distances: the fixed batch attention is measured on.
    Returns how many. */

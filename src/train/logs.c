@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/results.h"
+#include "base/text.h"
 
 const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
 
@@ -58,12 +59,10 @@ static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 /* The line of column names, with its end; "" for samples.txt. */
 enum { HEADER_MAX = 1024 };
 static size_t write_header(Log log, int columns, char out[HEADER_MAX]) {
-    size_t used = 0;
     *out = 0;
     for (int c = 0; c < columns; c++)
-        used +=
-            (size_t)snprintf(out + used, HEADER_MAX - used, "%s%s", COLUMNS[log][c].name, c + 1 < columns ? "," : "\n");
-    return used;
+        text_append(out, HEADER_MAX, "%s%s", COLUMNS[log][c].name, c + 1 < columns ? "," : "\n");
+    return strlen(out);
 }
 
 static bool fail_to_write(const Logs *l, Log log, Error *err) {
@@ -136,9 +135,8 @@ static bool take_row(const char *path, Log log, const char *line, const char *en
         if (c + 1 < table->columns ? *line != ',' : line != end)
             return rejected(err, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
         if (column->whole && !is_whole(number))
-            return rejected(err, "%s:%zu: its %s is not a whole number", path, line_number, column->name);
-        if (empty && !column->optional)
-            return rejected(err, "%s:%zu: its %s is empty", path, line_number, column->name);
+            return rejected(err, "%s:%zu: %s is not a whole number", path, line_number, column->name);
+        if (empty && !column->optional) return rejected(err, "%s:%zu: %s is empty", path, line_number, column->name);
         table->column[c][table->rows] = number;
     }
     table->rows++;

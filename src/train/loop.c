@@ -102,10 +102,10 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
     if (isfinite(loss) && isfinite(norm)) return true;
     const char *parameter = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
     const char *gradient = parameter ? NULL : tensors_find_not_finite(&t->model.tensors, t->model.gradients);
-    size_t layer, head;
-    char scores[64] = "";
-    if (!parameter && model_find_not_finite(&t->model, &layer, &head))
-        snprintf(scores, sizeof scores, " (of the scores, those of layer %zu, head %zu first)", layer, head);
+    const size_t i = parameter ? SIZE_MAX : model_find_not_finite(&t->model), H = t->model.shape.attention.H;
+    char scores[96] = "";
+    if (i != SIZE_MAX)
+        snprintf(scores, sizeof scores, " (of the scores, those of layer %zu, head %zu first)", i / H, i % H);
     const char *what = parameter ? "the parameter " : gradient ? "the gradient of " : "an activation";
     const char *name = parameter ? parameter : gradient ? gradient : "";
     return error_set(

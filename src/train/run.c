@@ -44,6 +44,13 @@ static void set_running(Json *d, const Run *run, const Model *model) {
     js_set(d, "result", js_text("running"));
 }
 
+/* run.json as `d` has it, unless something failed before. */
+static bool save_and_free(Json *d, bool ok, const Run *run, Error *err) {
+    ok = ok && run_description_save(d, run->directory, err);
+    js_free(d);
+    return ok;
+}
+
 static bool describe_new(const Run *run, const Model *model, const char *command_line, Error *err) {
     char fingerprint[CORPUS_FINGERPRINT];
     Json *d = run_description(command_line, model->threads);
@@ -55,9 +62,7 @@ static bool describe_new(const Run *run, const Model *model, const char *command
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
     set_running(d, run, model);
-    bool ok = run_description_save(d, run->directory, err);
-    js_free(d);
-    return ok;
+    return save_and_free(d, true, run, err);
 }
 
 /* Bits repeat with our own products whatever the number of threads, and with OpenBLAS's where kernels and threads are
@@ -84,23 +89,20 @@ static Json *resumed_entry(const Model *model, size_t step, const char *command_
     return now;
 }
 
-bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
-                 Error *err) {
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err) {
     static const char *const of_the_end[] = {"error",         "steps",     "train_loss", "val_loss",
                                              "best_val_loss", "best_step", "seconds",    "end"};
     Json *d = NULL;
     bool ok = write_config(run, err) && run_description_load(&d, run->directory, err);
     if (ok) {
-        js_append(js_list(d, "resumed"), resumed_entry(model, step, command_line));
+        js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
         for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
         set_running(d, run, model);
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                          (long long)run->config.train.steps);
         note_differences(d, run->threads, model->threads, progress);
-        ok = run_description_save(d, run->directory, err);
     }
-    js_free(d);
-    return ok;
+    return save_and_free(d, ok, run, err);
 }
 
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err) {
@@ -117,17 +119,14 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
         js_set(d, "best_step", js_integer((int64_t)state->best_step));
         js_set(d, "seconds", js_number(state->seconds));
         js_set(d, "end", time_now());
-        ok = run_description_save(d, run->directory, err);
     }
-    js_free(d);
-    return ok;
+    return save_and_free(d, ok, run, err);
 }
 
-bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
-                              Error *err) {
+bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
     char fingerprint[CORPUS_FINGERPRINT];
-    const char *then = js_as_text(js_get(description, "corpus"));
-    corpus_fingerprint(corpus, fingerprint);
+    const char *then = js_as_text(js_get(d, "corpus"));
+    corpus_fingerprint(text, fingerprint);
     if (then && strcmp(then, fingerprint) == 0) return true;
     return rejected(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
                     *path ? path : "the built-in one", directory);
@@ -140,13 +139,12 @@ bool run_new(Run *run, const Config *config, Error *err) {
     return config_corpus(&run->corpus, config, NULL, err);
 }
 
-bool run_create(Run *run, const Model *model, const char *wanted, bool named, bool force, const char *command_line,
-                Error *err) {
+bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool force, const char *command, Error *err) {
     char path[4096];
     if (!results_make(&run->made, wanted, named, force, err)) return false;
     memcpy(run->directory, run->made.path, sizeof run->directory);
-    return describe_new(run, model, command_line, err) && write_config(run, err) &&
-           run_path(run, path, "vocab.json", err) && vocabulary_save(&run->corpus.vocabulary, path, err);
+    return describe_new(run, m, command, err) && write_config(run, err) && run_path(run, path, "vocab.json", err) &&
+           vocabulary_save(&run->corpus.vocabulary, path, err);
 }
 
 /* Where there is a run.json: a directory without one is refused when that is read, but not locked. */
@@ -158,10 +156,10 @@ static bool lock(Run *run, Error *err) {
     return directory_lock(run->directory, &run->made.lock, err);
 }
 
-static bool check_no_sweep(const char *directory, const Json *d, Error *err) {
+static bool check_no_sweep(const char *path, const Json *d, Error *err) {
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
-    return !first || rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", directory,
-                              directory, first);
+    return !first ||
+           rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", path, path, first);
 }
 
 /* The config, and what run.json says. */

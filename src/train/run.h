@@ -35,8 +35,7 @@ typedef struct {
 bool run_new(Run *run, const Config *config, Error *err);
 /* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
    and vocab.json. */
-bool run_create(Run *run, const Model *model, const char *wanted, bool named, bool force, const char *command_line,
-                Error *err);
+bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool force, const char *command, Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until run_close. What is wrong with it, a process that trains there, and the directory of a sweep
@@ -56,8 +55,7 @@ bool run_path(const Run *run, char path[4096], const char *name, Error *err);
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
    result back to "running", removes the entries about how it ended before, and describes the model as it is now. Says
    so to `progress`, and where bits will not repeat because threads or kernels are not what they were. */
-bool run_resumed(const Run *run, const Model *model, size_t step, const char *command_line, Progress *progress,
-                 Error *err);
+bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err);
 /* The run has ended, early where `signal` is not 0, or failed where there is a `failure`: run.json says so. */
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
 
@@ -69,5 +67,4 @@ bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);
 bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
 /* Whether a text, of `path`, is the one that the run or sweep of `directory`, which has this run.json, was trained on:
    an error of status STATUS_USAGE when it is not. */
-bool description_check_corpus(const Json *description, const char *directory, const char *path, const Corpus *corpus,
-                              Error *err);
+bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);

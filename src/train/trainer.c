@@ -170,8 +170,7 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     initialize(t);
     if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
     if (s->step > steps)
-        return rejected(err, "%s has made %zu steps already: train.steps = %zu is less", t->run.directory, s->step,
-                        steps);
+        return rejected(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, s->step, steps);
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
