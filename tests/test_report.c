@@ -18,16 +18,12 @@ static int leave(void **state) {
 }
 #define REPORT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
 
-static void write_report(void) {
+/* The page, written again, and, as `data`, what is in its script element. */
+static const char *report(void) {
+    static const char start[] = "<script type=\"application/json\" id=\"data\">";
     Error err = {0};
     assert_that(report_write(in("run"), &err), "%s", err.message);
     assert_false(path_exists(in("run/report.html" FILE_NEW)));
-}
-
-/* The page and, as `data`, what is in its script element. */
-static const char *read_page(void) {
-    static const char start[] = "<script type=\"application/json\" id=\"data\">";
-    Error err = {0};
     char *page = contents(in("run/report.html"), NULL), *json = strstr(page, start);
     assert_non_null(json);
     json += strlen(start);
@@ -50,8 +46,7 @@ static void hostile_text(void **state) {
     put_text("corpus.txt", corpus);
     CONFIGURE("train.steps=2", "model.context=40", "log.attention_text=</script><!--\x7f\u2028\u202e{{page.js}}");
     train("run", 1);
-    write_report();
-    const char *page = read_page();
+    const char *page = report();
     assert_string_equal(text_of(js_get(only_run(), "snapshots"), "text"), hostile);
     for (const char *end = page; (end = strstr(end, "</script")) != NULL; end++) ends++;
     assert_int_equal(ends, 2); /* of the data, of the program */
@@ -69,8 +64,7 @@ static void thinned_logs(void **state) {
     end += sprintf(end, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
     put("run/metrics.csv", log, (size_t)(end - log));
-    write_report();
-    read_page();
+    report();
     const char *thinned = text_of(only_run(), "metrics");
     int rows = 0, validated = 0;
     for (const char *c = thinned; (c = strchr(c, '\n')) != NULL; c++) rows++;
@@ -97,8 +91,7 @@ static void chosen_steps_and_layers(void **state) {
     for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++)
         assert_that(snapshot_save(&snapshot, in("run"), &config, &err), "%s", err.message);
     snapshot_free(&snapshot);
-    write_report();
-    read_page();
+    report();
     const Json *shown = js_get(only_run(), "snapshots"), *steps = js_get(shown, "steps"),
                *layers = js_get(shown, "layers");
     double at[4];
@@ -115,7 +108,7 @@ static void chosen_steps_and_layers(void **state) {
 static void old_page_stays(void **state) {
     (void)state;
     Error err = {0};
-    struct rlimit before, small;
+    struct rlimit before;
     CONFIGURE("train.steps=2", "log.attention_text=the keys");
     train("run", 1);
     put_text("run/report.html", "old");
@@ -125,19 +118,15 @@ static void old_page_stays(void **state) {
     set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");
     assert_refused(report_write(in("run"), &err), &err, "step000002.safetensors", "a damaged snapshot");
     set_text("run/attention/step000002.safetensors", "\"step\":\"3\"", "\"step\":\"2\"");
-    assert_refused(report_write(in("nothing"), &err), &err, "nothing", "no run");
     getrlimit(RLIMIT_FSIZE, &before);
-    small = (struct rlimit){20000, before.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &small);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, before.rlim_max});
     const bool done = report_write(in("run"), &err);
     setrlimit(RLIMIT_FSIZE, &before);
-    assert_that(!done && err.status == STATUS_FAILED, "a full disk: %s", err.message);
-    assert_non_null(strstr(err.message, "report.html"));
+    assert_that(!done && err.status == STATUS_FAILED && strstr(err.message, "report.html"), "full: %s", err.message);
     assert_string_equal(contents(in("run/report.html"), NULL), "old");
     assert_false(path_exists(in("run/report.html" FILE_NEW)));
-    write_report();
-    read_page();
+    report();
 }
 
 static void shortest_numbers(void **state) {

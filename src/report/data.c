@@ -149,9 +149,9 @@ static Json *setting_json(const Sweep *s, size_t index) {
     static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
                                         "entropy_last", "score_std_first", "score_std_last"};
     const SweepSetting *setting = &s->settings[index];
-    const bool sweep = s->config.sweep_count > 0;
     double dash = 0;
-    const Style style = sweep ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
+    const Style style =
+        s->config.sweep_count ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = put(json, "runs", js_array());
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
     js_set(json, "label", js_text(setting->label));
@@ -300,11 +300,9 @@ static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) 
     size_t length = strlen(directory);
     while (length > 1 && directory[length - 1] == '/') length--;
     snprintf(own->name, sizeof own->name, "%.*s", (int)(length < RUN_NAME ? length : RUN_NAME - 1), directory);
+    *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);
-    setting->run[0] = index;
-    setting->count = 1;
-    setting->reference = NO_SETTING;
     run_results_clear(&own->results);
     return ok && sweep_read_run(own, err);
 }

@@ -282,6 +282,7 @@ const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, 
 let thumbs = [], matrix = null;
 const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots); /* the one whose scores are here */
 const current = () => run_of(settings[state.setting]);
+const all_steps = [...new Set(runs.flatMap(run => run.snapshots?.steps ?? []))].sort((a, b) => a - b);
 const nearest = run => nearest_of(run.snapshots.steps, state.step); /* the snapshot that is shown */
 /* data.colors are even steps of the square root, so that small weights can be told apart. */
 const colors = (data.colors || []).map(color => [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)));
@@ -439,7 +440,7 @@ function update() {
     const a = matrix.a = attend(run, at, state.layer, state.head, state.divisor);
     matrix.image.setAttribute("href", paint(matrix.canvas, a).toDataURL());
     $("step-value").textContent = s.steps[at];
-    Object.assign($("step"), {max: s.steps.length - 1, value: at});
+    Object.assign($("step"), {max: all_steps.length - 1, value: nearest_of(all_steps, state.step)});
     update_divisor(run, trained_divisor(run));
     $("figures").textContent = `Layer ${s.layers[state.layer]}, head ${state.head}` +
         (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` on this text: entropy ` +
@@ -452,8 +453,8 @@ function show_attention() {
     if (state.setting < 0)
         return $("attention").replaceChildren(el("h2", {}, "Attention"), el("p", {}, "No attention was logged."));
     const s = current().snapshots, on = (id, type, act) => $(id).addEventListener(type, () => { act(); update(); });
-    Object.assign(state, {step: s.steps.at(-1), query: s.T - 1});
-    on("step", "input", () => { state.step = current().snapshots.steps[$("step").value]; });
+    Object.assign(state, {step: all_steps.at(-1), query: s.T - 1});
+    on("step", "input", () => { state.step = all_steps[$("step").value]; });
     on("divisor", "input", () => {
         const divisor = Math.exp($("divisor").value);
         state.divisor = Math.abs(divisor / trained_divisor(current()) - 1) < .006 ? null : divisor;
@@ -655,6 +656,5 @@ const parts = data.theory ? [show_theory] : [show_results, show_losses, show_att
 for (const show of [...parts, show_setup]) show();
 for (const {id, firstChild: title} of document.querySelectorAll("main > section"))
     document.querySelector("nav").append(el("a", {href: `#${id}`}, title.textContent));
-const draw_all = () => drawings.forEach(draw => draw());
-draw_all();
-addEventListener("resize", draw_all);
+for (const draw of drawings) draw();
+addEventListener("resize", () => drawings.forEach(draw => draw()));
