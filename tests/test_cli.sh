@@ -154,7 +154,7 @@ refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini
 refuses 2 'no \[sweep\] section' "$train" sweep tiny.ini --dry-run
 refuses 2 'sweep.train.lr=-1: the value "-1"' "$train" sweep sweep.ini --set sweep.train.lr=-1
 
-# --- refused: the corpus, also by a sweep, and by a --force that would have something to replace
+# --- refused: the corpus, also by a sweep, and by a --force that would have something to move
 ends 0 "$train" tiny.ini --out ours --quiet
 head -c 5000 "$train" >binary && : >empty && printf 'short\n' >short
 for corpus in 'binary:not UTF-8 text: byte' 'empty:is empty' 'short:too short: 6 characters' 'missing:cannot read'; do
@@ -172,9 +172,9 @@ refuses 2 'tinyshakespeare.txt: No such file.*; data/get_shakespeare.sh download
 refuses 2 'directory exists' "$train" tiny.ini --out directory
 refuses 2 'ours exists' "$train" tiny.ini --out ours
 refuses 2 'ours exists' "$train" sweep sweep.ini --out ours
-refuses 2 'not a run of this program' "$train" tiny.ini --out directory --force
-refuses 2 'not a run of this program' "$train" sweep sweep.ini --out directory --force
-refuses 2 'not a run of this program' "$train" tiny.ini --out corpus.txt --force
+refuses 2 'directory is not the directory of a run: it holds no run.json' "$train" tiny.ini --out directory --force
+refuses 2 'directory is not the directory of a run' "$train" sweep sweep.ini --out directory --force
+refuses 2 'corpus.txt is not the directory of a run' "$train" tiny.ini --out corpus.txt --force
 refuses 1 'cannot make the directory corpus.txt' "$train" tiny.ini --out corpus.txt/run
 mkdir locked && chmod 555 locked && chmod 755 "$tmp"
 set -- env
@@ -273,48 +273,38 @@ refuses 2 'corpus.txt is not the directory of a run' "$train" report corpus.txt
 refuses 2 'swept is a sweep, whose runs are below it: name one' "$train" report runs/tiny swept --out third.html
 rm -r swept report.html other.html
 
-# --- --force: what it replaces is whole until the new one has something that lasts, and nothing else goes with it
+# --- --force: what was there is whole in DIR.old, however the new one ends
+# was_moved TO NAME: what the last command had to move, a copy of which is NAME, and what it said
+was_moved() {
+    check "$1 after: $name" "" "$(diff -r "$2" "$1" 2>&1)"
+    check_match "stderr of: $name" "^note: what stood in ours is now in $1\$" "$(cat "$said/err")"
+}
 echo mine >ours/notes.txt
-refuses 2 'ours/notes.txt was not written by this program' "$train" tiny.ini --out ours --force
-rm ours/notes.txt
-listing >"$said/whole"
+cp -a ours whole
 for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
     # The counts of `make coverage` go elsewhere, where the limit may cut them.
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
-    fails 1 'cannot write.*File too large; ours was restored' \
-        env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-        sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --quiet --out ours --force
+    ends 1 env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+        sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --out ours --force
+    check_match "stderr of: $name" 'cannot write.*File too large' "$(cat "$said/err")"
+    was_moved ours.old whole
+    rm -r ours && mv ours.old ours
 done
-# theory.csv fits, and its page does not
-# shellcheck disable=SC2016 # expanded by the inner shell
-fails 1 'cannot write.*/report.html.*File too large; ours was restored' \
-    env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-    sh -c 'trap "" XFSZ; ulimit -f 40; "$@"' sh "$train" theory --d-k 1 --samples 2 --quiet --out ours --force
-fails 3 'diverged at step .*; ours was restored' "$train" tiny.ini --quiet --out ours/ --force \
-    --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
-check "what --force was to replace, when it failed" "" "$(listing | diff "$said/whole" -)"
-"$train" tiny.ini --out ours --force --quiet --set train.steps=100000 --set log.checkpoint_every=100000 >/dev/null 2>&1 &
-running=$!
-for _ in $(seq 100); do
-    [ -e ours/metrics.csv ] && [ -e ours.old ] && break
-    sleep 0.05
-done
-kill -KILL "$running"
-wait "$running" 2>/dev/null
-running=
-refuses 2 'ours.old is there, left by an interrupted --force: move it back to ours, or remove it' \
-    "$train" tiny.ini --out ours --force
-ends 0 "$train" resume ours --set train.steps=20
-check_match "stderr of: $name" 'note +ours.old is there' "$(cat "$said/err")"
-rm -r ours && mv ours.old ours
-check "what was set aside and moved back" "" "$(listing | diff "$said/whole" -)"
+ends 3 "$train" tiny.ini --out ours/ --force --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
+was_moved ours.old whole
+check "the result in ours/run.json" diverged "$(result_of ours)"
+cp -a ours diverged
 ends 0 "$train" tiny.ini --out=ours --force --threads 2
-check "what --force has replaced" gone "$([ -e ours.old ] && echo there || echo gone)"
-ends 0 "$train" sweep sweep.ini --out ours --force --quiet
-check_files ours/summary.csv
+was_moved ours.old-2 diverged
+ends 0 "$train" sweep sweep.ini --out ours --force
+check_files ours/summary.csv ours.old-3/metrics.csv
 ends 0 "$train" theory --d-k 1 --samples 2 --out ours --force
+check_files ours/theory.csv ours.old-4/summary.csv
 ends 0 "$train" tiny.ini --out ours --force --quiet
-check "what --force has replaced" gone "$([ -e ours.old ] && echo there || echo gone)"
+check "stderr of: $name" "" "$(cat "$said/err")"
+check_files ours.old-5/theory.csv
+check "what --force moved first" "" "$(diff -r whole ours.old)"
+rm -r whole diverged ours.old*
 
 # --- the resolved config
 listing >"$said/before"
@@ -662,9 +652,9 @@ cksum theory/report.html >"$said/page"
 ends 0 "$train" report theory
 check "the page, written again" "$(cat "$said/page")" "$(cksum theory/report.html)"
 refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
-refuses 2 'directory is not a run of this program' "$train" theory --d-k 1 --samples 2 --out directory --force
+refuses 2 'directory is not the directory of a run' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
-check "rows of a theory.csv that --force replaced" 9 "$(grep -c '' theory/theory.csv)"
+check "rows of a theory.csv made with --force" 9 "$(grep -c '' theory/theory.csv)"
 for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done

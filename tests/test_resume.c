@@ -49,7 +49,7 @@ void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b
     real_sgemm(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* child train|replace|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
+/* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
    failed, 100 nothing to do */
 static int child_main(char **arguments) {
     Error err = {0};
@@ -64,7 +64,6 @@ static int child_main(char **arguments) {
         done = train_resume(arguments[1], &set, *set != '-', &options, &outcome, &err);
     } else {
         options.out = arguments[2];
-        options.force = strcmp(arguments[0], "replace") == 0;
         done = config_load(&config, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
     }
     if (!done) printf("%s\n", err.message);
@@ -239,43 +238,6 @@ static void steps_raised(void **state) {
     assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 100);
 }
 
-/* --force dies before each write in turn: the old run is whole where it was or where it was set aside, or the new one
-   has a checkpoint and can be resumed. */
-static void force_dies_anywhere(void **state) {
-    (void)state;
-    Error err;
-    long aside = 0, replaced = 0;
-    CHILDREN_TRAIN("train.seed=2");
-    assert_int_equal(run("old", 1, -1, -1), 0);
-    CHILDREN_TRAIN("train.seed=1");
-    assert_int_equal(run("whole", 1, -1, -1), 0);
-    for (long n = 0, status = 99; status == 99; n += 3 * STRIDE + 1) {
-        bool exists = false;
-        assert_true(shell("rm -rf run run.old && cp -a old run"));
-        status = child("replace", in("child.ini"), in("run"), 1, n, -1);
-        assert_that(status == 99 || status == 0, "dying at write %ld: status %ld: %s", n, status, said);
-        bool there = shell("diff -r old run"), waits = shell("diff -r old run.old");
-        assert_true(checkpoint_exists(in("run"), &exists, &err) || !path_exists(in("run")));
-        assert_that(there || waits || exists, "both are lost at write %ld", n);
-        if (path_exists(in("run.old"))) {
-            aside++;
-            assert_int_equal(child("replace", in("child.ini"), in("run"), 1, -1, -1), STATUS_USAGE);
-            assert_non_null(strstr(said, "run.old is there"));
-        }
-        if (there || waits) continue;
-        replaced++;
-        if (status == 99) assert_int_equal(resume("run", -1, -1), 0);
-        assert_same_run("whole", "run");
-    }
-    assert_true(aside > 15 / STRIDE && replaced > 10 / STRIDE);
-
-    assert_true(shell("rm -rf run run.old && cp -a old run"));
-    assert_int_equal(child("replace", in("child.ini"), in("run"), 1, -1, 0), 128 + SIGTERM);
-    assert_true(shell("diff -r old run.old")); /* stopped before its first step */
-    assert_int_equal(resume("run", -1, -1), 0);
-    assert_same_run("whole", "run");
-}
-
 /* Keys that may change between start and resume: nothing that the run computes or writes depends on them. */
 static void free_keys(void **state) {
     (void)state;
@@ -351,10 +313,13 @@ int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere),       TRAINING_TEST(stops_anywhere),
-        TRAINING_TEST(steps_raised),        TRAINING_TEST(free_keys),
-        TRAINING_TEST(force_dies_anywhere), TRAINING_TEST(one_process_at_a_time),
-        TRAINING_TEST(no_former_end),       TRAINING_TEST(edited_before_a_checkpoint),
+        TRAINING_TEST(dies_anywhere),
+        TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(steps_raised),
+        TRAINING_TEST(free_keys),
+        TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(no_former_end),
+        TRAINING_TEST(edited_before_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,7 @@ static void description(void **state) {
     assert_non_null(strstr(text, "\"divisor\": 1"));
     assert_non_null(strstr(text, "\"multiplier\": 1"));
     js_free(run);
-    assert_true(results_check(in("run"), true, true, &err)); /* --force knows it again */
+    assert_true(results_check(in("run"), true, &err)); /* --force knows it again */
 }
 
 /* Opened again, the run gives the very loss it wrote down last. */

@@ -92,44 +92,24 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_true(sweep_is(in("run")) && !sweep_is(in("run/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
 }
 
-/* --force: a new sweep of which no run comes to a checkpoint leaves the old one in its place. */
-static void force_keeps_what_it_cannot_replace(void **state) {
+/* --force: the old sweep is whole in sweep.old, however the new one ends. */
+static void force_moves_the_old_sweep(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     sweep("sweep", 2);
-    const char *kept_table = contents(in("sweep/summary.csv"), NULL);
-    assert_false(sweep_with(program_that("", "echo 'no luck' >&2; exit 1"), "sweep", 2, true));
-    assert_says("no run came to a checkpoint: no luck; ");
-    assert_says("sweep was restored");
-    assert_string_equal(contents(in("sweep/summary.csv"), NULL), kept_table);
-    assert_false(path_exists(in("sweep.old")));
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) { /* nor does one that a signal stops before that */
-        Progress quiet = progress_make(stderr, true);
-        const TrainOptions replacing = {.threads = 1,
-                                        .out = in("sweep"),
-                                        .force = true,
-                                        .command_line = "",
-                                        .program = program_that("", "kill -TERM $PPID; exec sleep 20"),
-                                        .progress = &quiet};
-        int caught = 0;
-        interrupt_catch();
-        bool done = sweep_run(&config, &replacing, stdout, &caught, &err);
-        _exit(done && caught == SIGTERM ? 0 : 1);
-    }
-    int ended = 0;
-    assert_true(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
-    assert_int_equal(WEXITSTATUS(ended), 0);
-    assert_string_equal(contents(in("sweep/summary.csv"), NULL), kept_table);
-    assert_false(path_exists(in("sweep.old")));
-    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, true)); /* three checkpoints are kept */
+    assert_true(shell("cp -a sweep first"));
+    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, true));
     assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: ended with status 1");
-    assert_false(path_exists(in("sweep.old")));
     assert_result("sweep", "failed");
+    assert_true(shell("diff -r first sweep.old"));
+    bool done = sweep_with(program, "sweep", 2, true);
+    assert_that(done, "%s", err.message);
+    assert_same_sweep("first", "sweep");
+    assert_true(shell("diff -r first sweep.old"));
+    assert_result("sweep.old-2", "failed");
 }
 
-/* What is in a run's place and is not a run of ours is neither removed nor trained over. */
+/* What is in a run's place is not lost: a run of ours is moved, and another is not trained over. */
 static void what_is_not_ours_stays(void **state) {
     (void)state;
     CONFIGURE(FOUR);
@@ -139,12 +119,12 @@ static void what_is_not_ours_stays(void **state) {
     assert_refused(resume(program, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     put_text("sweep/scale_divisor=none+seed=2/notes.txt", "mine");
-    assert_false(resume(program, "sweep"));
-    assert_says("sweep/scale_divisor=none+seed=2/notes.txt was not written by this program");
-    assert_int_equal(remove(in("sweep/scale_divisor=none+seed=2/run.json")), 0);
-    assert_false(resume(program, "sweep"));
-    assert_says("seed=2 is not a run of this program");
-    assert_string_equal(contents(in("sweep/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
+    assert_true(shell("cp -a sweep again && rm again/*none+seed=2/run.json"));
+    assert_false(resume(program, "again"));
+    assert_says("seed=2 is not the directory of a run: it holds no run.json");
+    assert_string_equal(contents(in("again/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
+    resumes("sweep");
+    assert_string_equal(contents(in("sweep/scale_divisor=none+seed=2.old/notes.txt"), NULL), "mine");
 }
 
 /* A sweep is resumed with the config and text it began with, by one process. Nothing is written before that is known.
@@ -253,7 +233,7 @@ int main(void) {
         SWEEP_TEST(failures_are_the_runs_own),
         SWEEP_TEST(resumes_from_anything),
         SWEEP_TEST(other_sweeps_are_left_alone),
-        SWEEP_TEST(force_keeps_what_it_cannot_replace),
+        SWEEP_TEST(force_moves_the_old_sweep),
         SWEEP_TEST(what_is_not_ours_stays),
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),

@@ -128,9 +128,13 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
 }
 
 bool directory_lock(const char *path, int *lock, Error *err) {
+    struct stat locked, there;
     *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*lock < 0) return failed(err, "cannot open the directory %s: %s", path, strerror(errno));
-    if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    /* Between these two calls another process may have moved the directory and made a new one (--force). */
+    if ((flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(*lock, &locked) == 0 &&
+        stat(path, &there) == 0 && locked.st_dev == there.st_dev && locked.st_ino == there.st_ino)
+        return true;
     close(*lock);
     *lock = -1;
     return rejected(err, "%s is in use: another process is training there; wait for it, or stop it", path);

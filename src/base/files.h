@@ -34,8 +34,8 @@ bool directory_make(const char *path, bool must_be_new, Error *err);
 /* Flushes the directory that holds `path` to disk, so that names made, renamed and removed in it last. A file system
    that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
 bool directory_sync(const char *path, Error *err);
-/* Keeps other processes of this program out of a directory until `*lock` is closed (flock; where the file system has
-   no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
+/* Keeps other processes of this program out of the directory at `path` until `*lock` is closed (flock; where the file
+   system has no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
 bool directory_lock(const char *path, int *lock, Error *err);
 /* Removes a directory and what is in it; symbolic links are removed, not followed. */
 bool directory_remove(const char *path, Error *err);

@@ -1,7 +1,6 @@
 #include "base/results.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -10,19 +9,6 @@
 
 #include "base/files.h"
 #include "base/machine.h"
-
-static const char SUFFIX[] = ".old";
-
-/* Whether `directory` is the working directory or above it, or the system does not say where these are. */
-static bool holds_us(const char *directory) {
-    char *here = getcwd(NULL, 0), *there = realpath(directory, NULL);
-    size_t length = there ? strlen(there) : 0;
-    bool holds = !here || !there ||
-                 (strncmp(here, there, length) == 0 && (here[length] == 0 || here[length] == '/' || length == 1));
-    free(here);
-    free(there);
-    return holds;
-}
 
 bool run_description_load(Json **run, const char *directory, Error *err) {
     char path[4096];
@@ -35,47 +21,41 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     return rejected(err, "%s is not a run.json of this program", path);
 }
 
-bool results_set_aside(const char *path, char old[RESULTS_PATH]) {
-    Error ignored;
-    if (!results_name(old, RESULTS_PATH - sizeof SUFFIX, path, 1, &ignored)) return false;
-    memcpy(old + strlen(old), SUFFIX, sizeof SUFFIX);
-    return path_exists(old);
-}
-
-/* Whether what is at `path` may be replaced; then its lock is held. */
-static bool lock_replaceable(const char *path, int *lock, Error *err) {
-    struct stat info;
-    if (lstat(path, &info) != 0) return failed(err, "cannot determine what %s is: %s", path, strerror(errno));
-    if (S_ISLNK(info.st_mode))
-        return rejected(err, "%s is a symbolic link, which --force does not replace: name the directory itself", path);
-    if (holds_us(path))
-        return rejected(
-            err, "%s is or holds the directory you are in, so --force does not replace it: name another --out", path);
-    return results_hold_only_ours(path, err) && directory_lock(path, lock, err);
-}
-
-/* Names the directory, and what it has to replace, which is locked then. Writes nothing. */
-static bool find_place(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
-    char old[RESULTS_PATH];
-    bool there;
-    *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    if (!results_name(d->path, sizeof d->path - sizeof SUFFIX, wanted, 1, err) || !path_find(d->path, &there, err))
-        return false;
-    if (there && !force) return rejected(err, "%s exists: name another --out, or add --force to replace it", d->path);
-    if (force && results_set_aside(d->path, old))
-        return rejected(err, "%s is there, left by an interrupted --force: move it back to %s, or remove it", old,
-                        d->path);
-    if (!there) return true;
-    if (!lock_replaceable(d->path, &d->replaced_lock, err)) return false;
-    memcpy(d->replaced, old, sizeof old);
+/* Whether a process trains in one of the runs that a sweep's run.json names. */
+static bool lock_runs(const char *path, const Json *runs, Error *err) {
+    char run[2 * RESULTS_PATH];
+    for (size_t i = 0; i < js_array_size(runs); i++) {
+        const char *name = js_as_text(js_get(js_at(runs, i), "name"));
+        int lock = -1;
+        if (name &&
+            (!path_join(run, sizeof run, path, name, err) || (path_exists(run) && !directory_lock(run, &lock, err))))
+            return false;
+        if (lock >= 0) close(lock);
+    }
     return true;
 }
 
-bool results_check(const char *wanted, bool named, bool force, Error *err) {
-    ResultsDirectory d;
-    if (!named) return true;
-    bool ok = find_place(&d, wanted, force, err);
-    results_release(&d);
+/* Names the directory. What --force has to move there is locked, which sets *old_lock. Writes nothing. */
+static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *old_lock, Error *err) {
+    bool there;
+    struct stat info;
+    Json *run;
+    if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
+    if (!there) return true;
+    if (!force) return rejected(err, "%s exists: name another --out, or add --force to replace a run", path);
+    if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
+        return rejected(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
+    bool ok = run_description_load(&run, path, err) && directory_lock(path, old_lock, err) &&
+              lock_runs(path, js_get(run, "runs"), err);
+    js_free(run);
+    return ok;
+}
+
+bool results_check(const char *out, bool force, Error *err) {
+    char path[RESULTS_PATH];
+    int old_lock = -1;
+    bool ok = !out || find_place(path, out, force, &old_lock, err);
+    if (old_lock >= 0) close(old_lock);
     return ok;
 }
 
@@ -84,8 +64,16 @@ bool results_name(char *out, size_t capacity, const char *wanted, unsigned numbe
     while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
     int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
                              : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
-    return (length >= 0 && (size_t)length < capacity) ||
-           rejected(err, "the path of the directory of results is too long: %.200s...", wanted);
+    return (length > 0 && (size_t)length < capacity) ||
+           rejected(err, "the path of the directory of results is empty or too long: \"%.200s\"", wanted);
+}
+
+/* The first free name of `wanted` and the numbered ones behind it. */
+static bool find_free(char path[RESULTS_PATH], const char *wanted, Error *err) {
+    bool there = true;
+    for (unsigned number = 1; there && number < 1000000; number++)
+        if (!results_name(path, RESULTS_PATH, wanted, number, err) || !path_find(path, &there, err)) return false;
+    return !there || failed(err, "%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
 static bool make_locked(ResultsDirectory *d, Error *err) {
@@ -95,55 +83,39 @@ static bool make_locked(ResultsDirectory *d, Error *err) {
     return false;
 }
 
-static bool make_named(ResultsDirectory *d, const char *wanted, bool force, Error *err) {
-    if (!find_place(d, wanted, force, err)) return false;
-    if (*d->replaced && rename(d->path, d->replaced) != 0)
-        return failed(err, "cannot move %s to %s: %s", d->path, d->replaced, strerror(errno));
+/* Makes the directory where another is, which is moved. */
+static bool replace(ResultsDirectory *d, Error *err) {
+    char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
+    snprintf(wanted, sizeof wanted, "%s.old", d->path);
+    if (!find_free(old, wanted, err)) return false;
+    if (rename(d->path, old) != 0) return failed(err, "cannot move %s to %s: %s", d->path, old, strerror(errno));
+    snprintf(d->note, sizeof d->note, "note: what stood in %s is now in %s", d->path, old);
     if (make_locked(d, err)) return true;
-    if (*d->replaced && rename(d->replaced, d->path) != 0)
-        error_set(err, err->status, "%.400s; the old results are in %s", err->message, d->replaced);
+    if (path_exists(d->path) || rename(old, d->path) != 0)
+        error_set(err, err->status, "%.400s; %s", err->message, d->note + strlen("note: "));
     return false;
 }
 
-static bool make_next(ResultsDirectory *d, const char *wanted, Error *err) {
-    *d = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    for (unsigned n = 1; n < 1000000; n++) {
-        bool there;
-        if (!results_name(d->path, sizeof d->path, wanted, n, err) || !path_find(d->path, &there, err)) return false;
-        if (there) continue;
+static bool make_next(ResultsDirectory *d, const char *log_out, Error *err) {
+    do {
+        if (!find_free(d->path, log_out, err)) return false;
         if (make_locked(d, err)) return true;
-        if (!path_exists(d->path)) return false; /* else another process was quicker */
-    }
-    return failed(err, "%s and every numbered name behind it are taken: name another --out", wanted);
+    } while (path_exists(d->path)); /* another process was quicker */
+    return false;
 }
 
-bool results_make(ResultsDirectory *d, const char *wanted, bool named, bool force, Error *err) {
-    bool ok = named ? make_named(d, wanted, force, err) : make_next(d, wanted, err);
+bool results_make(ResultsDirectory *d, const char *out, const char *log_out, bool force, Error *err) {
+    int old_lock = -1;
+    *d = (ResultsDirectory){.lock = -1};
+    bool ok = out ? find_place(d->path, out, force, &old_lock, err) : make_next(d, log_out, err);
+    if (ok && out) ok = old_lock < 0 ? make_locked(d, err) : replace(d, err);
+    if (old_lock >= 0) close(old_lock);
     if (!ok) results_release(d);
     return ok;
 }
 
-bool results_keep(ResultsDirectory *d, Error *err) {
-    if (!*d->replaced) return true;
-    bool ok =
-        directory_sync(d->path, err) && results_hold_only_ours(d->replaced, err) && directory_remove(d->replaced, err);
-    *d->replaced = 0;
-    return ok;
-}
-
-void results_withdraw(ResultsDirectory *d, Error *err) {
-    Error ignored;
-    if (!*d->replaced) return;
-    if ((!path_exists(d->path) || directory_remove(d->path, &ignored)) && rename(d->replaced, d->path) == 0)
-        error_set(err, err->status, "%.600s; %.300s was restored", err->message, d->path);
-    else
-        error_set(err, err->status, "%.600s; the old results are in %.300s", err->message, d->replaced);
-    *d->replaced = 0;
-}
-
 void results_release(ResultsDirectory *d) {
     if (*d->path && d->lock >= 0) close(d->lock);
-    if (*d->path && d->replaced_lock >= 0) close(d->replaced_lock);
     *d = (ResultsDirectory){0};
 }
 

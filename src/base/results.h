@@ -1,9 +1,8 @@
-/* The directory of a run, a sweep or theory: where it may be made, what it may replace, and its run.json.
+/* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
-   --force replaces a directory only where every entry in it is one that this program writes. What stood there is set
-   aside by one rename to PATH.old before the new directory is made, and removed once the new one holds something that
-   lasts (results_keep); until then a failure brings it back (results_withdraw). A program that is stopped in between
-   leaves both, and the next --force says so. */
+   Nothing that is there is ever removed. --force moves it, if it is a run, a sweep or theory's, to the first free name
+   of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end. A program that is killed
+   between that and making the new directory leaves PATH.old alone. */
 #pragma once
 
 #include "base/json.h"
@@ -14,43 +13,26 @@ enum { RESULTS_PATH = 2048 };
 
 /* All zero: none. */
 typedef struct {
-    char path[RESULTS_PATH];     /* of the directory; empty: none was made */
-    char replaced[RESULTS_PATH]; /* path.old, while what stood at `path` waits there; else empty */
-    int lock, replaced_lock;     /* held on the two (directory_lock); -1: none */
+    char path[RESULTS_PATH];          /* of the directory; empty: none was made */
+    char note[2 * RESULTS_PATH + 64]; /* what --force has moved, and where to, for the user; else empty */
+    int lock;                         /* held on the directory (directory_lock); -1: none */
 } ResultsDirectory;
 
+/* Makes an empty directory and keeps other processes of this program out of it. `out`, the user's --out, may exist only
+   with `force`, as a directory, not a symbolic link, that holds our run.json and in which no process trains, nor in
+   those of a sweep's runs; else that is an error of status STATUS_USAGE. Where `out` is NULL, the first free of
+   log_out, log_out-2, log_out-3, ... is made. On failure all is as it was, if the system lets it, and *directory is
+   none. Release with results_release. */
+bool results_make(ResultsDirectory *directory, const char *out, const char *log_out, bool force, Error *err);
+
 /* Whether results_make would be refused for what is there now; writes nothing. */
-bool results_check(const char *wanted, bool named, bool force, Error *err);
+bool results_check(const char *out, bool force, Error *err);
 
-/* Makes an empty directory and keeps other processes of this program out of it. `wanted` that exists: with `named` (the
-   user's --out) it is an error of status STATUS_USAGE, unless `force` and it holds our run.json, nothing that this
-   program does not write, no symbolic link but the checkpoint's own, and no process that trains: then it is set aside.
-   Without `named` the next free of wanted-2, wanted-3, ... is taken, whatever `force`. On failure all is as it was, and
-   *directory is none. Release with results_release. */
-bool results_make(ResultsDirectory *directory, const char *wanted, bool named, bool force, Error *err);
-
-/* The new results last from here on: what they replace is removed. False, with a message to show, when the old results
-   could not be removed, or someone added a file to them: they stay at PATH.old, and the new results are kept. */
-bool results_keep(ResultsDirectory *directory, Error *err);
-
-/* The new results failed, for the reason in *err. Where they have not been kept and replace something, they are removed
-   and what they replace returns to its place; *err then also says where it is. Else nothing is done. */
-void results_withdraw(ResultsDirectory *directory, Error *err);
-
-/* Lets other processes in again. What was set aside and neither kept nor withdrawn stays set aside. */
+/* Lets other processes in again. */
 void results_release(ResultsDirectory *directory);
 
 /* The number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
 bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err);
-
-/* Whether `directory` holds a run.json of this program, and nothing but what this program writes (results_entries.c).
-   Refused with STATUS_USAGE, the entry named: an unknown name, a known one of another type, a symbolic link that is not
-   the checkpoint's own, the directory of a sweep's run in which a process trains, a directory from which nothing can be
-   removed. An error of the system has STATUS_FAILED. */
-bool results_hold_only_ours(const char *directory, Error *err);
-
-/* Whether PATH.old, which is put into `old`, is there: then a --force was stopped before its results lasted. */
-bool results_set_aside(const char *path, char old[RESULTS_PATH]);
 
 /* Program, version, machine and time of start: what run.json opens with. The caller adds to it and frees it. */
 Json *run_description(const char *command_line, size_t threads);

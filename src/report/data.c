@@ -308,7 +308,7 @@ static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) 
 }
 
 bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err) {
-    Sweep s = {.run_count = count, .setting_count = count, .place = {.lock = -1, .replaced_lock = -1}};
+    Sweep s = {.run_count = count, .setting_count = count};
     char heading[512];
     s.runs = calloc(count, sizeof *s.runs);
     s.settings = calloc(count, sizeof *s.settings);

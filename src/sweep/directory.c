@@ -44,11 +44,12 @@ static void name_directories(Sweep *s) {
         snprintf(s->runs[i].directory, sizeof s->runs[i].directory, "%s/%s", s->directory, s->runs[i].name);
 }
 
-/* run.json and config.ini of a directory whose path is known. */
-static bool read_config(Sweep *s, Error *err) {
+/* run.json and config.ini of a directory that is there. */
+static bool read_config(Sweep *s, const char *directory, Error *err) {
     char path[4096];
     s->directory = s->place.path;
-    if (!run_description_load(&s->description, s->directory, err) ||
+    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) ||
+        !run_description_load(&s->description, s->directory, err) ||
         !path_join(path, sizeof path, s->directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
         return false;
     const char *name = js_as_text(js_get(s->description, "name"));
@@ -56,16 +57,9 @@ static bool read_config(Sweep *s, Error *err) {
     return true;
 }
 
-static bool set_path(Sweep *s, const char *directory, Error *err) {
-    s->place = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
-    return snprintf(s->place.path, sizeof s->place.path, "%s", directory) < (int)sizeof s->place.path ||
-           error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
-}
-
 bool sweep_enter(Sweep *s, const char *directory, Error *err) {
     int64_t threads;
-    if (!set_path(s, directory, err) || !directory_lock(directory, &s->place.lock, err) || !read_config(s, err))
-        return false;
+    if (!directory_lock(directory, &s->place.lock, err) || !read_config(s, directory, err)) return false;
     s->resumed = true;
     /* Every run has the same number, however many processors there are by now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
@@ -74,7 +68,8 @@ bool sweep_enter(Sweep *s, const char *directory, Error *err) {
 }
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
-    if (!set_path(s, directory, err) || !read_config(s, err) || !sweep_plan(s, err)) return false;
+    s->place.lock = -1;
+    if (!read_config(s, directory, err) || !sweep_plan(s, err)) return false;
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
         if (!sweep_read_run(&s->runs[i], err)) return false;
@@ -155,7 +150,8 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const TrainOptions *o = s->options;
     char path[4096], fingerprint[CORPUS_FINGERPRINT];
     FileWriter config;
-    if (!results_make(&s->place, o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err)) return false;
+    if (!results_make(&s->place, o->out, s->config.log.out, o->force, err)) return false;
+    if (*s->place.note) progress_message(o->progress, "%s", s->place.note);
     s->directory = s->place.path;
     name_directories(s);
     corpus_fingerprint(corpus, fingerprint);

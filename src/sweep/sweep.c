@@ -4,7 +4,6 @@
 
 #include "base/machine.h"
 #include "sweep/parts.h"
-#include "train/checkpoint.h"
 #include "train/trainer.h"
 
 /* Everything that training could be refused for, before anything is written. Decides the threads of a run and how many
@@ -36,7 +35,7 @@ static bool prepare(Sweep *s, Error *err) {
                          "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to "
                          "replace it",
                          o->out, program_name, o->out);
-    return results_check(o->out ? o->out : s->config.log.out, o->out != NULL, o->force, err) && check(s, err);
+    return results_check(o->out, o->force, err) && check(s, err);
 }
 
 /* How many runs have neither finished nor diverged. *failed is the first that failed, or NULL. */
@@ -53,24 +52,11 @@ static size_t count_unfinished(const Sweep *s, const SweepRun **failed) {
 static void announce(const Sweep *s) {
     Progress *progress = s->options->progress;
     const SweepRun *failed;
-    char old[RESULTS_PATH];
     const size_t ended = s->run_count - count_unfinished(s, &failed);
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
                      s->resumed ? "resuming" : "sweeping", s->config.name, s->directory, s->run_count,
                      s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
-    if (!*s->place.replaced && results_set_aside(s->directory, old))
-        progress_message(progress, "note: %s is there, left by an interrupted --force", old);
     if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
-}
-
-/* Removes what --force replaces if the new sweep has something that lasts; returns whether it has. */
-static bool keep(Sweep *s, size_t unfinished) {
-    bool lasts = unfinished == 0;
-    Error err;
-    for (size_t i = 0; i < s->run_count && !lasts; i++)
-        lasts = checkpoint_exists(s->runs[i].directory, &lasts, &err) && lasts;
-    if (lasts && !results_keep(&s->place, &err)) progress_message(s->options->progress, "note: %s", err.message);
-    return lasts;
 }
 
 /* Writes the tables of what there is, and how the sweep ended. Fails where a run failed; where none was
@@ -104,28 +90,18 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
                                        failed->name, failed->message);
 }
 
-/* Trains the runs that have not ended. Fails where nothing lasts and --force has something to bring back. */
+/* Trains the runs that have not ended. */
 static bool train(Sweep *s, int *signal_number, Error *err) {
-    const SweepRun *failed;
     if (!sweep_open(s, err)) return false;
     announce(s);
     *signal_number = sweep_train(s);
-    const size_t unfinished = count_unfinished(s, &failed);
-    return !*s->place.replaced || keep(s, unfinished) ||
-           error_set(err, STATUS_FAILED, "no run came to a checkpoint%s%s", failed ? ": " : "",
-                     failed ? failed->message : "");
+    return true;
 }
 
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s = {.options = options, .config = *config};
     *signal_number = 0;
     bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, true, out, signal_number, err);
-    const bool replaces = *s.place.replaced;
-    if (!ok) results_withdraw(&s.place, err); /* nothing, where the new results were kept */
-    if (!ok && replaces && *signal_number) {
-        progress_message(options->progress, "%s", err->message);
-        ok = true;
-    }
     sweep_free(&s);
     return ok;
 }

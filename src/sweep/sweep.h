@@ -11,9 +11,7 @@
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) is passed on
    to the runs, which save a checkpoint and end; then *signal is that signal, and the tables of what there is are
-   written. Nothing is written before every run is known to be good (train_check). With `force`, what was there is
-   removed when the runs have ended, if one of them has a checkpoint or all have finished or diverged. Otherwise this is
-   an error, what was there returns to its place and the new directory is removed (base/results.h). */
+   written. Nothing is written before every run is known to be good (train_check). */
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* Whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs that have

@@ -99,14 +99,6 @@ static void fail(SweepRun *run, const char *why) {
     snprintf(run->message, sizeof run->message, "%s", why);
 }
 
-/* Removes what is left of a run that was killed before its first checkpoint. Fails where anything else is there. */
-static bool clear(const char *directory, Error *err) {
-    char path[4096];
-    if (path_join(path, sizeof path, directory, "run.json" FILE_NEW, err)) unlink(path); /* killed at its first write */
-    return !path_exists(directory) || rmdir(directory) == 0 ||
-           (results_hold_only_ours(directory, err) && directory_remove(directory, err));
-}
-
 static bool write_config(const Sweep *s, const SweepRun *run, char path[4096], Error *err) {
     char name[RUN_NAME + 16];
     FileWriter writer;
@@ -138,9 +130,14 @@ static bool start(const Sweep *s, SweepRun *run, Error *err) {
         read_progress(run);
         return true;
     }
-    if (!run->has_checkpoint && !(clear(run->directory, err) && write_config(s, run, config, err))) return false;
+    if (!run->has_checkpoint) { /* what a run left that was killed before it had a run.json; else --force moves it */
+        if (path_join(config, sizeof config, run->directory, "run.json" FILE_NEW, err)) unlink(config);
+        rmdir(run->directory);
+        if (!write_config(s, run, config, err)) return false;
+    }
     snprintf(threads, sizeof threads, "%zu", s->threads);
-    const char *const anew[] = {program_name, config, "--out", run->directory, "--threads", threads, "--quiet", NULL};
+    const char *const anew[] = {program_name, config,    "--out", run->directory, "--force", "--threads",
+                                threads,      "--quiet", NULL};
     const char *const resume[] = {program_name, "resume", run->directory, "--threads", threads, "--quiet", NULL};
     return process_start(run, s->options->program, run->has_checkpoint ? resume : anew, err);
 }

@@ -23,7 +23,7 @@ static const Option OPTIONS[] = {
     {"csv", NULL, "print comma-separated values instead of a table", OPTION_SWITCH, &csv, 0, 0},
     {"claims", NULL, "what is commonly said about the divisor, put to the test", OPTION_SWITCH, &claims, 0, 0},
     {"out", "DIR", "write theory.csv, report.html (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
-    {"force", NULL, "with --out: replace what an earlier --out wrote", OPTION_SWITCH, &force, 0, 0},
+    {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &force, 0, 0},
     {0},
 };
 
@@ -148,11 +148,9 @@ static bool write_files(const char *into, const TheoryPoint *points, size_t n, c
 
 static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
     ResultsDirectory directory;
-    Error left;
-    if (!results_make(&directory, out, true, force, err)) return false;
+    if (!results_make(&directory, out, NULL, force, err)) return false;
+    if (*directory.note) progress_message(progress, "%s", directory.note);
     bool ok = write_files(directory.path, p, n, command, err);
-    if (!ok) results_withdraw(&directory, err);
-    if (!results_keep(&directory, &left)) progress_message(progress, "note: %s", left.message);
     results_release(&directory);
     if (ok && !csv) {
         putchar('\n');
@@ -195,10 +193,9 @@ static bool run(const Command *command, int *signal, Error *err) {
     }
     if (!keys) keys = 64;
     if (!samples) samples = 4096;
-    if (!command_check_force(force, out, err) ||
+    if (!command_check_force(force, out, err) || !results_check(out, force, err) ||
         !parse_list(d_k_list ? d_k_list : "1,4,16,64,256,1024", d_k, &sizes, err))
         return false;
-    if (out && !results_check(out, true, force, err)) return false;
     if (out) interrupt_survive_closed_pipes(); /* what only prints ends with its reader */
     bool ok = true;
     for (size_t i = 0; ok && !*signal && i < sizes; i++) {

@@ -34,12 +34,8 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 
 /* Of the parameters after state.step updates. */
 static bool save(Trainer *t, Error *err) {
-    Error left;
     t->state.seconds = omp_get_wtime() - t->start;
-    if (!logs_sync(&t->logs, err) || !checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err)) return false;
-    if (t->state.step > 0 && !results_keep(&t->run.made, &left))
-        progress_message(t->progress, "  note      %s", left.message);
-    return true;
+    return logs_sync(&t->logs, err) && checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err);
 }
 
 static void log_heads(const Trainer *t) {

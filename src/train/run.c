@@ -139,9 +139,9 @@ bool run_new(Run *run, const Config *config, Error *err) {
     return config_corpus(&run->corpus, config, NULL, err);
 }
 
-bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool force, const char *command, Error *err) {
+bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err) {
     char path[4096];
-    if (!results_make(&run->made, wanted, named, force, err)) return false;
+    if (!results_make(&run->made, out, run->config.log.out, force, err)) return false;
     memcpy(run->directory, run->made.path, sizeof run->directory);
     return describe_new(run, m, command, err) && write_config(run, err) && run_path(run, path, "vocab.json", err) &&
            vocabulary_save(&run->corpus.vocabulary, path, err);
@@ -151,7 +151,6 @@ bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool f
 static bool lock(Run *run, Error *err) {
     char path[4096];
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
-    run->made = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
     memcpy(run->made.path, run->directory, sizeof run->directory);
     return directory_lock(run->directory, &run->made.lock, err);
 }
@@ -181,11 +180,9 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     char path[4096];
     *run = (Run){0};
-    int length = snprintf(run->directory, sizeof run->directory, "%s", directory);
-    if (length <= 0 || (size_t)length >= sizeof run->directory)
-        return rejected(err, "the path of the run directory is %s", length ? "too long" : "empty");
-    return (!exclusive || lock(run, err)) && open_config(run, overrides, count, err) &&
-           run_path(run, path, "vocab.json", err) && vocabulary_load(&run->vocabulary, path, err);
+    return results_name(run->directory, sizeof run->directory, directory, 1, err) && (!exclusive || lock(run, err)) &&
+           open_config(run, overrides, count, err) && run_path(run, path, "vocab.json", err) &&
+           vocabulary_load(&run->vocabulary, path, err);
 }
 
 bool run_load_corpus(Run *run, Error *err) {

@@ -17,7 +17,7 @@ typedef struct {
     size_t threads;               /* of one that was opened; 1 where run.json does not say */
     bool finished;                /* run.json of one that was opened says so */
     size_t step;                  /* of the checkpoint that run_load_model has read */
-    ResultsDirectory made;        /* the lock, and for a new run what it replaces */
+    ResultsDirectory made;        /* the lock, and for a new run what --force has moved */
 } Run;                            /* large: keep it off small stacks */
 
 /* How far a run is. */
@@ -35,7 +35,7 @@ typedef struct {
 bool run_new(Run *run, const Config *config, Error *err);
 /* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
    and vocab.json. */
-bool run_create(Run *run, const Model *m, const char *wanted, bool named, bool force, const char *command, Error *err);
+bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until run_close. What is wrong with it, a process that trains there, and the directory of a sweep

@@ -45,9 +45,7 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
 
 /* The same for a new run, whose directory must be free too. */
 static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    const char *out = options->out;
-    return results_check(out ? out : config->log.out, out != NULL, options->force, err) &&
-           run_new(&t->run, config, err) && make(t, options, err);
+    return results_check(options->out, options->force, err) && run_new(&t->run, config, err) && make(t, options, err);
 }
 
 static void trainer_free(Trainer *t) {
@@ -73,19 +71,6 @@ static bool open_files(Trainer *t, bool resumed, Error *err) {
            (resumed ? logs_resume(&t->logs, directory, t->state.log_size, err) : logs_start(&t->logs, directory, err));
 }
 
-static void note_set_aside(const Trainer *t) {
-    char old[RESULTS_PATH];
-    if (!*t->run.made.replaced && results_set_aside(t->run.directory, old))
-        progress_message(t->progress, "  note      %s is there, left by an interrupted --force", old);
-}
-
-static bool make_directory(Trainer *t, const TrainOptions *options, Error *err) {
-    const char *out = options->out;
-    return run_create(&t->run, &t->model, out ? out : t->run.config.log.out, out != NULL, options->force,
-                      options->command_line, err) &&
-           open_files(t, false, err);
-}
-
 /* Standard deviation of the first block's scores on the first batch (its first slice), mean over its heads. */
 static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
@@ -102,7 +87,6 @@ static void announce_run(Trainer *t) {
     const Config *c = &t->run.config;
     progress_message(t->progress, "training %s into %s", c->name, t->run.directory);
     announce(t->progress, "", c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t));
-    note_set_aside(t);
     if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
 }
 
@@ -127,7 +111,10 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     Trainer t = {0};
     Error second;
     *outcome = (TrainOutcome){0};
-    bool ok = make_new(&t, config, options, err) && make_directory(&t, options, err);
+    bool ok = make_new(&t, config, options, err) &&
+              run_create(&t.run, &t.model, options->out, options->force, options->command_line, err) &&
+              open_files(&t, false, err);
+    if (*t.run.made.note) progress_message(t.progress, "%s", t.run.made.note);
     if (ok) {
         initialize(&t);
         announce_run(&t);
@@ -136,7 +123,6 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     } else if (*t.run.directory) {
         run_ended(&t.run, &t.state, 0, err, &second);
     }
-    if (!ok) results_withdraw(&t.run.made, err); /* nothing, after a checkpoint of step 1 or later */
     report(&t, outcome);
     trainer_free(&t);
     return ok;
@@ -174,11 +160,8 @@ static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Err
     t->start = omp_get_wtime() - s->seconds;
     *finished = t->run.finished && s->step == steps;
     if (*finished) return true;
-    if (!open_files(t, found, err) || !read_last_losses(t, err) ||
-        !run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err))
-        return false;
-    note_set_aside(t);
-    return true;
+    return open_files(t, found, err) && read_last_losses(t, err) &&
+           run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err);
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,

@@ -7,7 +7,7 @@
 typedef struct {
     size_t threads;           /* for train_resume 0: as many as the run had; of a sweep, for all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
-    bool force;               /* replace a run that is there */
+    bool force;               /* move a run that is there (base/results.h) */
     const char *command_line; /* for run.json */
     Progress *progress;
     const char *program; /* of a sweep: the path of the program that trains a run (program_again) */
@@ -26,8 +26,7 @@ typedef struct {
 
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
    good. A signal (interrupt_catch) ends it after the current step with everything saved, and outcome->signal says so:
-   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. With
-   `force`, what was there returns to its place when the run fails before its first checkpoint (base/results.h). */
+   that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. */
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
 /* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to
