@@ -66,6 +66,9 @@ TheoryRow theory_softmax(const double *scores /* (n) */, size_t n, double multip
 
 double theory_dot(const double *x, const double *y, size_t n);
 
+/* The root of a figure, with its error; 0 has none. */
+Estimate theory_root(Estimate square);
+
 /* |dL/dq|, without cancellation either: r is measured from r at the largest weight, as in a saturated row r_top - <p,
    r> would be a difference of equal numbers. p becomes p_j (r_j - <p, r>); k is what theory_scores calls derivatives;
    sum (d_k) is scratch. */
