@@ -24,9 +24,6 @@ void attention_set_step(Attention *a, const Config *config, size_t step) {
     a->multiplier = (real)scale_multiplier(config_divisor(config, step), a->D);
 }
 
-double attention_init_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_init_scale; }
-double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
-
 size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
     const bool gains = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER;
     switch (parameter) {
