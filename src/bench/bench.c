@@ -119,7 +119,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
     const double linear = 2 * rows * model_linear_weights(s),
                  attention = rows * L * attention_flops(&s->attention, s->T);
     const double norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
-    const bool drops = s->dropout > 0;
+    const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays of a block, in the backward pass */
     const Line all[LINES] = {
         [OP_CLEAR] = {"zeroing gradients", 0, P * size, 0},
         [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
@@ -136,12 +136,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
         [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
         [OP_ATTENTION_BACK] = {"attention, backward", 2 * attention, 0, 0},
-        [OP_RESIDUAL_BACK] = {"residual, backward", 0,
-                              (drops         ? 4
-                               : s->pre_norm ? 0
-                                             : 6) *
-                                  L * rows * C * size,
-                              0},
+        [OP_RESIDUAL_BACK] = {"residual, backward", 0, residual * L * rows * C * size, 0},
         [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},

@@ -77,13 +77,10 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
         path = "(built in)";
     }
     uint32_t *characters = malloc((size + 1) * sizeof *characters);
-    bool ok = true;
-    if (!characters)
-        ok = failed(err, "no memory for the corpus %s", path);
-    else if (size == 0)
-        ok = rejected(err, "the corpus %s is empty", path);
-    ok = ok && decode(path, text, size, characters, &corpus->count, err) &&
-         encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
+    const bool ok = (characters || failed(err, "no memory for the corpus %s", path)) &&
+                    (size > 0 || rejected(err, "the corpus %s is empty", path)) &&
+                    decode(path, text, size, characters, &corpus->count, err) &&
+                    encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
     free(file);
     free(characters);
     if (!ok) corpus_free(corpus);

@@ -78,17 +78,13 @@ static bool read_characters(const Json *array, const char *path, uint32_t *chara
 
 bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err) {
     Json *array;
-    bool ok = false;
     *vocabulary = (Vocabulary){0};
     if (!js_load(&array, path, "the vocabulary", err)) return false;
     const size_t count = js_array_size(array);
     vocabulary->characters = malloc((count + 1) * sizeof *vocabulary->characters);
-    if (count == 0)
-        ok = rejected(err, "%s holds no list of characters", path);
-    else if (!vocabulary->characters)
-        ok = failed(err, "no memory for the vocabulary");
-    else
-        ok = read_characters(array, path, vocabulary->characters, err);
+    const bool ok = (count > 0 || rejected(err, "%s holds no list of characters", path)) &&
+                    (vocabulary->characters || failed(err, "no memory for the vocabulary")) &&
+                    read_characters(array, path, vocabulary->characters, err);
     js_free(array);
     vocabulary->count = count;
     if (!ok) vocabulary_free(vocabulary);

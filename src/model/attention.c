@@ -97,10 +97,6 @@ static QueryTile tile_at(size_t T, size_t first) {
     size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE;
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
-/* The same for queries that the caller chooses, without padding. */
-static QueryTile unpadded_tile(size_t first, size_t count) {
-    return (QueryTile){first, count, first + count, first + count};
-}
 
 MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
     for (size_t j = 0; j < n; j++) x[j] *= mask[j];
@@ -202,7 +198,7 @@ void attention_clip(const Attention *a, double limit, const real *score_max, rea
 void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
-    const QueryTile t = unpadded_tile(first, count);
+    const QueryTile t = {first, count, first + count, first + count};
     if (stage == SCORES_MAPPED)
         scores_forward(scores, NULL, &h, &t, rounding);
     else
@@ -218,7 +214,7 @@ static double norm(const real *x, size_t n) {
 void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, NULL);
-    const QueryTile t = unpadded_tile(first, count);
+    const QueryTile t = {first, count, first + count, first + count};
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
     scores_forward(s, NULL, &h, &t, NULL);
     queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],
