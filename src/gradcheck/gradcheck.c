@@ -49,11 +49,6 @@ static double find_largest(const Field *f, const Part *p, size_t *at) {
     return largest;
 }
 
-static void print_head(FILE *out) {
-    fprintf(out, "%-25s %11s %7s %8s %8s %9s\n", "tensor or activation", "compared", "largest", "error", "relative",
-            "where");
-}
-
 void gradcheck_print(const GradientRow *row, FILE *out) {
     char compared[48], where[48];
     snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
@@ -214,7 +209,7 @@ bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, Gradie
         ok = table->rows || failed(err, "no memory for the table of gradients");
     }
     if (ok) {
-        if (print) print_head(print);
+        if (print) fputs("tensor or activation         compared largest    error relative     where\n", print);
         check_tensors(&e);
         check_activations(&e);
     }
