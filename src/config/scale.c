@@ -6,12 +6,7 @@
 
 #include "base/text.h"
 
-const char *const SCALE_NAMES[] = {[SCALE_SQRT_DK] = "sqrt_dk",
-                                   [SCALE_NONE] = "none",
-                                   [SCALE_DK] = "dk",
-                                   [SCALE_2SQRT_DK] = "2sqrt_dk",
-                                   [SCALE_SQRT_DMODEL] = "sqrt_dmodel",
-                                   NULL};
+const char *const SCALE_NAMES[] = {"sqrt_dk", "none", "dk", "2sqrt_dk", "sqrt_dmodel", NULL};
 
 double divisor_value(ScaleDivisor divisor, size_t d_k) {
     switch (divisor.mode) {

@@ -25,16 +25,13 @@ void attention_set_step(Attention *a, const Config *config, size_t step) {
 }
 
 size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
-    const bool gains = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER;
-    switch (parameter) {
-    case PARAMETER_V: return a->score == SCORE_ADDITIVE ? a->D : 0;
-    case PARAMETER_Q_GAIN:
-    case PARAMETER_K_GAIN: return gains ? a->D : 0;
-    case PARAMETER_SCALE: return a->learned != LEARNED_NO;
-    case PARAMETER_SINK: return a->sink == SINK_LEARNED;
-    case ATTENTION_PARAMETERS: break;
-    }
-    return 0;
+    const size_t gain = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER ? a->D : 0;
+    const size_t sizes[] = {[PARAMETER_V] = a->score == SCORE_ADDITIVE ? a->D : 0,
+                            [PARAMETER_Q_GAIN] = gain,
+                            [PARAMETER_K_GAIN] = gain,
+                            [PARAMETER_SCALE] = a->learned != LEARNED_NO,
+                            [PARAMETER_SINK] = a->sink == SINK_LEARNED};
+    return sizes[parameter];
 }
 
 size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {
