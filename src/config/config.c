@@ -122,45 +122,47 @@ static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
 /* The defaults that depend on other keys, and what concerns several keys. */
 static bool config_finish(Config *config, const char *where, Error *err) {
     char a[96], b[96];
-    if (!is_given_at(config, KEY(model, d_k))) config->model.d_k = config->model.d_model / config->model.heads;
-    if (!is_given_at(config, KEY(model, d_k)) && config->model.d_model % config->model.heads != 0)
-        return rejected(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
-                        key_text(config, KEY(model, heads), a), key_text(config, KEY(model, d_model), b));
-    if (!is_given_at(config, KEY(model, d_ff))) config->model.d_ff = 4 * config->model.d_model;
-    if (!is_given_at(config, KEY(train, min_lr))) config->train.min_lr = config->train.lr / 10;
-    if (!is_given_at(config, KEY(train, momentum)))
+    if (!is_given_at(config, KEY(model.d_k))) {
+        config->model.d_k = config->model.d_model / config->model.heads;
+        if (config->model.d_model % config->model.heads != 0)
+            return rejected(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
+                            key_text(config, KEY(model.heads), a), key_text(config, KEY(model.d_model), b));
+    }
+    if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
+    if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = config->train.lr / 10;
+    if (!is_given_at(config, KEY(train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (config->train.min_lr > config->train.lr)
         return rejected(err, "%s: %s is above %s; it takes a number up to lr", where,
-                        key_text(config, KEY(train, min_lr), a), key_text(config, KEY(train, lr), b));
-    if (!is_given_at(config, KEY(attention, scale_divisor)))
+                        key_text(config, KEY(train.min_lr), a), key_text(config, KEY(train.lr), b));
+    if (!is_given_at(config, KEY(attention.scale_divisor)))
         config->attention.scale_divisor =
             (ScaleDivisor){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
-    if (!is_given_at(config, KEY(attention, switch_divisor))) {
+    if (!is_given_at(config, KEY(attention.switch_divisor))) {
         if (config->attention.switch_step > 0)
             return rejected(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
-                            key_text(config, KEY(attention, switch_step), a));
+                            key_text(config, KEY(attention.switch_step), a));
         config->attention.switch_divisor = config->attention.scale_divisor;
-    } else if (!is_chosen_at(config, KEY(attention, switch_step))) {
+    } else if (!is_chosen_at(config, KEY(attention.switch_step))) {
         return rejected(err, "%s: %s needs attention.switch_step, the step from which on it holds", where,
-                        key_text(config, KEY(attention, switch_divisor), a));
+                        key_text(config, KEY(attention.switch_divisor), a));
     }
     resolve_divisor(config, &config->attention.scale_divisor);
     resolve_divisor(config, &config->attention.switch_divisor);
     if (!refused_pairs_check(config, where, err)) return false;
     if (config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
-        config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, KEY(attention, scale_divisor)) &&
-        !config->sweep_origin[key_at(KEY(attention, scale_learned))])
+        config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, KEY(attention.scale_divisor)) &&
+        !config->sweep_origin[key_at(KEY(attention.scale_learned))])
         return rejected(
             err,
             "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
             "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
-            where, key_text(config, KEY(attention, qk_norm), a));
+            where, key_text(config, KEY(attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
         return rejected(err, "%s: %s takes a context of at least %lld, and %s", where,
-                        key_text(config, KEY(data, recall_pairs), a), (long long)(2 * config->data.recall_pairs + 1),
-                        key_text(config, KEY(model, context), b));
-    if (!is_given_at(config, KEY(log, out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
+                        key_text(config, KEY(data.recall_pairs), a), (long long)(2 * config->data.recall_pairs + 1),
+                        key_text(config, KEY(model.context), b));
+    if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
     return true;
 }
 

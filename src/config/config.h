@@ -13,6 +13,7 @@
 enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3 };
 enum { CONFIG_KEYS_MAX = 128, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 
+/* The choices, in the order of their names in table.c. */
 typedef enum { NORM_PRE, NORM_POST } Norm;
 typedef enum { ACTIVATION_GELU, ACTIVATION_RELU } ActivationFunction;
 typedef enum { INIT_UNIT, INIT_XAVIER, INIT_TORCH, INIT_GPT2 } Init;

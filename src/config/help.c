@@ -9,7 +9,7 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
     const char *section = "";
     for (size_t i = 0; i < KEY_COUNT; i++) {
         char value[CONFIG_VALUE_MAX];
-        char *path = i == key_at(KEY(data, corpus)) ? realpath(config->data.corpus, NULL) : NULL;
+        char *path = i == key_at(KEY(data.corpus)) ? realpath(config->data.corpus, NULL) : NULL;
         const bool fits = path && strlen(path) < sizeof config->data.corpus;
         value_text(&KEYS[i], fits ? path : (const char *)config + KEYS[i].offset, value, sizeof value);
         free(path);

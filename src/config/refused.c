@@ -5,19 +5,19 @@
 #include "config/table.h"
 
 const RefusedPair REFUSED_PAIRS[] = {
-    {{KEY(attention, qk_norm), NULL},
-     {KEY(train, qk_clip), NULL},
+    {{KEY(attention.qk_norm), NULL},
+     {KEY(train.qk_clip), NULL},
      "normalized queries and keys do not shrink with W_Q and W_K"},
-    {{KEY(attention, score), "additive"},
-     {KEY(train, qk_clip), NULL},
+    {{KEY(attention.score), "additive"},
+     {KEY(train.qk_clip), NULL},
      "additive scores are not proportional to W_Q and W_K"},
-    {{KEY(attention, softcap), NULL},
-     {KEY(train, qk_clip), NULL},
+    {{KEY(attention.softcap), NULL},
+     {KEY(train.qk_clip), NULL},
      "a capped score does not show how large it was, and cannot grow beyond its cap"},
-    {{KEY(attention, scale_learned), NULL},
-     {KEY(attention, switch_step), NULL},
+    {{KEY(attention.scale_learned), NULL},
+     {KEY(attention.switch_step), NULL},
      "a learned multiplier starts at 1/scale_divisor and then belongs to the optimizer"},
-    {{KEY(data, task), "recall"}, {KEY(data, corpus), NULL}, "the text of recall is generated"},
+    {{KEY(data.task), "recall"}, {KEY(data.corpus), NULL}, "the text of recall is generated"},
     {{0}, {0}, NULL},
 };
 

@@ -10,26 +10,10 @@
 #define FIELD(s, k) .section = #s, .name = #k, .full = #s "." #k, .offset = offsetof(Config, s.k)
 #define INTEGER(lo, hi) .kind = KIND_INTEGER, .least = (lo), .most = (hi)
 #define NUMBER(lo, hi) .kind = KIND_NUMBER, .low = (lo), .high = (hi)
-#define CHOICE(names) .kind = KIND_CHOICE, .choices = (names)
+#define CHOICE(...)                                                                                                    \
+    .kind = KIND_CHOICE, .choices = (const char *const[]) { __VA_ARGS__, NULL }
 #define SWITCH .kind = KIND_SWITCH
 #define TEXT(shortest) .kind = KIND_TEXT, .least = (shortest), .most = CONFIG_TEXT_MAX - 1
-
-static const char *const NORMS[] = {[NORM_PRE] = "pre", [NORM_POST] = "post", NULL};
-static const char *const ACTIVATIONS[] = {[ACTIVATION_GELU] = "gelu", [ACTIVATION_RELU] = "relu", NULL};
-static const char *const INITS[] = {
-    [INIT_UNIT] = "unit", [INIT_XAVIER] = "xavier", [INIT_TORCH] = "torch", [INIT_GPT2] = "gpt2", NULL};
-static const char *const OPTIMIZERS[] = {
-    [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_MUON] = "muon", NULL};
-
-static const char *const TASKS[] = {[TASK_TEXT] = "text", [TASK_RECALL] = "recall", NULL};
-static const char *const SCORES[] = {[SCORE_DOT] = "dot", [SCORE_ADDITIVE] = "additive", NULL};
-static const char *const QK_NORMS[] = {
-    [QK_NORM_NONE] = "none", [QK_NORM_L2] = "l2", [QK_NORM_RMS] = "rms", [QK_NORM_LAYER] = "layer", NULL};
-static const char *const LEARNED[] = {[LEARNED_NO] = "no", [LEARNED_LAYER] = "layer", [LEARNED_HEAD] = "head", NULL};
-static const char *const LENGTHS[] = {[LENGTH_NONE] = "none", [LENGTH_LOG] = "log", NULL};
-static const char *const SINKS[] = {[SINK_NONE] = "none", [SINK_ONE] = "one", [SINK_LEARNED] = "learned", NULL};
-static const char *const PRECISIONS[] = {
-    [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_FP16] = "fp16", NULL};
 
 /* In the order of the table; "sweep" is the last. */
 static const char *const SECTIONS[] = {"data", "model", "attention", "train", "eval", "log", "sweep", NULL};
@@ -39,7 +23,7 @@ const Key KEYS[] = {
      .help = "Text file to learn, UTF-8; empty: the corpus built into the program."},
     {FIELD(data, val_fraction), NUMBER(0, 0.9), .above_low = true, .initial = "0.1",
      .help = "Fraction of the text kept for validation: its last part."},
-    {FIELD(data, task), CHOICE(TASKS), .initial = "text",
+    {FIELD(data, task), CHOICE("text", "recall"), .initial = "text",
      .help = "Learn the corpus, or to recall: generated pairs, then their keys alone."},
     {FIELD(data, recall_pairs), INTEGER(1, 26), .initial = "8",
      .help = "recall: pairs of a key and a value in a sequence."},
@@ -53,23 +37,23 @@ const Key KEYS[] = {
      .help = "Width of the hidden layer of the feed-forward block."},
     {FIELD(model, context), INTEGER(1, 65536), .initial = "64",
      .help = "Context length: positions in a sequence, one character each."},
-    {FIELD(model, norm), CHOICE(NORMS), .initial = "pre",
+    {FIELD(model, norm), CHOICE("pre", "post"), .initial = "pre",
      .help = "LayerNorm before each block and at the end, or after each block only."},
-    {FIELD(model, activation), CHOICE(ACTIVATIONS), .initial = "gelu",
+    {FIELD(model, activation), CHOICE("gelu", "relu"), .initial = "gelu",
      .help = "Nonlinearity of the feed-forward block."},
     {FIELD(model, bias), SWITCH, .initial = "yes", .help = "Biases in the linear layers and LayerNorms."},
     {FIELD(model, dropout), NUMBER(0, 1), .below_high = true, .initial = "0",
      .help = "Probability that an activation is dropped in training."},
     {FIELD(model, tie_embeddings), SWITCH, .initial = "yes",
      .help = "Use the token embedding as the output layer too."},
-    {FIELD(model, init), CHOICE(INITS), .initial = "unit",
+    {FIELD(model, init), CHOICE("unit", "xavier", "torch", "gpt2"), .initial = "unit",
      .help = "Initial weights; unit gives queries and keys of unit variance."},
     {FIELD(model, qk_init_scale), NUMBER(0, 1e6), .above_low = true, .initial = "1",
      .help = "Factor of the initial W_Q, W_K, b_Q and b_K."},
 
-    {FIELD(attention, score), CHOICE(SCORES), .initial = "dot",
+    {FIELD(attention, score), CHOICE("dot", "additive"), .initial = "dot",
      .help = "Score of a query and a key: q.k, or v.tanh(q + k) with a learned v."},
-    {FIELD(attention, qk_norm), CHOICE(QK_NORMS), .initial = "none",
+    {FIELD(attention, qk_norm), CHOICE("none", "l2", "rms", "layer"), .initial = "none",
      .help = "Normalize queries and keys by head; rms and layer have learned gains."},
     {FIELD(attention, scale_divisor), .kind = KIND_SCALE, .shown = "sqrt_dk",
      .help = "What scores are divided by before softmax; additive: default none."},
@@ -77,15 +61,15 @@ const Key KEYS[] = {
      .help = "Step from which on switch_divisor is the divisor; 0: never."},
     {FIELD(attention, switch_divisor), .kind = KIND_SCALE, .shown = "(same)",
      .help = "What the scores are divided by from switch_step on."},
-    {FIELD(attention, scale_learned), CHOICE(LEARNED), .initial = "no",
+    {FIELD(attention, scale_learned), CHOICE("no", "layer", "head"), .initial = "no",
      .help = "Learn the multiplier of the scores, which starts at 1/scale_divisor."},
-    {FIELD(attention, scale_length), CHOICE(LENGTHS), .initial = "none",
+    {FIELD(attention, scale_length), CHOICE("none", "log"), .initial = "none",
      .help = "Also multiply the scores of a query by ln(number of keys it sees)."},
     {FIELD(attention, softcap), NUMBER(0, 1e6), .initial = "0",
      .help = "Cap scores at X by X*tanh(score/X); 0: no cap."},
-    {FIELD(attention, sink), CHOICE(SINKS), .initial = "none",
+    {FIELD(attention, sink), CHOICE("none", "one", "learned"), .initial = "none",
      .help = "One more term in softmax's sum, exp(0) or exp(a learned number)."},
-    {FIELD(attention, score_precision), CHOICE(PRECISIONS), .initial = "fp32",
+    {FIELD(attention, score_precision), CHOICE("fp32", "bf16", "fp16"), .initial = "fp32",
      .help = "Format that queries, keys and scores are rounded to."},
 
     {FIELD(train, steps), INTEGER(1, 1000000000), .initial = "1000", .help = "Optimizer steps."},
@@ -97,7 +81,8 @@ const Key KEYS[] = {
      .help = "Learning rate at the last step, reached by a cosine; at most lr."},
     {FIELD(train, warmup), INTEGER(0, 1000000000), .initial = "100",
      .help = "Steps over which the learning rate rises: lr*(t+1)/(warmup+1)."},
-    {FIELD(train, optimizer), CHOICE(OPTIMIZERS), .initial = "adamw", .help = "How a gradient becomes an update."},
+    {FIELD(train, optimizer), CHOICE("adamw", "sgd", "muon"), .initial = "adamw",
+     .help = "How a gradient becomes an update."},
     {FIELD(train, beta1), NUMBER(0, 1), .below_high = true, .initial = "0.9",
      .help = "adamw: decay rate of the first moment."},
     {FIELD(train, beta2), NUMBER(0, 1), .below_high = true, .initial = "0.99",

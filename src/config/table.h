@@ -38,8 +38,6 @@ void value_text(const Key *key, const void *member, char *out, size_t capacity);
 /* What a key takes, as in "takes a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
-#define KEY(s, k) offsetof(Config, s.k)
 extern const Key KEYS[];
 extern const size_t KEY_COUNT;
 
@@ -47,7 +45,9 @@ bool section_check(const char *section, Error *why);
 /* The index of the key `name` of [section]. With `section` empty, and in [sweep], the name has its own section in
    front; in [sweep] that can be left out where only one section has the name. */
 bool key_find(const char *section, const char *name, size_t *key, Error *why);
-size_t key_at(size_t offset); /* offsetof(Config, section.name) */
+size_t key_at(size_t offset); /* KEY(section.name) */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
+#define KEY(member) offsetof(Config, member)
 
 /* "model.d_k = 7 (line 3)", for messages. */
 const char *key_text(const Config *config, size_t offset, char out[96]);

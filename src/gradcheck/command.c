@@ -19,8 +19,7 @@ typedef struct {
     Config config;
     char label[LABEL]; /* "sqrt_dk, pre, 0.2" */
     GradientTable table;
-    Error err;
-    bool ok;
+    Error err; /* STATUS_OK: checked */
 } Combination;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
@@ -158,14 +157,14 @@ static bool check_all(Combination *all, size_t count, size_t threads, Progress *
 #pragma omp parallel for schedule(dynamic) num_threads((int)threads)
     for (size_t i = 0; i < count; i++) {
         if (interrupt_signal()) continue;
-        all[i].ok = check(&all[i], 1, NULL);
+        check(&all[i], 1, NULL);
 #pragma omp critical
         progress_count(progress, omp_get_wtime(), "combinations", ++done, count);
     }
     progress_clear(progress);
     if (interrupt_signal()) return true;
     for (const Combination *c = all; c < all + count; c++) {
-        if (!c->ok) return error_set(err, c->err.status, "%s: %s", c->label, c->err.message);
+        if (c->err.status) return error_set(err, c->err.status, "%s: %s", c->label, c->err.message);
         const GradientRow *row = worst_row(&c->table);
         printf("%-*s %8.1e  %s%s\n", LABEL - 1, c->label, row->relative, row->name, row->failure ? " FAILED" : "");
         if (is_worse(row, worst_row(&worst->table))) worst = c;

@@ -122,28 +122,22 @@ static void check_part(Engine *e, const Field *f, const Part *p) {
 /* One row for each column block, or two where the batch is shorter than the context. `t` NULL: an activation. */
 static void check_field(Engine *e, const Field *f, const Tensor *t) {
     const Model *m = e->loss.of.model;
-    const size_t T = e->loss.of.batches->T;
-    const Range rows = {0, f->rows}, columns = {0, f->width};
-    const bool one_logit = m->shape.V == 1; /* whatever it is, the loss is 0 */
+    const Attention *a = &m->shape.attention;
+    const size_t T = e->loss.of.batches->T, rows = t && t->role == WPE ? T : f->rows;
     /* The columns of what attention reads are those of the layer that computes it. */
     const Tensor *parts = t ? t : e->loss.activation->name == AT_QKV ? tensor_find(&m->tensors, ATTN_W, 0) : NULL;
-    if (parts && parts->block_count > 1) {
-        for (AttentionPart part = QUERY; part <= VALUE; part++) {
-            const ColumnBlock *block = &parts->blocks[part];
-            const bool is_bias = t && t->dimensions == 1;
-            const bool zero = one_logit || attention_gradient_vanishes(&m->shape.attention, part, is_bias, T);
-            char suffix[8];
-            snprintf(suffix, sizeof suffix, " %s", block->name);
-            check_part(e, f, &(Part){suffix, rows, {block->begin, block->end}, zero});
-        }
-    } else if (t && t->role == WPE && T < m->shape.T) {
-        check_part(e, f, &(Part){"", {0, T}, columns, one_logit});
-        check_part(e, f, &(Part){" beyond T", {T, m->shape.T}, columns, true});
-    } else {
-        const bool own = t && t->role >= ATTN_V && t->role <= ATTN_SINKS;
-        const bool zero = own && attention_parameter_vanishes(&m->shape.attention, t->role - ATTN_V, T);
-        check_part(e, f, &(Part){"", rows, columns, one_logit || zero});
+    const size_t count = parts ? parts->block_count : 1;
+    for (size_t i = 0; i < count; i++) {
+        const ColumnBlock *block = count > 1 ? &parts->blocks[i] : &(ColumnBlock){.name = "", .end = f->width};
+        bool zero = m->shape.V == 1; /* whatever the logit is, the loss is 0 */
+        if (count > 1) zero = zero || attention_gradient_vanishes(a, (AttentionPart)i, t && t->dimensions == 1, T);
+        if (t && t->role >= ATTN_V && t->role <= ATTN_SINKS)
+            zero = zero || attention_parameter_vanishes(a, t->role - ATTN_V, T);
+        char suffix[8];
+        snprintf(suffix, sizeof suffix, "%s%s", *block->name ? " " : "", block->name);
+        check_part(e, f, &(Part){suffix, {0, rows}, {block->begin, block->end}, zero});
     }
+    if (rows < f->rows) check_part(e, f, &(Part){" beyond T", {rows, f->rows}, {0, f->width}, true});
 }
 
 static void check_tensors(Engine *e) {

@@ -24,13 +24,14 @@ void attention_set_step(Attention *a, const Config *config, size_t step) {
     a->multiplier = (real)scale_multiplier(config_divisor(config, step), a->D);
 }
 
-double attention_init_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_init_scale; }
-double attention_lr_scale(const Attention *a, AttentionPart part) { return part == VALUE ? 1 : a->qk_lr_scale; }
-
 size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
-    const size_t v = a->score == SCORE_ADDITIVE ? a->D : 0;
     const size_t gain = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER ? a->D : 0;
-    return (const size_t[]){v, gain, gain, a->learned != LEARNED_NO, a->sink == SINK_LEARNED}[parameter];
+    const size_t sizes[] = {[PARAMETER_V] = a->score == SCORE_ADDITIVE ? a->D : 0,
+                            [PARAMETER_Q_GAIN] = gain,
+                            [PARAMETER_K_GAIN] = gain,
+                            [PARAMETER_SCALE] = a->learned != LEARNED_NO,
+                            [PARAMETER_SINK] = a->sink == SINK_LEARNED};
+    return sizes[parameter];
 }
 
 size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {
@@ -92,10 +93,6 @@ static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scr
 static QueryTile tile_at(size_t T, size_t first) {
     size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE;
     return (QueryTile){first, count, first + count, whole_lanes(first + count)};
-}
-/* The same for queries that the caller chooses, without padding. */
-static QueryTile unpadded_tile(size_t first, size_t count) {
-    return (QueryTile){first, count, first + count, first + count};
 }
 
 MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
@@ -197,7 +194,7 @@ void attention_clip(const Attention *a, double limit, const real *score_max, rea
 void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
-    const QueryTile t = unpadded_tile(first, count);
+    const QueryTile t = {first, count, first + count, first + count};
     if (stage == SCORES_MAPPED)
         scores_forward(scores, NULL, &h, &t, rounding);
     else
@@ -213,7 +210,7 @@ static double norm(const real *x, size_t n) {
 void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, NULL);
-    const QueryTile t = unpadded_tile(first, count);
+    const QueryTile t = {first, count, first + count, first + count};
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
     scores_forward(s, NULL, &h, &t, NULL);
     queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],

@@ -30,7 +30,7 @@ typedef struct {
     real softcap; /* 0: none */
     Sink sink;
     Precision precision;
-    double qk_init_scale, qk_lr_scale;
+    double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } Attention;
 /* As it is at step 0. */
 Attention attention_make(const Config *config);
@@ -49,9 +49,6 @@ static inline Range attention_columns(const Attention *a, AttentionPart part, si
     const size_t begin = (part * a->H + head) * a->D;
     return (Range){begin, begin + a->D};
 }
-/* Factors of a part's initial weights and biases, and of their updates. */
-double attention_init_scale(const Attention *attention, AttentionPart part);
-double attention_lr_scale(const Attention *attention, AttentionPart part);
 
 /* What attention learns of its own, beside W_Q, W_K and W_V. The rows of the table of tensors are in this order. */
 typedef enum {

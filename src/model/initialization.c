@@ -10,31 +10,27 @@ typedef struct {
 
 static Rule matrix_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
     const double fan_in = (double)b->fan_in, fan_out = (double)b->fan_out;
-    switch (init) {
-    case INIT_UNIT: return (Rule){NORMAL, 1 / sqrt(fan_in)};
-    case INIT_XAVIER: return (Rule){UNIFORM, sqrt(6 / (fan_in + fan_out))};
-    case INIT_TORCH: return (Rule){UNIFORM, 1 / sqrt(fan_in)};
-    case INIT_GPT2: return (Rule){NORMAL, b->start == START_RESIDUAL ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
-    }
-    return (Rule){CONSTANT, NAN};
-}
-
-static Rule unscaled_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
-    switch (b->start) {
-    case START_ZEROS: return (Rule){CONSTANT, 0};
-    case START_ONES: return (Rule){CONSTANT, 1};
-    case START_EMBEDDING: return (Rule){NORMAL, EMBEDDING_STD};
-    case START_BIAS: return init == INIT_TORCH ? (Rule){UNIFORM, 1 / sqrt((double)b->fan_in)} : (Rule){CONSTANT, 0};
-    case START_FAN_IN: return (Rule){NORMAL, 1 / sqrt((double)b->fan_in)};
-    case START_MULTIPLIER: return (Rule){CONSTANT, (double)s->attention.multiplier};
-    case START_MATRIX:
-    case START_RESIDUAL: break;
-    }
-    return matrix_rule(s, b, init);
+    if (init == INIT_XAVIER) return (Rule){UNIFORM, sqrt(6 / (fan_in + fan_out))};
+    if (init == INIT_TORCH) return (Rule){UNIFORM, 1 / sqrt(fan_in)};
+    if (init == INIT_UNIT) return (Rule){NORMAL, 1 / sqrt(fan_in)};
+    return (Rule){NORMAL, b->start == START_RESIDUAL ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
 }
 
 static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
-    Rule rule = unscaled_rule(s, b, init);
+    const double fan_in = (double)b->fan_in;
+    Rule rule = {CONSTANT, 0};
+    switch (b->start) {
+    case START_ZEROS: break;
+    case START_ONES: rule.value = 1; break;
+    case START_MULTIPLIER: rule.value = (double)s->attention.multiplier; break;
+    case START_EMBEDDING: rule = (Rule){NORMAL, EMBEDDING_STD}; break;
+    case START_FAN_IN: rule = (Rule){NORMAL, 1 / sqrt(fan_in)}; break;
+    case START_BIAS:
+        if (init == INIT_TORCH) rule = (Rule){UNIFORM, 1 / sqrt(fan_in)};
+        break;
+    case START_MATRIX:
+    case START_RESIDUAL: rule = matrix_rule(s, b, init);
+    }
     rule.value *= b->init_scale;
     return rule;
 }
@@ -72,6 +68,5 @@ double initial_variance(const ModelShape *shape, Role role, size_t block, Init i
     Tensor tensor;
     if (!tensor_describe(&tensor, shape, role, 0)) return 0;
     const Rule rule = rule_of(shape, &tensor.blocks[block], init);
-    const double square = rule.value * rule.value;
-    return rule.distribution == NORMAL ? square : rule.distribution == UNIFORM ? square / 3 : 0;
+    return rule.distribution == CONSTANT ? 0 : rule.value * rule.value / (rule.distribution == UNIFORM ? 3 : 1);
 }

@@ -96,7 +96,7 @@ static bool sizes_fit(const ModelShape *s, size_t max_batch) {
            attention_width_in(&s->attention) <= INT_MAX;
 }
 
-static bool measure(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
+bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
     if (!sizes_fit(shape, max_batch))
         return rejected(
@@ -107,12 +107,7 @@ static bool measure(Model *m, const ModelShape *shape, size_t max_batch, size_t 
     m->blocks = calloc(shape->L, sizeof *m->blocks);
     if (!m->blocks) return failed(err, "no memory for the table of %zu layers", shape->L);
     lay_out(m, training);
-    return true;
-}
-
-bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
-    if (!measure(m, shape, max_batch, threads, training, err) ||
-        !arena_allocate(&m->parameter_arena, "the parameters", err) ||
+    if (!arena_allocate(&m->parameter_arena, "the parameters", err) ||
         !arena_allocate(&m->activation_arena, "the activations", err))
         return false;
     lay_out(m, training);

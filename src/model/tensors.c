@@ -113,8 +113,8 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                           .fan_in = size_of(shape, ROWS[role].fan_in),
                           .fan_out = columns,
                           .start = ROWS[role].start,
-                          .init_scale = blocks == 1 ? 1 : attention_init_scale(&shape->attention, (AttentionPart)i),
-                          .lr_scale = blocks == 1 ? 1 : attention_lr_scale(&shape->attention, (AttentionPart)i),
+                          .init_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_init_scale,
+                          .lr_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_lr_scale,
                           .decays = !vector,
                           .is_matrix = ROWS[role].start == START_MATRIX || ROWS[role].start == START_RESIDUAL};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)

@@ -98,22 +98,13 @@ static void backward(const Worker *w) {
 
 /* Each thread takes whole sequences, or where there are fewer of them than threads, rows. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first) {
-    const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads(), H = m->shape.attention.H;
-    Worker w = {.m = m,
-                .pass = pass,
-                .batch = batch,
-                .id = id,
-                .count = count,
-                .batch_row = first,
-                .splits_sequences = batch->B < count && count > 1};
-    const Range sequences = range_split(batch->B, 1, id, count);
-    if (w.splits_sequences) {
-        w.rows = range_split(batch->B * batch->T, 1, id, count);
-        w.pairs = range_split(batch->B * H, 1, id, count);
-    } else {
-        w.rows = (Range){sequences.begin * batch->T, sequences.end * batch->T};
-        w.pairs = (Range){sequences.begin * H, sequences.end * H};
-    }
+    const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
+    const size_t H = m->shape.attention.H, T = batch->T;
+    const Range own = range_split(batch->B, 1, id, count); /* sequences */
+    Worker w = {.m = m, .pass = pass, .batch = batch, .id = id, .count = count, .batch_row = first};
+    w.splits_sequences = batch->B < count;
+    w.rows = w.splits_sequences ? range_split(batch->B * T, 1, id, count) : (Range){own.begin * T, own.end * T};
+    w.pairs = w.splits_sequences ? range_split(batch->B * H, 1, id, count) : (Range){own.begin * H, own.end * H};
     return w;
 }
 

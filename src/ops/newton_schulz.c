@@ -21,12 +21,11 @@ double newton_schulz_flops(size_t rows, size_t columns) {
     return s * s * s * symmetric + s * all + 2 * s * all;
 }
 
-/* c (s,s) = a product that is symmetric: its lower half is computed, and copied to the upper. */
-static void symmetric_product(Product product, const real *a, const real *b, real *c) {
+/* c (s,s) = alpha op(a) op(b), which is symmetric: its lower half is computed, and copied to the upper. */
+static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, real alpha, const real *a,
+                              const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    const size_t s = product.m;
-    product.triangle = LOWER_C;
-    matmul_product(&product, a, b, c);
+    matmul_product(&(Product){op_a, op_b, false, s, s, k, stride, stride, s, alpha, LOWER_C, 0}, a, b, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -34,7 +33,7 @@ static void symmetric_product(Product product, const real *a, const real *b, rea
 
 /* c = alpha a b, all (s,s) */
 static void multiply(size_t s, real alpha, const real *a, const real *b, real *c) {
-    symmetric_product((Product){.m = s, .n = s, .k = s, .lda = s, .ldb = s, .ldc = s, .alpha = alpha}, a, b, c);
+    symmetric_product(PLAIN, PLAIN, s, s, alpha, a, b, s, c);
 }
 
 void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real alpha, real *y, size_t ldy,
@@ -42,16 +41,7 @@ void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real 
     const bool tall = rows > columns;
     const size_t s = smaller(rows, columns), n = s * s;
     real *g = scratch, *q = g + n, *p = q + n, *other = p + n, *swap; /* (s,s) */
-    symmetric_product((Product){.op_a = tall ? TRANSPOSED : PLAIN,
-                                .op_b = tall ? PLAIN : TRANSPOSED,
-                                .m = s,
-                                .n = s,
-                                .k = tall ? rows : columns,
-                                .lda = ldx,
-                                .ldb = ldx,
-                                .ldc = s,
-                                .alpha = 1},
-                      x, x, g);
+    symmetric_product(tall ? TRANSPOSED : PLAIN, tall ? PLAIN : TRANSPOSED, s, tall ? rows : columns, 1, x, x, ldx, g);
     for (int i = 0; i < ITERATIONS; i++) {
         multiply(s, C, g, g, q);
         for (size_t j = 0; j < n; j++) q[j] += B * g[j];

@@ -28,21 +28,19 @@ static double exponent(const Figure *figures, size_t n) {
     return xy / xx / log(4);
 }
 
-static double count_agreeing(const Target *said, const Figure *figures, size_t first, size_t last) {
-    int count = 0;
-    for (size_t c = first; c <= last; c++) count += says(said, c) && agrees(said, c, figures[c]);
-    return count;
-}
-
 /* What a kind of placeholder (Claim.measured) stands for. */
 static double value_of(char kind, const Target *said, const Figure *figures, size_t first, size_t last) {
+    const Figure *f = &figures[first];
+    double count = 0;
     switch (kind) {
-    case '~': return (figures[first].high - figures[first].low) / 10; /* five errors either way */
-    case '<': return figures[first].low;
-    case '>': return figures[first].high;
-    case '=': return count_agreeing(said, figures, first, last);
-    case '^': return exponent(figures + first, last - first + 1);
-    default: return figures[first].value;
+    case '~': return (f->high - f->low) / 10; /* five errors either way */
+    case '<': return f->low;
+    case '>': return f->high;
+    case '^': return exponent(f, last - first + 1);
+    case '=':
+        for (size_t c = first; c <= last; c++) count += says(said, c) && agrees(said, c, figures[c]);
+        return count;
+    default: return f->value;
     }
 }
 

@@ -12,17 +12,17 @@
 typedef enum {
     FROM_SCORES,    /* scores q.k of random queries and keys */
     FROM_ADDITIVE,  /* scores v.tanh(W1 q + W2 k) of d_k hidden units; each row has its own W1 and W2 */
-    FROM_VALUES,    /* scores and gradients of attention to random values, undivided, d_k 64 and 32 keys */
+    FROM_VALUES,    /* scores and gradients of attention to random values */
+    FROM_THEORY,    /* the rows and gradients of theory_measure, with a seed of the claim's own */
     FROM_ROW,       /* the scores in `row` */
     FROM_INTEGRALS, /* one row's entropy, by theory_exact */
     FROM_MODEL,     /* the model's table of tensors */
-    FROM_THEORY,    /* TheoryFigures of `rows` samples, by theory_measure; no rows of its own */
 } Source;
 
 /* A field that is zero means the plain case: independent N(0, 1) entries, divided by sqrt(d_k). */
 typedef struct {
     Source from;
-    size_t d_k, keys, rows; /* keys at most 64 */
+    size_t d_k, keys, rows; /* d_k at most 1024, keys 64 */
     ScaleDivisor divisor;
     uint32_t stream;     /* cases of one claim with the same stream share their random numbers */
     size_t queries;      /* so many rows, a matrix, share their keys; 0: each row has its own */
@@ -49,7 +49,7 @@ typedef struct {
     double key_share, key_weight, key_derivative; /* score over sum of scores, p and p (1 - p) of case.key */
     double bf16_error;                            /* largest change of a weight when scores are rounded to bf16 */
     double temperature_gap;                       /* the same when softmax's temperature stands for the divisor */
-    double gradient;                              /* FROM_VALUES: |dL/dq| */
+    double gradient, gradient_square;             /* FROM_VALUES, FROM_THEORY: |dL/dq| */
     double parameters;                            /* FROM_MODEL: weights of one attention layer */
 } Row;
 
@@ -70,7 +70,6 @@ Figure excess_of(double *x, size_t n);
 enum { MATRIX_ROWS = 10 };
 Figure matrix_mean_of(double *x, size_t n);
 Figure matrix_largest_of(double *x, size_t n);
-Figure theory_of(double *x, size_t n); /* FROM_THEORY: an Estimate, its value and its error */
 
 typedef enum {
     VERDICT_RIGHT,
@@ -91,7 +90,7 @@ typedef struct {
 
 typedef struct {
     Reduction take;
-    size_t field; /* that it takes: its offset in Row, or in TheoryFigures for theory_of */
+    size_t field; /* that it takes: its offset in Row */
     Target said, expected;
     bool aside; /* another reading of what is said: compared in the text, but the verdict does not depend on it */
 } Statistic;

@@ -3,12 +3,14 @@
 #include "theory/claims.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "model/tensors.h"
 
-enum { KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };
+enum { DK_MAX = 1024, KEYS_MAX = 64, SIDE = 64 /* entries of q and k where d_k is something else */ };
 
 /* bf16 has eight significant bits, and exponents enough for any score here. */
 static double round_bf16(double x) {
@@ -93,37 +95,49 @@ static void additive_row(const Case *c, const double *x, Row *row) {
     measure_row(c, scores, row);
 }
 
-/* o = sum p_j v_j, L = <g, o>: softmax meets g.v_j where the theory has r_j. x: q, the keys, g, the values. */
-static void value_row(const Case *c, const double *x, Row *row) {
-    const double *k = x + SIDE, *g = k + c->keys * SIDE, *v = g + SIDE;
-    double scores[KEYS_MAX], r[KEYS_MAX], p[KEYS_MAX], sum[SIDE];
-    for (size_t j = 0; j < c->keys; j++) scores[j] = theory_dot(x, k + j * SIDE, SIDE);
-    for (size_t j = 0; j < c->keys; j++) r[j] = c->value_scale * theory_dot(g, v + j * SIDE, SIDE);
+/* x: q, the keys, then r, which softmax meets (theory.h); or what stands for it where o = sum p_j v_j and L = <g, o>,
+   the products of g with the values: g, the values. */
+static void gradient_row(const Case *c, const double *x, Row *row) {
+    const size_t d = c->d_k;
+    const double *k = x + d, *r = k + c->keys * d, multiplier = scale_multiplier(c->divisor, d);
+    double scores[KEYS_MAX], products[KEYS_MAX], p[KEYS_MAX], sum[DK_MAX];
+    for (size_t j = 0; j < c->keys; j++) {
+        scores[j] = theory_dot(x, k + j * d, d);
+        products[j] = c->from == FROM_VALUES ? c->value_scale * theory_dot(r, r + (j + 1) * d, d) : r[j];
+    }
     measure_row(c, scores, row);
-    size_t top = theory_softmax(scores, c->keys, 1, p).top;
-    row->gradient = theory_gradient_norm(p, r, k, c->keys, SIDE, top, 1, sum);
+    const size_t top = theory_softmax(scores, c->keys, multiplier, p).top;
+    row->gradient = theory_gradient_norm(p, products, k, c->keys, d, top, multiplier, sum);
+    row->gradient_square = row->gradient * row->gradient;
 }
 
 static size_t numbers_drawn(const Case *c, size_t queries) {
-    if (c->from == FROM_ADDITIVE) return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
-    if (c->from == FROM_VALUES) return 2 * (c->keys + 1) * SIDE;
-    return (queries + c->keys) * vector_length(c);
+    switch (c->from) {
+    case FROM_ADDITIVE: return c->d_k * 2 * (size_t)SIDE + c->keys * (2 * (size_t)SIDE + c->d_k);
+    case FROM_VALUES: return 2 * (c->keys + 1) * c->d_k;
+    case FROM_THEORY: return (c->keys + 1) * c->d_k + c->keys;
+    default: return (queries + c->keys) * vector_length(c);
+    }
 }
 
-static bool draw_rows(const Case *c, const Rng *rng, Row *rows, Error *err) {
+/* Ends early after a caught signal. */
+static bool draw_rows(const Case *c, const Rng *rng, size_t threads, Row *rows, Error *err) {
     const size_t queries = c->queries ? c->queries : 1, drawn = numbers_drawn(c, queries);
-    double *x = malloc(drawn * sizeof *x);
-    if (!x) return failed(err, "no memory for %zu queries and keys", queries + c->keys);
+    double *numbers = malloc(threads * drawn * sizeof *numbers);
+    if (!numbers) return failed(err, "no memory for %zu queries and keys", queries + c->keys);
+#pragma omp parallel for num_threads((int)threads)
     for (size_t row = 0; row < c->rows; row += queries) {
+        double *x = numbers + (size_t)omp_get_thread_num() * drawn;
+        if (interrupt_signal()) continue;
         rng_fill_normal(rng, row / queries * ((drawn + 3) / 4 * 4), drawn, x);
         if (c->from == FROM_ADDITIVE)
             additive_row(c, x, &rows[row]);
-        else if (c->from == FROM_VALUES)
-            value_row(c, x, &rows[row]);
-        else
+        else if (c->from == FROM_SCORES)
             dot_rows(c, queries, x, &rows[row]);
+        else
+            gradient_row(c, x, &rows[row]);
     }
-    free(x);
+    free(numbers);
     return true;
 }
 
@@ -147,40 +161,27 @@ static bool fill_rows(const Case *c, const Rng *rng, size_t threads, Row *rows, 
         rows->entropy = theory_exact(c->d_k, c->keys, divisor_value(c->divisor, c->d_k), threads).entropy;
         rows->evenness = rows->entropy / log((double)c->keys);
         return true;
-    default: return draw_rows(c, rng, rows, err);
+    default: return draw_rows(c, rng, threads, rows, err);
     }
 }
 
-/* `field` is the offset of a double in each of the rows; of an Estimate in `theory` for FROM_THEORY. x (rows) is
- * scratch. */
-static Figure reduce(const Case *c, const Statistic *s, const Row *rows, const TheoryFigures *theory, double *x) {
-    if (c->from == FROM_THEORY)
-        memcpy(x, (const char *)theory + s->field, sizeof(Estimate));
-    else
-        for (size_t i = 0; i < c->rows; i++) memcpy(&x[i], (const char *)&rows[i] + s->field, sizeof *x);
-    return s->take(x, c->rows);
-}
-
-bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads, Figures figures, Error *err) {
+bool claim_measure(const Claim *claim, uint32_t number, uint64_t seed, size_t threads,
+                   Figure figures[STATISTICS_MAX][CASES_MAX], Error *err) {
     for (size_t i = 0; i < CASES_MAX && claim->cases[i].d_k; i++) {
         const Case *c = &claim->cases[i];
         /* The lower half of the streams is theory_measure's. */
-        const Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | number << 8 | c->stream);
+        Rng rng = rng_make(seed, RNG_THEORY, 0x80000000u | number << 8 | c->stream);
+        uint32_t own[4]; /* another seed for each claim, or all that are FROM_THEORY would share their draws */
+        rng_block(&rng, 0, own);
+        if (c->from == FROM_THEORY) rng = rng_make((uint64_t)own[0] << 32 | own[1], RNG_THEORY, (uint32_t)c->d_k);
         Row *rows = calloc(c->rows, sizeof *rows);
-        double *x = malloc((c->rows + 1) * sizeof *x);
-        TheoryFigures theory = {0};
+        double *x = malloc(c->rows * sizeof *x);
         bool ok = (rows && x) || failed(err, "no memory for %zu rows", c->rows);
-        if (ok && c->from == FROM_THEORY) { /* another seed for each claim, or all would share their draws */
-            int signal;                     /* seen by claims_run, which then prints no more */
-            uint32_t own[4];
-            rng_block(&rng, 0, own);
-            ok = theory_measure(c->d_k, c->keys, c->rows, (uint64_t)own[0] << 32 | own[1], threads,
-                                &(TheoryScoring){.divisor = c->divisor}, 1, &theory, &signal, err);
-        } else if (ok) {
-            ok = fill_rows(c, &rng, threads, rows, err);
+        ok = ok && fill_rows(c, &rng, threads, rows, err);
+        for (const Statistic *s = claim->statistics; ok && s < claim->statistics + STATISTICS_MAX && s->take; s++) {
+            for (size_t r = 0; r < c->rows; r++) memcpy(&x[r], (const char *)&rows[r] + s->field, sizeof *x);
+            figures[s - claim->statistics][i] = s->take(x, c->rows);
         }
-        for (size_t s = 0; ok && s < STATISTICS_MAX && claim->statistics[s].take; s++)
-            figures[s][i] = reduce(c, &claim->statistics[s], rows, &theory, x);
         free(rows);
         free(x);
         if (!ok) return false;
@@ -195,11 +196,7 @@ static Estimate mean_and_error(const double *x, size_t n) { return n > 1 ? estim
 
 Figure mean_of(double *x, size_t n) { return figure_of(mean_and_error(x, n)); }
 
-Figure root_of(double *x, size_t n) {
-    const Estimate mean = mean_and_error(x, n);
-    const double root = sqrt(mean.value);
-    return figure_of((Estimate){root, mean.error / 2 / root});
-}
+Figure root_of(double *x, size_t n) { return figure_of(theory_root(mean_and_error(x, n))); }
 
 Figure excess_of(double *x, size_t n) {
     const double mean = mean_and_error(x, n).value;
@@ -234,9 +231,4 @@ Figure matrix_mean_of(double *x, size_t n) {
 Figure matrix_largest_of(double *x, size_t n) {
     for (size_t m = 0; m < n / MATRIX_ROWS; m++) x[m] = largest_of(x + m * MATRIX_ROWS, MATRIX_ROWS).value;
     return range_of(x, n / MATRIX_ROWS);
-}
-
-Figure theory_of(double *x, size_t n) {
-    (void)n;
-    return figure_of((Estimate){x[0], x[1]});
 }

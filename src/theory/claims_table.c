@@ -45,7 +45,6 @@
 
 /* Statistics, and targets: the values of the cases in their order, `tolerance` besides the figure's own error. */
 #define OF(reduction, name) .take = reduction, .field = offsetof(Row, name)
-#define THEORY_OF(name) .take = theory_of, .field = offsetof(TheoryFigures, name)
 #define ARRAY(...) (const double[]){__VA_ARGS__}
 #define TARGET(tolerance, ...) {tolerance, sizeof ARRAY(__VA_ARGS__) / sizeof(double), ARRAY(__VA_ARGS__)}
 #define SAID(...) .said = TARGET(__VA_ARGS__)
@@ -92,7 +91,7 @@ const Claim CLAIMS[] = {
     {.claim = "10 keys, d_k 16 / 64 / 256: entropy undivided 2.1 / 0.8 / 0.2, divided 2.3 each time",
      .cases = {{THEORY(16, 10, NONE)}, {THEORY(64, 10, NONE)}, {THEORY(256, 10, NONE)},
                {THEORY(16, 10, ROOT)}, {THEORY(64, 10, ROOT)}, {THEORY(256, 10, ROOT)}},
-     .statistics = {{THEORY_OF(entropy), SAID(.05, 2.1, .8, .2, 2.3, 2.3, 2.3),
+     .statistics = {{OF(mean_of, entropy), SAID(.05, 2.1, .8, .2, 2.3, 2.3, 2.3),
                      EXPECTED(.01, .75, .34, .17, 1.93, 1.93, 1.93)}},
      .measured = "undivided {0.0-2:.2f}, divided {0.3-5:.2f} nats, ± {~0.0:.2f}; 2.30 is the most that 10 keys can have",
      .why = "Figures that agree: {=0.0-5:.0f} of 6. It does fall without the divisor and stay with it; but ln 10 = 2.3 is the entropy of weights all equal, and scores of variance 1 do not give those."},
@@ -106,9 +105,9 @@ const Claim CLAIMS[] = {
     {.claim = "The norm of dL/dQ falls as 1/d_k undivided and is constant divided",
      .cases = {{THEORY(16, 10, NONE)}, {THEORY(64, 10, NONE)}, {THEORY(256, 10, NONE)}, {THEORY(1024, 10, NONE)},
                {THEORY(16, 10, ROOT)}, {THEORY(64, 10, ROOT)}, {THEORY(256, 10, ROOT)}, {THEORY(1024, 10, ROOT)}},
-     .statistics = {{THEORY_OF(grad_mean), SAID(.02, NAN, .86 / 4, .86 / 16, .86 / 64, .31, .31, .31, .31),
+     .statistics = {{OF(mean_of, gradient), SAID(.02, NAN, .86 / 4, .86 / 16, .86 / 64, .31, .31, .31, .31),
                      EXPECTED(.02, .86, 1.04, 1.11, 1.11)},
-                    {THEORY_OF(grad_rms)}, {THEORY_OF(grad_median), EXPECTED(.01, NAN, NAN, NAN, 0)}},
+                    {OF(root_of, gradient_square)}, {OF(median_of_rows, gradient), EXPECTED(.01, NAN, NAN, NAN, 0)}},
      .measured = "10 keys, d_k 16 / 64 / 256 / 1024: mean undivided {0.0-3:.2f} (about d_k^{^0.0-3:.2f}), its root mean square about d_k^{^1.0-3:.2f}, its median {2.0-3:.2g}; mean divided {0.4-7:.2f}",
      .why = "Divided it is constant. Undivided the typical row loses it far faster than 1/d_k, but the few rows with two keys nearly level get ever more, so that the mean stays."},
     {.claim = "Table 3, rows (B), of the Transformer's paper shows that models without the divisor improve when d_k falls from 64 to 32",
@@ -173,8 +172,8 @@ const Claim CLAIMS[] = {
     {.claim = "8 keys, d_k 32 / 128 / 512: undivided softmax is much sharper",
      .cases = {{THEORY(32, 8, NONE)}, {THEORY(128, 8, NONE)}, {THEORY(512, 8, NONE)},
                {THEORY(32, 8, ROOT)}, {THEORY(128, 8, ROOT)}, {THEORY(512, 8, ROOT)}},
-     .statistics = {{THEORY_OF(max_weight)},
-                    {THEORY_OF(entropy), SAID(.43, .43, .43, .43) /* 0 to half of 1.72 */,
+     .statistics = {{OF(mean_of, top_weight)},
+                    {OF(mean_of, entropy), SAID(.43, .43, .43, .43) /* 0 to half of 1.72 */,
                      EXPECTED(.02, NAN, NAN, NAN, 1.72, 1.72, 1.72)}},
      .measured = "largest weight {0.0-2:.2f} undivided, {0.3-5:.2f} divided; entropy {1.0-2:.2f} and {1.3-5:.2f} nats",
      .why = "Undivided the entropy is less than half of the divided one. Whether training suffers is measured by training: docs/results.md."},

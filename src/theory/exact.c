@@ -1,4 +1,7 @@
-/* All integrals by the trapezoidal rule, whose error falls exponentially with the step where the integrand is smooth
+/* Given |q|, the scores are s X_j with s = |q| / divisor and X_j independent N(0, 1), and 1 / Z^m = (1 / (m-1)!)
+   integral of t^(m-1) e^(-tZ) dt makes a product of a ratio of sums over the keys. Derivation: docs/theory.md.
+
+   All integrals by the trapezoidal rule, whose error falls exponentially with the step where the integrand is smooth
    and dies away on both sides, as every one here (Trefethen and Weideman 2014). Three of them, nested: over ln |q|
    (a node each), over y = ln t, and over x, one key's normal number. e^(k z) exp(-e^z), z = y + s x, is a bump for
    k >= 1 and a step down for k = 0. */

@@ -14,12 +14,14 @@ const char *const THEORY_SCORES[THEORY_SCORE_COUNT] = {"dot", "additive", "cosin
 
 enum { CHUNK = 16 }; /* samples a thread takes at a time */
 
+/* What is measured of a row; of its scores, before the divisor, the mean and that of their squares. */
+enum { SCORE, SQUARE, ENTROPY, MAX_WEIGHT, GRADIENT, MEASURED };
+
 typedef struct {
     size_t d_k, keys, samples, count;
     const TheoryScoring *scorings;
     Rng rng, v_rng;
-    /* (count, samples) each: the means over a row of scores before the divisor, and of their squares, come first. */
-    double *score, *square, *entropy, *max, *grad;
+    double *measured;    /* (count, MEASURED, samples) */
     double *scratch;     /* (threads, scratch_size) */
     size_t scratch_size; /* of one thread */
 } Measurement;
@@ -148,85 +150,66 @@ static void take_sample(const Measurement *m, size_t sample, double *scratch) {
     take_draw(m, sample, &draw);
     for (size_t i = 0; i < m->count; i++) {
         const double *derivatives, multiplier = scale_multiplier(m->scorings[i].divisor, d_k);
-        const size_t at = i * m->samples + sample,
-                     n = theory_scores(m->scorings[i].score, &draw, scores, slopes, &derivatives);
+        const size_t n = theory_scores(m->scorings[i].score, &draw, scores, slopes, &derivatives);
         const TheoryRow row = theory_softmax(scores, n, multiplier, p);
-        double total = 0, squares = 0;
-        for (size_t j = 0; j < keys; j++) {
-            total += scores[j];
-            squares += scores[j] * scores[j];
-        }
-        m->score[at] = total / (double)keys;
-        m->square[at] = squares / (double)keys;
-        m->entropy[at] = row.entropy;
-        m->max[at] = row.max_weight;
-        m->grad[at] = theory_gradient_norm(p, draw.r, derivatives, n, d_k, row.top, multiplier, sum);
+        double *const out = m->measured + i * MEASURED * m->samples + sample, total = 0;
+        for (size_t j = 0; j < keys; j++) total += scores[j];
+        out[SCORE * m->samples] = total / (double)keys;
+        out[SQUARE * m->samples] = theory_dot(scores, scores, keys) / (double)keys;
+        out[ENTROPY * m->samples] = row.entropy;
+        out[MAX_WEIGHT * m->samples] = row.max_weight;
+        out[GRADIENT * m->samples] = theory_gradient_norm(p, draw.r, derivatives, n, d_k, row.top, multiplier, sum);
     }
 }
 
-static Estimate scaled(Estimate e, double factor) { return (Estimate){factor * e.value, factor * e.error}; }
+static Estimate times(double factor, Estimate e) { return (Estimate){factor * e.value, factor * e.error}; }
 
-/* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */
-static void find_score_moments(const Measurement *m, const double *score, const double *square, double *row,
-                               double multiplier, TheoryFigures *f) {
-    const Estimate mean = estimate_mean(score, m->samples);
-    for (size_t i = 0; i < m->samples; i++) row[i] = square[i] - 2 * mean.value * score[i] + mean.value * mean.value;
-    const Estimate variance = estimate_mean(row, m->samples);
-    /* Scores are uncorrelated, even within a row, so this makes it unbiased as for independent ones. Additive scores of
-       a row correlate by less than a half: a bias of less than variance / (2 samples). */
-    const double count = (double)m->samples * (double)m->keys, factor = count / (count - 1);
-    f->score_mean = scaled(mean, multiplier);
-    f->score_var = scaled(scaled(variance, factor), multiplier * multiplier);
+Estimate theory_root(Estimate square) {
+    const double root = sqrt(square.value);
+    return (Estimate){root, root > 0 ? square.error / 2 / root : 0};
 }
 
-static void find_figures(const Measurement *m, TheoryFigures *figures) {
-    double *row = m->scratch; /* (samples) */
-    for (size_t i = 0; i < m->count; i++) {
-        const size_t at = i * m->samples;
-        double *grad = m->grad + at;
-        TheoryFigures *f = &figures[i];
-        find_score_moments(m, m->score + at, m->square + at, row, scale_multiplier(m->scorings[i].divisor, m->d_k), f);
-        f->entropy = estimate_mean(m->entropy + at, m->samples);
-        f->max_weight = estimate_mean(m->max + at, m->samples);
-        f->grad_mean = estimate_mean(grad, m->samples);
-        for (size_t s = 0; s < m->samples; s++) row[s] = grad[s] * grad[s];
-        Estimate square = estimate_mean(row, m->samples);
-        f->grad_rms = (Estimate){sqrt(square.value), 0};
-        if (square.value > 0) f->grad_rms.error = square.error / (2 * f->grad_rms.value);
-        f->grad_median = estimate_median(grad, m->samples);
-    }
+static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
+    const size_t n = m->samples;
+    double *const score = m->measured + scoring * MEASURED * n, *const square = score + SQUARE * n;
+    double *const gradient = score + GRADIENT * n;
+    const double c = scale_multiplier(m->scorings[scoring].divisor, m->d_k), scores = (double)n * (double)m->keys;
+    const Estimate mean = estimate_mean(score, n);
+    TheoryFigures f = {.score_mean = times(c, mean),
+                       .entropy = estimate_mean(score + ENTROPY * n, n),
+                       .max_weight = estimate_mean(score + MAX_WEIGHT * n, n),
+                       .grad_mean = estimate_mean(gradient, n)};
+    /* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */
+    for (size_t i = 0; i < n; i++) square[i] = square[i] - 2 * mean.value * score[i] + mean.value * mean.value;
+    /* Scores are uncorrelated, even within a row, so the factor makes it unbiased as for independent ones. Additive
+       scores of a row correlate by less than a half: a bias of less than variance / (2 samples). */
+    f.score_var = times(c * c, times(scores / (scores - 1), estimate_mean(square, n)));
+    for (size_t i = 0; i < n; i++) square[i] = gradient[i] * gradient[i];
+    f.grad_rms = theory_root(estimate_mean(square, n));
+    f.grad_median = estimate_median(gradient, n);
+    return f;
 }
 
-/* One block for all arrays, at m->scratch. The scratch of the threads serves as `row` above: it must be long enough. */
+/* One block for all arrays. */
 static bool lay_out(Measurement *m, size_t threads, Error *err) {
-    size_t rows = m->keys + 1, own = size_add(size_mul(2 * rows, m->d_k), size_add(size_mul(3, m->d_k), 4 * rows));
-    size_t scratch = size_mul(threads, own), results = size_mul(m->samples, 5 * m->count);
-    if (scratch < m->samples) scratch = m->samples;
-    size_t bytes = size_mul(size_add(scratch, results), sizeof(double)), machine = memory_of_machine();
-    m->scratch_size = own;
-    m->scratch = bytes < machine ? malloc(bytes) : NULL;
-    if (!m->scratch)
+    const size_t rows = m->keys + 1, results = size_mul(m->samples, MEASURED * m->count);
+    m->scratch_size = size_add(size_mul(2 * rows, m->d_k), size_add(size_mul(3, m->d_k), 4 * rows));
+    const size_t bytes = size_mul(size_add(size_mul(threads, m->scratch_size), results), sizeof(double));
+    const size_t machine = memory_of_machine();
+    m->measured = bytes < machine ? malloc(bytes) : NULL;
+    if (!m->measured)
         return failed(
             err, "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
             m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
-    m->score = m->scratch + scratch;
-    m->square = m->score + m->count * m->samples;
-    m->entropy = m->square + m->count * m->samples;
-    m->max = m->entropy + m->count * m->samples;
-    m->grad = m->max + m->count * m->samples;
+    m->scratch = m->measured + results;
     return true;
 }
 
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err) {
-    Measurement m = {d_k,
-                     keys,
-                     samples,
-                     count,
-                     scorings,
-                     rng_make(seed, RNG_THEORY, (uint32_t)d_k),
-                     rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k),
-                     .score = NULL};
+    Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
+    m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
+    m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
     if (!lay_out(&m, threads, err)) return false;
 #pragma omp parallel num_threads((int)threads)
     {
@@ -236,7 +219,7 @@ bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
             if (!interrupt_signal()) take_sample(&m, sample, scratch);
     }
     *signal = interrupt_signal();
-    if (!*signal) find_figures(&m, figures);
-    free(m.scratch);
+    for (size_t i = 0; i < count && !*signal; i++) figures[i] = figures_of(&m, i);
+    free(m.measured);
     return true;
 }

@@ -66,17 +66,17 @@ TheoryRow theory_softmax(const double *scores /* (n) */, size_t n, double multip
 
 double theory_dot(const double *x, const double *y, size_t n);
 
+/* The root of a figure, with its error; 0 has none. */
+Estimate theory_root(Estimate square);
+
 /* |dL/dq|, without cancellation either: r is measured from r at the largest weight, as in a saturated row r_top - <p,
    r> would be a difference of equal numbers. p becomes p_j (r_j - <p, r>); k is what theory_scores calls derivatives;
    sum (d_k) is scratch. */
 double theory_gradient_norm(double *p /* (keys) */, const double *r /* (keys) */, const double *k /* (keys, d_k) */,
                             size_t keys, size_t d_k, size_t top, double multiplier, double *sum);
 
-/* The same figures without chance, where they can be had (exact.c): not Monte Carlo but integrals, for any number of
-   keys. Given |q|, the scores are s X_j with s = |q| / divisor and X_j independent N(0, 1); the key's part across q is
-   independent of the weights; and 1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt, which makes a product of what
-   was a ratio of sums over the keys. What is left are integrals over one key's X, over t and over |q|, which the
-   trapezoidal rule does to about seven digits. Derivation: docs/theory.md. */
+/* The same figures without chance, where they can be had (exact.c): integrals, to about seven digits, for any number of
+   keys. */
 typedef struct {
     double score_var;  /* d_k / divisor^2; the mean is 0 */
     double entropy;    /* nats */
