@@ -24,7 +24,7 @@ bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t
     size_t count;
     Model model = {0};
     *s = (Snapshot){0};
-    if (size == 0) return error_set(err, STATUS_USAGE, "--text is empty");
+    if (size == 0) return rejected(err, "--text is empty");
     bool ok = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX, &count, err) &&
               run_load_model(run, &model, 1, threads, err);
     for (size_t i = 0; ok && i < count; i++) characters[i] = run->vocabulary.characters[ids[i]];
@@ -46,7 +46,7 @@ bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
     const double step = ok ? log_last(&attention, ATTENTION_STEP) : (double)NAN;
     log_table_free(&attention);
     if (!ok) return false;
-    if (isnan(step)) return error_set(err, STATUS_USAGE, "%s has no attention measured yet", run->directory);
+    if (isnan(step)) return rejected(err, "%s has no attention measured yet", run->directory);
     return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
 }
 

@@ -40,18 +40,18 @@ static bool ends_with(const char *path, const char *suffix) {
 
 static bool check_options(Error *err) {
     const bool numbers = out && ends_with(out, NUMBERS);
-    if (show && csv) return error_set(err, STATUS_USAGE, "--show and --csv both print: choose one of them");
+    if (show && csv) return rejected(err, "--show and --csv both print: choose one of them");
     if (out && !numbers && !ends_with(out, PICTURE))
-        return error_set(err, STATUS_USAGE, "--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
+        return rejected(err, "--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
     return !numbers || (layer < 0 && head < 0) ||
-           error_set(err, STATUS_USAGE, "a .safetensors file has all layers and heads: leave out --layer and --head");
+           rejected(err, "a .safetensors file has all layers and heads: leave out --layer and --head");
 }
 
 /* One of `count`, or all. */
 static bool choose(long long one, size_t count, const char *what, Range *range, Error *err) {
     *range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
     return range->end <= count ||
-           error_set(err, STATUS_USAGE, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
+           rejected(err, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
 }
 
 /* A text from standard input goes without its last line end. */
@@ -61,7 +61,7 @@ static bool attend(Chosen *c, const Command *command, Error *err) {
     const bool piped = text && strcmp(text, "-") == 0;
     if (!text) return attend_to_log(&c->snapshot, c->run, err);
     size_t size = piped ? fread(input, 1, sizeof input, stdin) : strlen(text);
-    if (piped && ferror(stdin)) return error_set(err, STATUS_FAILED, "cannot read standard input: %s", strerror(errno));
+    if (piped && ferror(stdin)) return failed(err, "cannot read standard input: %s", strerror(errno));
     if (piped && size > 0 && input[size - 1] == '\n') size--;
     return attend_to_text(&c->snapshot, c->run, piped ? input : text, size, command_threads(command), &progress, err);
 }

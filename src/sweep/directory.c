@@ -59,7 +59,7 @@ static bool read_config(Sweep *s, Error *err) {
 static bool set_path(Sweep *s, const char *directory, Error *err) {
     s->place = (ResultsDirectory){.lock = -1, .replaced_lock = -1};
     return snprintf(s->place.path, sizeof s->place.path, "%s", directory) < (int)sizeof s->place.path ||
-           error_set(err, STATUS_USAGE, "the path of the sweep's directory is too long: %.200s...", directory);
+           rejected(err, "the path of the sweep's directory is too long: %.200s...", directory);
 }
 
 bool sweep_enter(Sweep *s, const char *directory, Error *err) {
@@ -106,15 +106,15 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     bool ok =
         path_join(path, sizeof path, run->directory, "config.ini", err) && config_load(&trained, path, NULL, 0, err);
     if (ok) text = config_text(&trained);
-    if (ok && (!text || !expected)) ok = error_set(err, STATUS_FAILED, "no memory for a config");
+    if (ok && (!text || !expected)) ok = failed(err, "no memory for a config");
     if (ok && strcmp(text, expected) != 0) {
         for (size_t i = 0; text[i] == expected[i]; i++)
             if (text[i] == '\n') line = i + 1;
-        ok = error_set(err, STATUS_USAGE,
-                       "%.400s/config.ini gives the run %s \"%.*s\", but it was trained with \"%.*s\": set back "
-                       "whichever of the two files was edited",
-                       s->directory, run->name, (int)strcspn(expected + line, "\n"), expected + line,
-                       (int)strcspn(text + line, "\n"), text + line);
+        ok = rejected(err,
+                      "%.400s/config.ini gives the run %s \"%.*s\", but it was trained with \"%.*s\": set back "
+                      "whichever of the two files was edited",
+                      s->directory, run->name, (int)strcspn(expected + line, "\n"), expected + line,
+                      (int)strcspn(text + line, "\n"), text + line);
     }
     free(text);
     free(expected);
@@ -137,9 +137,8 @@ static bool check_planned(const Sweep *s, Error *err) {
         bool planned = !name;
         for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
         if (!planned)
-            return error_set(err, STATUS_USAGE,
-                             "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
-                             s->directory, name);
+            return rejected(err, "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
+                            s->directory, name);
     }
     return true;
 }

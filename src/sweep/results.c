@@ -85,8 +85,8 @@ static bool take_heads(RunResults *r, const LogTable *table, const char *directo
         double sums[CURVE_COUNT] = {0};
         for (size_t row = n * all; row < (n + 1) * all; row++) {
             if (steps[row] != steps[n * all])
-                return error_set(err, STATUS_USAGE, "%s/%s:%zu: step %g does not have the %zu rows of the first step",
-                                 directory, LOG_NAMES[LOG_ATTENTION], row + 2, steps[n * all], all);
+                return rejected(err, "%s/%s:%zu: step %g does not have the %zu rows of the first step", directory,
+                                LOG_NAMES[LOG_ATTENTION], row + 2, steps[n * all], all);
             for (CurveKind kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) sums[kind] += measure(table, kind, row);
         }
         for (CurveKind kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) add(r, kind, sums[kind] / (double)all);

@@ -42,8 +42,7 @@ static bool name_run(const Config *config, SweepRun *run, Error *err) {
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
                                  sweep_key(config, a), value);
     }
-    return used < sizeof run->name ||
-           error_set(err, STATUS_USAGE, "[sweep] has too many keys for the name of a directory");
+    return used < sizeof run->name || rejected(err, "[sweep] has too many keys for the name of a directory");
 }
 
 static void label_divisor(const Sweep *s, const Config *config, char label[SETTING_LABEL]) {
@@ -116,13 +115,13 @@ static size_t find_reference(const Sweep *s, size_t setting) {
 bool sweep_plan(Sweep *s, Error *err) {
     const Config *config = &s->config;
     if (config->sweep_count == 0)
-        return error_set(
-            err, STATUS_USAGE,
+        return rejected(
+            err,
             "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
     if (!combinations_count(config, RUNS_MAX, &s->run_count, err)) return false;
     s->runs = calloc(s->run_count, sizeof *s->runs);
     s->settings = calloc(s->run_count, sizeof *s->settings);
-    if (!s->runs || !s->settings) return error_set(err, STATUS_FAILED, "no memory for %zu runs", s->run_count);
+    if (!s->runs || !s->settings) return failed(err, "no memory for %zu runs", s->run_count);
     while (s->divisor_axis < config->sweep_count && !sweep_axis_is(config, s->divisor_axis, SCALE_KEY))
         s->divisor_axis++;
     for (size_t i = 0; i < s->run_count; i++)

@@ -50,7 +50,7 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
 static bool process_start(SweepRun *run, const char *program, const char *const *arguments, Error *err) {
     sigset_t caught, before;
     run->messages = tmpfile();
-    if (!run->messages) return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    if (!run->messages) return failed(err, "cannot make a temporary file: %s", strerror(errno));
     fcntl(fileno(run->messages), F_SETFD, FD_CLOEXEC);
     /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
     sigemptyset(&caught);
@@ -65,7 +65,7 @@ static bool process_start(SweepRun *run, const char *program, const char *const 
     run->pid = pid > 0 ? pid : 0;
     if (pid > 0) return true;
     fclose(run->messages);
-    return error_set(err, STATUS_FAILED, "cannot start another process: %s", strerror(reason));
+    return failed(err, "cannot start another process: %s", strerror(reason));
 }
 
 /* Whether the run's process has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message`

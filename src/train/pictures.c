@@ -96,8 +96,8 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
                                   .panels = f->panels,
                                   .panel_labels = f->texts}};
     if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        return error_set(err, STATUS_USAGE, "%zu layers of %zu heads are too many for one figure: choose a layer",
-                         range_size(layers), shown);
+        return rejected(err, "%zu layers of %zu heads are too many for one figure: choose a layer", range_size(layers),
+                        shown);
     for (size_t i = 0; i < range_size(layers) * shown; i++) {
         const size_t panel = i / shown * rows * columns + i % shown;
         f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
@@ -116,8 +116,8 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     for (size_t head = 0; head < shown; head++) {
         const size_t row = row_of(attention, first, s->step, layer, head);
         if (row == SIZE_MAX)
-            return error_set(err, STATUS_USAGE, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
-                             LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
+            return rejected(err, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
+                            LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
         snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  attention->column[ATTENTION_ENTROPY][row], attention->column[ATTENTION_SCORE_STD][row]);
         entropy += attention->column[ATTENTION_ENTROPY][row] / (double)shown;
