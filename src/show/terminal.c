@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "show/heatmap.h"
 
 enum { COLUMNS_MOST = 10000 };
 
@@ -19,16 +18,11 @@ size_t terminal_columns(FILE *out) {
     return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
 }
 
-static const char *environment(const char *name) {
-    const char *value = getenv(name);
-    return value ? value : "";
-}
-
 Terminal terminal_make(FILE *out) {
-    const char *term = environment("TERM"), *bits = environment("COLORTERM");
-    const bool plain = !isatty(fileno(out)) || *environment("NO_COLOR") || !*term || strcmp(term, "dumb") == 0 ||
-                       strncmp(term, "vt", 2) == 0;
-    const bool all = strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0;
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *bits = getenv("COLORTERM");
+    const bool plain = !isatty(fileno(out)) || (no_color && *no_color) || !term || !*term ||
+                       strcmp(term, "dumb") == 0 || strncmp(term, "vt", 2) == 0;
+    const bool all = bits && (strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0);
     return (Terminal){out, plain ? COLORS_NONE : all ? COLORS_24_BIT : COLORS_256, terminal_columns(out)};
 }
 
@@ -46,41 +40,6 @@ int terminal_color_256(Color color) {
         if (distance(color, c) < least) nearest = i, least = distance(color, c);
     }
     return nearest;
-}
-
-/* A parameter of the sequence that selects colours (ECMA-48, SGR): 38 the foreground, 48 the background. */
-static void select_color(const Terminal *t, int ground, Color c) {
-    if (t->colors == COLORS_24_BIT)
-        fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
-    else
-        fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
-}
-
-void terminal_squares(const Terminal *t, const Color *upper, const Color *lower) {
-    fputs("\x1b[0", t->out);
-    if (upper || lower) select_color(t, 38, upper ? *upper : *lower);
-    if (upper && lower) select_color(t, 48, *lower);
-    fprintf(t->out, "m%s", upper ? "▀" : lower ? "▄" : " ");
-}
-
-void terminal_reset(const Terminal *t) {
-    if (t->colors != COLORS_NONE) fputs("\x1b[0m", t->out);
-}
-
-size_t terminal_character(const Terminal *t, uint32_t character) {
-    /* Letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
-       EastAsianWidth, Bidi_Class and General_Category). */
-    static const uint32_t narrow[][2] = {{0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x370, 0x482},
-                                         {0x48a, 0x58a},   {0x10a0, 0x10ff}, {0x1e00, 0x1fff}, {0x2010, 0x2027},
-                                         {0x2030, 0x205e}, {0x2070, 0x20c0}, {0x2100, 0x2319}, {0x2400, 0x25fc}};
-    const uint32_t shown = heatmap_character(character);
-    char text[5];
-    bool known = false;
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
-        known = known || (shown >= narrow[i][0] && shown <= narrow[i][1]);
-    utf8_encode(known ? shown : 0xfffd, text);
-    fputs(text, t->out);
-    return 1;
 }
 
 void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_t columns, double low, double high) {
