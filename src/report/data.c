@@ -166,8 +166,8 @@ static Json *rgb_json(Color c) {
 }
 
 static Json *setting_json(const Sweep *s, size_t index) {
-    static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
-                                        "entropy_last", "score_std_first", "score_std_last"};
+    static const Measure shown[] = {MEASURE_VAL_LOSS,     MEASURE_BEST_VAL_LOSS,   MEASURE_ENTROPY_FIRST,
+                                    MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     const Config *config = &s->runs[setting->run[0]].config;
     const bool sweep = s->config.sweep_count > 0;
@@ -186,7 +186,8 @@ static Json *setting_json(const Sweep *s, size_t index) {
     js_set(json, "runs", runs);
     js_set(json, "values", values);
     js_set(json, "divisor", js_number(divisor_value(config->attention.scale_divisor, (size_t)config->model.d_k)));
-    for (Measure m = 0; m < MEASURE_COUNT; m++) js_set(json, names[m], interval_json(setting->mean[m]));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        js_set(json, MEASURES[shown[i]].name, interval_json(setting->mean[shown[i]]));
     if (setting->difference.count) js_set(json, "difference", interval_json(setting->difference));
     return json;
 }
@@ -305,9 +306,9 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
 /* "÷ √d_k = 8: validation loss 1.571 after 1000 steps" */
 static void describe_run(const SweepRun *run, char *out, size_t capacity) {
     config_scores_title(&run->config, 0, out, capacity);
-    if (isfinite(run->results.last[CURVE_VAL_LOSS]))
-        text_append(out, capacity, ": validation loss %.3f after %.0f steps", run->results.last[CURVE_VAL_LOSS],
-                    run->results.steps);
+    if (isfinite(run->measured[MEASURE_VAL_LOSS]))
+        text_append(out, capacity, ": validation loss %.3f after %.0f steps", run->measured[MEASURE_VAL_LOSS],
+                    run->measured[MEASURE_STEPS]);
     if (run->state != RUN_FINISHED) text_append(out, capacity, " (%s)", SWEEP_RUN_STATES[run->state]);
 }
 
@@ -351,7 +352,6 @@ static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) 
     setting->run[0] = index;
     setting->count = 1;
     setting->reference = NO_SETTING;
-    run_results_clear(&own->results);
     return ok && sweep_read_run(own, err);
 }
 

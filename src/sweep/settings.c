@@ -15,9 +15,8 @@ static const char *short_name(const Config *config, size_t axis) {
 
 const char *sweep_key(const Config *config, size_t axis) {
     const char *name = short_name(config, axis);
-    char column[128];
-    snprintf(column, sizeof column, ",%s,", name);
-    bool taken = strstr(SUMMARY_COLUMNS, column) != NULL;
+    bool taken = strcmp(name, "divisor") == 0 || strcmp(name, "result") == 0 || strcmp(name, "error") == 0;
+    for (Measure m = 0; m < MEASURE_COUNT; m++) taken = taken || strcmp(MEASURES[m].name, name) == 0;
     for (size_t other = 0; other < config->sweep_count; other++)
         taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
     return taken ? config_key_name(config->sweep[axis].key) : name;
@@ -92,7 +91,7 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     setting->count++;
     memcpy(setting->digit, digit, sizeof digit);
     s->setting_count = weight;
-    run_results_clear(&run->results);
+    sweep_clear_run(run);
     run->val_loss = NAN;
     return true;
 }
