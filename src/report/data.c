@@ -81,10 +81,9 @@ typedef struct {
 } Snapshots;
 
 static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
-    LogTable table = {0};
-    bool there, ok = logs_find(run->directory, LOG_ATTENTION, &there, err);
+    LogTable table;
+    bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err);
     *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
-    if (ok && there) ok = logs_read(run->directory, LOG_ATTENTION, &table, err);
     s->steps = calloc(table.rows + 1, sizeof *s->steps);
     if (!s->steps) ok = error_set(err, STATUS_FAILED, "no memory for %zu steps", table.rows);
     for (size_t i = 0; ok && i < table.rows; i++)

@@ -64,10 +64,7 @@ typedef struct {
     int pid;                        /* of the process that trains it; 0: none */
     FILE *messages;                 /* what that process writes to stderr */
     double measured[MEASURE_COUNT]; /* NaN where it did not get that far */
-    /* For the progress line. */
-    size_t step;     /* steps made */
-    double val_loss; /* the last one; NaN: none */
-    double began;    /* when its process was started, in seconds */
+    double began;                   /* when its process was started, in seconds */
 } SweepRun;
 
 #define NO_SETTING ((size_t)-1) /* a setting without a reference */
@@ -127,9 +124,10 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
 int sweep_train(Sweep *sweep);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
-   not started. sweep_read_logs reads the logs after it. Errors have status STATUS_USAGE where a file is not as the
-   program writes it. */
+   not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs both logs. Errors have status
+   STATUS_USAGE where a file is not as the program writes it. */
 bool sweep_read_run(SweepRun *run, Error *err);
+bool sweep_read_metrics(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
 void sweep_clear_run(SweepRun *run); /* nothing is measured */
 

@@ -62,24 +62,29 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     return ok;
 }
 
-static void take_metrics(double r[MEASURE_COUNT], const LogTable *table, double warmup) {
-    const double *steps = table->column[METRICS_STEP], *train = table->column[METRICS_TRAIN_LOSS],
-                 *val = table->column[METRICS_VAL_LOSS], last = log_last(table, METRICS_STEP);
+bool sweep_read_metrics(SweepRun *run, Error *err) {
+    LogTable table;
+    if (!logs_read_any(run->directory, LOG_METRICS, &table, err)) return false;
+    double *r = run->measured;
+    const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
+                 *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
     double sum = 0, count = 0;
-    for (size_t row = 0; row < table->rows; row++) {
+    for (size_t row = 0; row < table.rows; row++) {
         if (steps[row] >= 0.9 * last) sum += train[row], count++;
-        if (steps[row] >= warmup)
-            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table->column[METRICS_GRAD_NORM][row]);
+        if (steps[row] >= (double)run->config.train.warmup)
+            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
         if (!isnan(val[row]) && !(val[row] >= r[MEASURE_BEST_VAL_LOSS]))
             r[MEASURE_BEST_VAL_LOSS] = val[row], r[MEASURE_BEST_STEP] = steps[row];
         r[MEASURE_TRAIN_LOSS] = train[row];
     }
     r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
-    r[MEASURE_VAL_LOSS] = log_last(table, METRICS_VAL_LOSS);
-    r[MEASURE_VAL_ACCURACY] = log_last(table, METRICS_VAL_ACCURACY);
+    r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
+    r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
     if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
-    if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(table, METRICS_SECONDS);
-    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
+    if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
+    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table.column[METRICS_GRAD_NORM], table.rows); /* sorts them */
+    log_table_free(&table);
+    return true;
 }
 
 /* Rows come step by step, in each layer by layer and head by head. */
@@ -105,18 +110,13 @@ static bool take_heads(double r[MEASURE_COUNT], const LogTable *table, const cha
     return true;
 }
 
-static bool read_log(SweepRun *run, Log log, Error *err) {
-    LogTable table = {0};
-    bool there, ok = logs_find(run->directory, log, &there, err);
-    if (ok && there) ok = logs_read(run->directory, log, &table, err);
-    if (ok && there && log == LOG_METRICS) take_metrics(run->measured, &table, (double)run->config.train.warmup);
-    if (ok && there && log == LOG_ATTENTION) ok = take_heads(run->measured, &table, run->directory, err);
+bool sweep_read_logs(SweepRun *run, Error *err) {
+    LogTable table;
+    if (!sweep_read_metrics(run, err)) return false;
+    const bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err) &&
+                    take_heads(run->measured, &table, run->directory, err);
     log_table_free(&table);
     return ok;
-}
-
-bool sweep_read_logs(SweepRun *run, Error *err) {
-    return read_log(run, LOG_METRICS, err) && read_log(run, LOG_ATTENTION, err);
 }
 
 /* --- over seeds */

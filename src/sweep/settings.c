@@ -92,7 +92,6 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     memcpy(setting->digit, digit, sizeof digit);
     s->setting_count = weight;
     sweep_clear_run(run);
-    run->val_loss = NAN;
     return true;
 }
 

@@ -218,9 +218,12 @@ double log_last(const LogTable *table, int column) {
     return NAN;
 }
 
-bool logs_find(const char *directory, Log log, bool *there, Error *err) {
+bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err) {
     char path[4096];
-    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, there, err);
+    bool there;
+    *table = (LogTable){0};
+    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, &there, err) &&
+           (!there || logs_read(directory, log, table, err));
 }
 
 double logs_rounded(double loss) {
