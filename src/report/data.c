@@ -254,7 +254,7 @@ static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     for (size_t i = 0; ok && i < s->setting_count; i++) {
         const Snapshots *one = &all[i];
         if (one->run->state != RUN_FAILED && one->step_count)
-            ok = add_snapshots(js_item(runs, (size_t)(one->run - s->runs)), one,
+            ok = add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
                                steps < one->step_count ? steps : one->step_count,
                                layers < one->layers ? layers : one->layers, err);
     }

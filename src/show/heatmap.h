@@ -34,7 +34,7 @@ extern const Color heatmap_not_a_number; /* red */
 /* An error when the picture would be more than 8192 pixels wide or high. */
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
 
-/* The same in a terminal, panels in their order and as many side by side as fit (heatmap_terminal.c). With colours two
+/* The same in a terminal, panels in their order and as many side by side as fit (terminal.c). With colours two
    queries share a line, each a half of it; without, weights are written in hundredths. A panel has at most `width`
    columns, and no more than the terminal: where the text is longer, several characters share a cell, which has the
    largest of their weights, and the axes are left out. */

@@ -140,7 +140,7 @@ void sweep_read_back(Sweep *sweep);
 bool sweep_write_csv(const Sweep *sweep, Error *err);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 
-/* order.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
+/* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
 /* The colour and marker of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
    from others; or one of the palette for each, where settings differ in other keys alone. */

@@ -55,10 +55,7 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
 static void interval_text(Interval interval, const char *format, char out[64]) {
     snprintf(out, 64, "-");
     if (interval.count) snprintf(out, 64, format, interval.mean);
-    if (interval.count > 1) {
-        text_append(out, 64, " ± ");
-        text_append(out, 64, "%.4f", interval.half);
-    }
+    if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
 /* The runs of a setting that are in no mean: "2 diverged; 1 not finished". */

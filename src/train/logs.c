@@ -173,11 +173,13 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         ok = rejected(err, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
     else if (limit < size)
         size = limit;
-    size_t skipped = write_header(log, table->columns, header);
-    while (ok && (size < skipped || memcmp(text, header, skipped) != 0) && table->columns &&
-           COLUMNS[log][table->columns - 1].added)
-        skipped = write_header(log, --table->columns, header);
-    if (ok && (size < skipped || memcmp(text, header, skipped) != 0)) {
+    size_t skipped;
+    bool known;
+    do {
+        skipped = write_header(log, table->columns, header);
+        known = size >= skipped && memcmp(text, header, skipped) == 0;
+    } while (!known && table->columns && COLUMNS[log][table->columns - 1].added && table->columns--);
+    if (ok && !known) {
         write_header(log, COUNTS[log], header);
         ok = rejected(err, "%s does not begin with the line that version %s writes there: %.*s", path, SQRTDK_VERSION,
                       (int)strcspn(header, "\n"), header);
