@@ -142,6 +142,6 @@ void sweep_print_table(const Sweep *sweep, FILE *out);
 
 /* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The colour and marker of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
+/* The style of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
    from others; or one of the palette for each, where settings differ in other keys alone. */
 Style sweep_style(const Sweep *sweep, size_t setting, double *dash);

@@ -206,7 +206,5 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
         smaller += sweep_agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
     scale_text(divisor, name, sizeof name);
-    Style style = style_of_divisor(name, smaller);
-    style.marker.open ^= others % 2 == 1;
-    return style;
+    return style_of_divisor(name, smaller);
 }

@@ -47,14 +47,13 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
    group of its own, so that a terminal's Ctrl-C reaches only the parent, which passes it on. On Linux it gets a SIGTERM
    when the parent is killed. */
 static bool process_start(SweepRun *run, const char *program, const char *const *arguments, Error *err) {
-    sigset_t caught, before;
+    sigset_t all, before;
     run->messages = tmpfile();
     if (!run->messages) return failed(err, "cannot make a temporary file: %s", strerror(errno));
     fcntl(fileno(run->messages), F_SETFD, FD_CLOEXEC);
     /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
-    sigemptyset(&caught);
-    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
-    sigprocmask(SIG_BLOCK, &caught, &before);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
     const pid_t parent = getpid();
     fflush(NULL);
     const pid_t pid = fork();
