@@ -129,25 +129,23 @@ static void measure_all(const Sweep *s, const SweepSetting *setting, Measure whi
     }
 }
 
-static void summarize(Sweep *s, SweepSetting *setting) {
-    double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
-    setting->finished = setting->diverged = 0;
-    for (size_t i = 0; i < setting->count; i++) {
-        setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
-        setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
-    }
-    for (Measure which = 0; which < MEASURE_COUNT; which++) {
-        measure_all(s, setting, which, values);
-        setting->mean[which] = interval_of_mean(values, setting->count);
-    }
-    if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) return;
-    measure_all(s, setting, MEASURE_VAL_LOSS, values);
-    measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
-    setting->difference = interval_of_difference(values, reference, setting->count);
-}
-
 void sweep_summarize(Sweep *s) {
-    for (size_t i = 0; i < s->setting_count; i++) summarize(s, &s->settings[i]);
+    double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
+    for (SweepSetting *setting = s->settings; setting < s->settings + s->setting_count; setting++) {
+        setting->finished = setting->diverged = 0;
+        for (size_t i = 0; i < setting->count; i++) {
+            setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
+            setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
+        }
+        for (Measure which = 0; which < MEASURE_COUNT; which++) {
+            measure_all(s, setting, which, values);
+            setting->mean[which] = interval_of_mean(values, setting->count);
+        }
+        if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) continue;
+        measure_all(s, setting, MEASURE_VAL_LOSS, values);
+        measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
+        setting->difference = interval_of_difference(values, reference, setting->count);
+    }
 }
 
 void sweep_read_back(Sweep *s) {

@@ -66,13 +66,6 @@ static void remark(const SweepSetting *setting, char *out, size_t capacity) {
     if (left) text_append(out, capacity, "%s%zu not finished", *out ? "; " : "", left);
 }
 
-/* Whether any setting is compared with another one. */
-static bool is_compared(const Sweep *s) {
-    for (size_t i = 0; i < s->setting_count; i++)
-        if (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i) return true;
-    return false;
-}
-
 /* printf's width, which is in bytes, of a field of so many columns that holds the text. */
 static int field(size_t columns, const char *text) {
     return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
@@ -81,10 +74,11 @@ static int field(size_t columns, const char *text) {
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64];
-    bool compared = is_compared(s);
+    bool compared = false; /* any setting with another one */
     size_t widest = 24;
     for (size_t i = 0; i < s->setting_count; i++) {
         const char *label = s->settings[i].label;
+        compared = compared || (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i);
         if (utf8_columns(label, strlen(label)) > widest) widest = utf8_columns(label, strlen(label));
     }
     fprintf(out, "\n%*s  n %*s", (int)widest, "", LOSS, "validation");
