@@ -12,37 +12,38 @@
 
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
     /* Not blocking: a pipe nobody writes to would keep us here before its type is known. */
-    const int fd = open(path, O_RDONLY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat info;
-    char *bytes = NULL;
-    const char *why = NULL;
     bool ok = true;
-    if (!file || fstat(fd, &info) != 0)
-        why = strerror(errno);
-    else if (S_ISDIR(info.st_mode))
-        why = "it is a directory; name a file";
+    char *bytes = NULL;
+    if (!file || fstat(fd, &info) != 0) {
+        ok = error_set(err, status, "cannot read %s %s: %s", what, path, strerror(errno));
+        if (fd >= 0 && !file) close(fd);
+    } else if (S_ISDIR(info.st_mode))
+        ok = error_set(err, status, "cannot read %s %s: it is a directory; name a file", what, path);
     else if (!S_ISREG(info.st_mode))
-        why = "it is not a regular file";
+        ok = error_set(err, status, "cannot read %s %s: it is not a regular file", what, path);
     else if ((unsigned long long)info.st_size > limit)
         ok = error_set(err, status, "%s %s has %lld bytes; at most %zu are accepted", what, path,
                        (long long)info.st_size, limit);
-    else if (!(bytes = malloc((size_t)info.st_size + 1)))
-        ok = failed(err, "no memory for the %lld bytes of %s", (long long)info.st_size, path);
-    else if (fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size)
-        why = ferror(file) ? strerror(errno) : "it became shorter while it was read";
-    if (why) ok = error_set(err, status, "cannot read %s %s: %s", what, path, why);
-    if (file)
-        fclose(file);
-    else if (fd >= 0)
-        close(fd);
     if (ok) {
-        bytes[info.st_size] = 0;
-        *data = bytes;
         *size = (size_t)info.st_size;
-    } else
+        bytes = malloc(*size + 1);
+        if (!bytes)
+            ok = failed(err, "no memory for the %zu bytes of %s", *size, path);
+        else if (fread(bytes, 1, *size, file) != *size)
+            ok = error_set(err, status, "cannot read %s %s: %s", what, path,
+                           ferror(file) ? strerror(errno) : "it became shorter while it was read");
+    }
+    if (file) fclose(file);
+    if (!ok) {
         free(bytes);
-    return ok;
+        return false;
+    }
+    bytes[*size] = 0;
+    *data = bytes;
+    return true;
 }
 
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {

@@ -34,12 +34,10 @@ size_t tokens_per_step(const Config *config) {
 
 /* "12,345,678" */
 static void format_count(size_t n, char out[32]) {
-    if (n < 1000) {
-        snprintf(out, 32, "%zu", n);
-        return;
-    }
-    format_count(n / 1000, out);
-    text_append(out, 32, ",%03zu", n % 1000);
+    size_t power = 1;
+    while (n / power >= 1000) power *= 1000;
+    snprintf(out, 32, "%zu", n / power);
+    for (; power > 1; power /= 1000) text_append(out, 32, ",%03zu", n % power / (power / 1000));
 }
 
 /* Bytes as "830 kB", "12.3 MB" or "1.87 GB" (decimal units). */
