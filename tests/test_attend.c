@@ -236,38 +236,35 @@ static const uint32_t five[T] = {'a', ' ', '\n', 0x1b, 0x4e2d};
 static const float matrix[T * T] = {1, 9, 9,   9,   9,   .07f, .93f, 9, 9,    9,    .004f, .996f, 0,
                                     9, 9, NAN, .3f, .3f, .4f,  9,    0, .25f, .25f, .25f,  .25f};
 
-static const char *show(TerminalColors colors, size_t columns, size_t most) {
+static const char *show(TerminalColors colors, size_t columns) {
     static const float *const panels[] = {matrix, NULL, matrix};
     static const char *const labels[] = {"first", NULL, "second"};
     const AttentionFigure figure = {
         .title = "title", .text = five, .length = T, .rows = 1, .columns = 3, .panels = panels, .panel_labels = labels};
     const Terminal terminal = {print_into(), colors, columns};
-    attention_figure_show(&figure, &terminal, most);
+    attention_figure_show(&figure, &terminal, columns);
     return what_was_printed();
 }
 
 static void in_numbers(void **state) {
     (void)state;
-    assert_string_equal(show(COLORS_NONE, 17, T), "title\nweights in hundredths: 07 is .07\n\n"
-                                                  "first\n"
-                                                  "a  1.\n"
-                                                  "␣  07 93\n"
-                                                  "↵  00 1. 00\n"
-                                                  "\ufffd  na 30 30 40\n"
-                                                  "\ufffd  00 25 25 25 25\n"
-                                                  "    a  ␣  ↵  \ufffd  \ufffd\n\n"
-                                                  "second\n"
-                                                  "a  1.\n"
-                                                  "␣  07 93\n"
-                                                  "↵  00 1. 00\n"
-                                                  "\ufffd  na 30 30 40\n"
-                                                  "\ufffd  00 25 25 25 25\n"
-                                                  "    a  ␣  ↵  \ufffd  \ufffd\n\n");
-    assert_non_null(strstr(show(COLORS_NONE, 80, T), "\nfirst              second\na  1.              a  1.\n"));
-    assert_non_null(
-        strstr(show(COLORS_NONE, 11, T), "\nkeys from 3 on\n\ufffd  40\n\ufffd  25 25\n    \ufffd  \ufffd\n"));
-    assert_non_null(
-        strstr(show(COLORS_NONE, 12, 3), "\n\na␣↵\ufffd\ufffd\n\nfirst\n 1.\n na 40\n 25 25 25\n\nsecond\n"));
+    assert_string_equal(show(COLORS_NONE, 17), "title\nweights in hundredths: 07 is .07\n\n"
+                                               "first\n"
+                                               "a  1.\n"
+                                               "␣  07 93\n"
+                                               "↵  00 1. 00\n"
+                                               "\ufffd  na 30 30 40\n"
+                                               "\ufffd  00 25 25 25 25\n"
+                                               "    a  ␣  ↵  \ufffd  \ufffd\n\n"
+                                               "second\n"
+                                               "a  1.\n"
+                                               "␣  07 93\n"
+                                               "↵  00 1. 00\n"
+                                               "\ufffd  na 30 30 40\n"
+                                               "\ufffd  00 25 25 25 25\n"
+                                               "    a  ␣  ↵  \ufffd  \ufffd\n\n");
+    assert_non_null(strstr(show(COLORS_NONE, 80), "\nfirst              second\na  1.              a  1.\n"));
+    assert_non_null(strstr(show(COLORS_NONE, 12), "\n\na␣↵\ufffd\ufffd\n\nfirst\n 1.\n na 40\n 25 25 25\n\nsecond\n"));
 }
 
 /* The line at `text`: how many columns it takes. Its colours are sequences that select colours and nothing else, and at
@@ -302,7 +299,7 @@ static void in_colors(void **state) {
     (void)state;
     char expected[400];
     for (TerminalColors colors = COLORS_256; colors <= COLORS_24_BIT; colors++) {
-        const char *text = show(colors, 80, T), *line = text;
+        const char *text = show(colors, 80), *line = text;
         for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, colors) <= 80);
         assert_non_null(strstr(text, "\nfirst     second\na␣ ")); /* 3 + 5 columns, and a gap of 2 */
     }
@@ -310,46 +307,62 @@ static void in_colors(void **state) {
     snprintf(expected, sizeof expected,
              "\na␣ \x1b[0;38;2;%d;%d;%d;48;2;%d;%d;%dm▀\x1b[0;38;2;%d;%d;%dm▄\x1b[0m     a␣ ", c[0].r, c[0].g, c[0].b,
              c[1].r, c[1].g, c[1].b, c[2].r, c[2].g, c[2].b);
-    assert_non_null(strstr(show(COLORS_24_BIT, 80, T), expected));
+    assert_non_null(strstr(show(COLORS_24_BIT, 80), expected));
     snprintf(expected, sizeof expected, "\na␣ \x1b[0;38;5;%d;48;5;%dm▀\x1b[0;38;5;%dm▄\x1b[0m",
              terminal_color_256(c[0]), terminal_color_256(c[1]), terminal_color_256(c[2]));
-    assert_non_null(strstr(show(COLORS_256, 80, T), expected));
-    assert_non_null(strstr(show(COLORS_24_BIT, 80, T), "\n\ufffd  \x1b[0;38;2;68;1;84m▀")); /* the last query, alone */
+    assert_non_null(strstr(show(COLORS_256, 80), expected));
+    assert_non_null(strstr(show(COLORS_24_BIT, 80), "\n\ufffd  \x1b[0;38;2;68;1;84m▀")); /* the last query, alone */
     assert_int_equal(terminal_color_256((Color){0, 0, 0}), 16);
     assert_int_equal(terminal_color_256((Color){255, 255, 255}), 231);
     assert_int_equal(terminal_color_256((Color){96, 134, 176}), 67);
     assert_int_equal(terminal_color_256((Color){9, 8, 7}), 232);
 }
 
-/* The longest text in terminals of any width: nothing wraps, and every weight is there. */
+/* The longest text in terminals of any width: nothing wraps, every weight is in a cell, and a label without room loses
+   what is behind its last comma. */
 static void fits_in_a_line(void **state) {
     (void)state;
     static const size_t widths[] = {200, 80, 51, 40, 20, 6};
+    static const size_t sides[][2] = {{48, 48}, {24, 48}, {16, 48},
+                                      {12, 24}, {6, 16},  {2, 6}}; /* in numbers, squares */
     static float uniform[LONGEST * LONGEST];
     static const float *const panels[] = {uniform, uniform};
+    static const char *const labels[] = {"head 0: .71, .50", "head 1: .64, .40"};
     uint32_t text[LONGEST];
     for (size_t i = 0; i < LONGEST; i++) text[i] = 'x';
-    const AttentionFigure figure = {
-        .title = "title", .text = text, .length = LONGEST, .rows = 2, .columns = 1, .panels = panels};
+    const AttentionFigure figure = {.title = "title",
+                                    .text = text,
+                                    .length = LONGEST,
+                                    .rows = 2,
+                                    .columns = 1,
+                                    .panels = panels,
+                                    .panel_labels = labels};
     for (size_t i = 0; i < COUNT_OF(widths); i++)
         for (TerminalColors colors = COLORS_NONE; colors <= COLORS_24_BIT; colors++)
-            for (size_t most = 12; most <= LONGEST; most *= 2) {
-                const Terminal terminal = {print_into(), colors, widths[i]};
-                const size_t side = most < LONGEST ? most : LONGEST, legend = colors == COLORS_NONE ? 32 : 35;
+            for (int narrow = 0; narrow < 2; narrow++) { /* the terminal, or what a panel may take of it */
+                const Terminal terminal = {print_into(), colors, narrow ? 200 : widths[i]};
+                const size_t side = sides[i][colors != COLORS_NONE], legend = colors == COLORS_NONE ? 32 : 35;
                 size_t shown = 0, widest = 0;
-                attention_figure_show(&figure, &terminal, most);
-                for (const char *line = what_was_printed(); *line; line = strchr(line, '\n') + 1) {
+                attention_figure_show(&figure, &terminal, widths[i]);
+                const char *all = what_was_printed();
+                for (const char *line = all; *line; line = strchr(line, '\n') + 1) {
                     const size_t columns = columns_of(line, colors);
-                    if (columns > widest && columns != legend && strncmp(line, "keys from", 9) != 0) widest = columns;
+                    if (columns > widest && columns != legend) widest = columns;
                     const char *end = strchr(line, '\n');
                     for (const char *p = line; p < end; p++)
                         shown += colors == COLORS_NONE ? strncmp(p, "00", 2) == 0
                                                        : 2 * (strncmp(p, "▀", 3) == 0) + (strncmp(p, "▄", 3) == 0);
                 }
-                assert_that(widest <= widths[i], "%zu columns of %zu", widest, widths[i]);
+                assert_that(widest <= terminal.columns, "%zu columns of %zu", widest, terminal.columns);
+                assert_non_null(strstr(all, widths[i] < 16 ? "\nhead 0" : "\nhead 0: .71, .50"));
                 /* squares: pairs of queries, of which the last key's is alone; the legend has ten */
                 assert_int_equal(shown, colors == COLORS_NONE ? side * (side + 1) : side * (side + 1) + 20);
             }
+    static const char *const long_label[] = {"layer 0, head 1: entropy .71, largest weight .50"};
+    const AttentionFigure one = {
+        .title = "", .text = text, .length = 1, .rows = 1, .columns = 1, .panels = panels, .panel_labels = long_label};
+    attention_figure_show(&one, &(Terminal){print_into(), COLORS_NONE, 80}, 36);
+    assert_non_null(strstr(what_was_printed(), "\nlayer 0, head 1: entropy .71\n"));
 }
 
 static void width_and_colors_of_a_stream(void **state) {

@@ -145,12 +145,12 @@ static void changes_are_refused(void **state) {
     put_text("sweep/config.ini", edited);
     assert_refused(
         resume(program, "sweep"), &err,
-        "sweep/config.ini gives the run scale_divisor=none+seed=1 \"steps = 15\", but it was trained with \"steps = 12\"",
+        "sweep/config.ini gives the run scale_divisor=none+seed=1 \"train.steps = 15\", but it was trained with \"train.steps = 12\"",
         "another config");
     put_text("sweep/config.ini", before);
     const char *of_run = contents(in("sweep/scale_divisor=sqrt_dk+seed=1/config.ini"), NULL);
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", "[train]\nsteps = 3\n");
-    assert_refused(resume(program, "sweep"), &err, "but it was trained with \"corpus = \"\"\": set back",
+    assert_refused(resume(program, "sweep"), &err, "but it was trained with \"data.corpus = \"\"\": set back",
                    "another config of a run");
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", of_run);
     const char *corpus = contents(in("corpus.txt"), NULL);

@@ -49,10 +49,7 @@ static void labels(void **state) {
     assert_string_equal(sweep.settings[5].label, "÷ 3, heads 4");
 }
 
-static bool same_style(Style a, Style b) {
-    return memcmp(&a.color, &b.color, sizeof a.color) == 0 && a.marker.sides == b.marker.sides &&
-           a.marker.turn == b.marker.turn && a.marker.open == b.marker.open;
-}
+static bool same_style(Style a, Style b) { return memcmp(&a.color, &b.color, sizeof a.color) == 0; }
 
 /* Sorted by divisor, then by the other keys as numbers; any two settings can be told apart. */
 static void order_and_styles(void **state) {
@@ -138,21 +135,18 @@ static void refused(void **state) {
           ",9,9," #w_q "," #w_k ",9,9,9\n"
 
 /* Reads the run in "run". */
-static bool read_run(SweepRun *run, Error *err) {
-    run_results_clear(&run->results);
-    return sweep_read_run(run, err) && sweep_read_logs(run, err);
-}
+static bool read_run(SweepRun *run, Error *err) { return sweep_read_run(run, err) && sweep_read_logs(run, err); }
 
 static void results_of_a_run(void **state) {
     (void)state;
     Error err = {0};
     static SweepRun run;
-    const RunResults *r = &run.results;
+    const double *r = run.measured;
     run.config.train.warmup = 6;
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     assert_true(directory_make(in("run"), true, &err));
     assert_true(read_run(&run, &err) && run.state == RUN_NOT_FINISHED);
-    assert_true(isnan(r->last[CURVE_VAL_LOSS]) && isnan(r->last[CURVE_ENTROPY]));
+    assert_true(isnan(r[MEASURE_VAL_LOSS]) && isnan(r[MEASURE_ENTROPY_LAST]));
     put_text("run/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"seconds\": 1.5, \"threads\": 2}");
@@ -166,18 +160,19 @@ static void results_of_a_run(void **state) {
     assert_that(read_run(&run, &err), "%s", err.message);
     assert_true(run.state == RUN_DIVERGED);
     assert_string_equal(run.message, "too far");
-    assert_true(r->first[CURVE_TRAIN_LOSS] == 4 && r->last[CURVE_TRAIN_LOSS] == 1);
-    assert_true(r->first[CURVE_VAL_LOSS] == 4.5 && r->last[CURVE_VAL_LOSS] == 3 && r->best_val_loss == 2.5 &&
-                r->best_step == 10);
-    assert_true(r->train_loss_mean == 1 && r->grad_norm_max == 4); /* from step 10.8, and from step 6 on */
-    assert_true(r->grad_norm_median == 3.5 && r->steps == 12 && r->seconds == 1.5 && r->threads == 2);
-    assert_close(r->first[CURVE_ENTROPY], .7, 1e-15, "first mean entropy");
-    assert_close(r->last[CURVE_ENTROPY], .25, 1e-15, "last mean entropy"); /* of step 9, as step 12 was cut off */
-    assert_close(r->last[CURVE_SCORE_STD], 5, 1e-15, "mean score_std");
-    assert_true(r->first[CURVE_SATURATED] == .125 && r->last[CURVE_SATURATED] == .75);
-    assert_true(r->first[CURVE_GRAD_Q] == 2.5 && r->last[CURVE_GRAD_Q] == 7);
-    assert_true(r->first[CURVE_GRAD_SCORES] == 3 && r->last[CURVE_GRAD_SCORES] == 8);
-    assert_true(r->first[CURVE_QK_NORM] == 6 && r->last[CURVE_QK_NORM] == 7);
+    assert_true(r[MEASURE_TRAIN_LOSS] == 1);
+    assert_true(r[MEASURE_VAL_LOSS] == 3 && r[MEASURE_BEST_VAL_LOSS] == 2.5 && r[MEASURE_BEST_STEP] == 10);
+    assert_true(r[MEASURE_TRAIN_LOSS_MEAN] == 1 &&
+                r[MEASURE_GRAD_NORM_MAX] == 4); /* from step 10.8, and from step 6 on */
+    assert_true(r[MEASURE_GRAD_NORM_MEDIAN] == 3.5 && r[MEASURE_STEPS] == 12 && r[MEASURE_SECONDS] == 1.5 &&
+                r[MEASURE_THREADS] == 2);
+    assert_close(r[MEASURE_ENTROPY_FIRST], .7, 1e-15, "first mean entropy");
+    assert_close(r[MEASURE_ENTROPY_LAST], .25, 1e-15, "last mean entropy"); /* of step 9, as step 12 was cut off */
+    assert_close(r[MEASURE_SCORE_STD_LAST], 5, 1e-15, "mean score_std");
+    assert_true(r[MEASURE_SATURATED_FIRST] == .125 && r[MEASURE_SATURATED_LAST] == .75);
+    assert_true(r[MEASURE_GRAD_Q_FIRST] == 2.5 && r[MEASURE_GRAD_Q_LAST] == 7);
+    assert_true(r[MEASURE_GRAD_SCORES_FIRST] == 3 && r[MEASURE_GRAD_SCORES_LAST] == 8);
+    assert_true(r[MEASURE_QK_NORM_FIRST] == 6 && r[MEASURE_QK_NORM_LAST] == 7);
     put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0)
                                       ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0) ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
     assert_refused(read_run(&run, &err), &err, "attention.csv:5", "steps in disorder");
@@ -186,8 +181,9 @@ static void results_of_a_run(void **state) {
     put_text("run/metrics.csv",
              "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,1,1,4,4,1\n8,8,2.5,1,3,,1\n");
     assert_that(read_run(&run, &err), "%s", err.message);
-    assert_true(run.state == RUN_NOT_FINISHED);                               /* it was killed */
-    assert_true(r->steps == 8 && r->seconds == 2.5 && isnan(r->threads));     /* as far as its log goes */
+    assert_true(run.state == RUN_NOT_FINISHED); /* it was killed */
+    assert_true(r[MEASURE_STEPS] == 8 && r[MEASURE_SECONDS] == 2.5 &&
+                isnan(r[MEASURE_THREADS]));                                   /* as far as its log goes */
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
     assert_refused(read_run(&run, &err), &err, "run/run.json", "cut off");
 }
@@ -198,11 +194,11 @@ static void assert_table(const char *text, size_t diverged, const char *expected
     size_t size;
     plan(text);
     for (size_t i = 0; i < sweep.run_count; i++) {
-        RunResults *r = &sweep.runs[i].results;
+        double *r = sweep.runs[i].measured;
         sweep.runs[i].state = i == diverged ? RUN_DIVERGED : RUN_FINISHED;
-        r->last[CURVE_VAL_LOSS] = 1 + (double)i / 100;
-        r->first[CURVE_ENTROPY] = .5;
-        r->last[CURVE_ENTROPY] = .25;
+        r[MEASURE_VAL_LOSS] = 1 + (double)i / 100;
+        r[MEASURE_ENTROPY_FIRST] = .5;
+        r[MEASURE_ENTROPY_LAST] = .25;
     }
     sweep_summarize(&sweep);
     FILE *stream = open_memstream(&table, &size);

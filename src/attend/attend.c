@@ -5,30 +5,22 @@
 
 #include "base/text.h"
 
-/* Bytes of the first `limit` characters. A byte that is not UTF-8 counts as one: vocabulary_encode names it. */
-static size_t beginning(const char *text, size_t size, size_t limit) {
-    size_t at = 0;
-    for (uint32_t character; limit > 0 && at < size; limit--) {
-        const size_t length = utf8_decode(text + at, size - at, &character);
-        at += length ? length : 1;
-    }
-    return at;
-}
-
 bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
                     Error *err) {
-    const size_t T = (size_t)run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX,
-                 kept = beginning(text, size, limit);
+    const size_t T = (size_t)run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX];
-    size_t count;
+    size_t count, kept = 0;
     Model model = {0};
     *s = (Snapshot){0};
-    if (size == 0) return error_set(err, STATUS_USAGE, "--text is empty");
+    if (size == 0) return rejected(err, "--text is empty");
+    for (size_t i = 0; i < limit && kept < size; i++) {
+        const size_t length = utf8_decode(text + kept, size - kept, &characters[i]);
+        kept += length ? length : 1; /* vocabulary_encode names a byte that is not UTF-8 */
+    }
     bool ok = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX, &count, err) &&
-              run_load_model(run, &model, 1, threads, err);
-    for (size_t i = 0; ok && i < count; i++) characters[i] = run->vocabulary.characters[ids[i]];
-    ok = ok && snapshot_make(s, model.shape.L, model.shape.attention.H, characters, count, err);
+              run_load_model(run, &model, 1, threads, err) &&
+              snapshot_make(s, model.shape.L, model.shape.attention.H, characters, count, err);
     if (ok) {
         if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
         s->step = run->step;
@@ -46,7 +38,7 @@ bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
     const double step = ok ? log_last(&attention, ATTENTION_STEP) : (double)NAN;
     log_table_free(&attention);
     if (!ok) return false;
-    if (isnan(step)) return error_set(err, STATUS_USAGE, "%s has no attention measured yet", run->directory);
+    if (isnan(step)) return rejected(err, "%s has no attention measured yet", run->directory);
     return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
 }
 

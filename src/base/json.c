@@ -41,7 +41,6 @@ Json *js_list(Json *object, const char *key) {
     if (!json_is_array(json_object_get(object, key))) js_set(object, key, js_array());
     return json_object_get(object, key);
 }
-Json *js_item(Json *array, size_t i) { return json_array_get(array, i); }
 Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
@@ -107,7 +106,7 @@ bool js_load(Json **value, const char *path, const char *what, Error *err) {
 }
 
 const Json *js_get(const Json *object, const char *key) { return json_object_get(object, key); }
-const Json *js_at(const Json *array, size_t i) { return json_array_get(array, i); }
+Json *js_at(const Json *array, size_t i) { return json_array_get(array, i); }
 size_t js_array_size(const Json *array) { return json_array_size(array); }
 size_t js_object_size(const Json *object) { return json_object_size(object); }
 

@@ -17,7 +17,6 @@ void js_set(Json *object, const char *key, Json *value);
 void js_remove(Json *object, const char *key); /* nothing where there is none */
 void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
-Json *js_item(Json *array, size_t i);         /* the array's */
 Json *js_copy(Json *value);                   /* the same one, owned once more */
 void js_free(Json *value);
 
@@ -37,7 +36,7 @@ bool js_load(Json **value, const char *path, const char *what, Error *err);
 
 /* NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);
-const Json *js_at(const Json *array, size_t i);
+Json *js_at(const Json *array, size_t i);
 size_t js_array_size(const Json *array);   /* 0 for what is no array */
 size_t js_object_size(const Json *object); /* likewise */
 const char *js_object_key(const Json *object, size_t i);

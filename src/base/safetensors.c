@@ -82,9 +82,7 @@ static bool parse_header(SafetensorsFile *f, Error *err) {
 }
 
 bool safetensors_open(SafetensorsFile *f, const char *path, size_t limit, Error *err) {
-    *f = (SafetensorsFile){0};
-    if (strlen(path) >= sizeof f->path) return failed(err, "the path is too long: %.200s...", path);
-    snprintf(f->path, sizeof f->path, "%s", path);
+    *f = (SafetensorsFile){.path = path};
     return file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f->bytes, &f->size, err) &&
            parse_header(f, err);
 }

@@ -32,7 +32,7 @@ bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, 
 /* A file that is read, whole in memory. */
 typedef struct json_t Json;
 typedef struct {
-    char path[4096];
+    const char *path; /* the caller's */
     char *bytes;
     size_t size, begin; /* of the file; where the numbers begin */
     Json *header;

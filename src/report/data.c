@@ -72,10 +72,9 @@ typedef struct {
 } Snapshots;
 
 static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
-    LogTable table = {0};
-    bool there, ok = logs_find(run->directory, LOG_ATTENTION, &there, err);
+    LogTable table;
+    bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err);
     *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
-    if (ok && there) ok = logs_read(run->directory, LOG_ATTENTION, &table, err);
     s->steps = calloc(table.rows + 1, sizeof *s->steps);
     if (!s->steps) ok = error_set(err, STATUS_FAILED, "no memory for %zu steps", table.rows);
     for (size_t i = 0; ok && i < table.rows; i++)
@@ -146,8 +145,8 @@ static Json *color_json(Color c) {
 }
 
 static Json *setting_json(const Sweep *s, size_t index) {
-    static const char *const names[] = {"val_loss",     "best_val_loss",   "entropy_first",
-                                        "entropy_last", "score_std_first", "score_std_last"};
+    static const Measure shown[] = {MEASURE_VAL_LOSS,     MEASURE_BEST_VAL_LOSS,   MEASURE_ENTROPY_FIRST,
+                                    MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
     const Style style =
@@ -157,7 +156,8 @@ static Json *setting_json(const Sweep *s, size_t index) {
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(style.color));
     js_set(json, "dash", js_number(dash));
-    for (Measure m = 0; m < MEASURE_COUNT; m++) js_set(json, names[m], interval_json(setting->mean[m]));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        js_set(json, MEASURES[shown[i]].name, interval_json(setting->mean[shown[i]]));
     if (setting->difference.count) js_set(json, "difference", interval_json(setting->difference));
     return json;
 }
@@ -225,7 +225,7 @@ static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     for (size_t i = 0; ok && i < s->setting_count; i++) {
         const Snapshots *one = &all[i];
         if (one->run->state != RUN_FAILED && one->step_count)
-            ok = add_snapshots(js_item(runs, (size_t)(one->run - s->runs)), one,
+            ok = add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
                                steps < one->step_count ? steps : one->step_count,
                                layers < one->layers ? layers : one->layers, err);
     }
@@ -303,7 +303,6 @@ static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) 
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);
-    run_results_clear(&own->results);
     return ok && sweep_read_run(own, err);
 }
 

@@ -27,15 +27,14 @@ bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
     stbtt_fontinfo font;
     *canvas = (Canvas){0};
     if (width < 1 || height < 1 || width > CANVAS_SIDE || height > CANVAS_SIDE)
-        return error_set(err, STATUS_FAILED, "a picture of %d x %d pixels: each side must be 1 to %d", width, height,
-                         CANVAS_SIDE);
+        return failed(err, "a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
-        return error_set(err, STATUS_FAILED, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+        return failed(err, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)width * (size_t)height;
     *canvas = (Canvas){width, height, malloc(3 * pixels), calloc(pixels, 1)};
     if (!canvas->rgb || !canvas->cover) {
         canvas_free(canvas);
-        return error_set(err, STATUS_FAILED, "no memory for a picture of %d x %d pixels", width, height);
+        return failed(err, "no memory for a picture of %d x %d pixels", width, height);
     }
     memset(canvas->rgb, 255, 3 * pixels);
     return true;
@@ -268,7 +267,7 @@ bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     if (!file_writer_open(&writer, path, err)) return false;
     if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
         file_writer_abandon(&writer);
-        return error_set(err, STATUS_FAILED, "no memory to compress %s", path);
+        return failed(err, "no memory to compress %s", path);
     }
     return file_writer_commit(&writer, err);
 }

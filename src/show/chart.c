@@ -194,7 +194,7 @@ static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout
     for (size_t k = 0; k < chart->count; k++)
         if (most < chart->series[k].count) most = chart->series[k].count;
     CurvePoint *points = calloc(most, sizeof *points);
-    if (!points) return error_set(err, STATUS_FAILED, "no memory to draw %zu points", most);
+    if (!points) return failed(err, "no memory to draw %zu points", most);
     for (size_t k = 0; k < chart->count; k++) {
         const size_t shown = draw_series(canvas, layout, &chart->series[k], points);
         add_label(labels, k, &chart->series[k], shown ? &points[shown - 1] : NULL);

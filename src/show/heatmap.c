@@ -212,9 +212,8 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
     Canvas canvas;
     Layout l = layout_make(figure);
     if (l.height > CANVAS_SIDE)
-        return error_set(err, STATUS_USAGE,
-                         "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer", figure->rows,
-                         l.height, CANVAS_SIDE);
+        return rejected(err, "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer",
+                        figure->rows, l.height, CANVAS_SIDE);
     if (!canvas_make(&canvas, l.width, l.height, err)) return false;
     draw_titles(&canvas, figure, &l);
     draw_grid_labels(&canvas, figure, &l);

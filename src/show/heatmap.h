@@ -34,11 +34,11 @@ extern const Color heatmap_not_a_number; /* red */
 /* An error when the picture would be more than 8192 pixels wide or high. */
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
 
-/* The same in a terminal, panels in their order and as many side by side as fit (heatmap_terminal.c). With colours two
-   queries share a line, each a half of it; without, weights are written in hundredths. `most`: cells of a panel's side;
-   where the text is longer, several characters share a cell, which has the largest of their weights, and the axes are
-   left out. A panel that is still wider than the terminal is split by its keys. */
-void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t most);
+/* The same in a terminal, panels in their order and as many side by side as fit (terminal.c). With colours two
+   queries share a line, each a half of it; without, weights are written in hundredths. A panel has at most `width`
+   columns, and no more than the terminal: where the text is longer, several characters share a cell, which has the
+   largest of their weights, and the axes are left out. */
+void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t width);
 
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */
 void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t column, size_t query, size_t key, int *x,

@@ -22,15 +22,10 @@ static const struct {
     {NULL, {36, 36, 0}, {.sides = 3, .open = true}},
 };
 
-/* The index-th of `count` rows from `first` on; in each further round the markers move on by one. */
-static Style row(size_t first, size_t count, size_t index) {
-    return (Style){table[first + index % count].color, table[first + (index + index / count) % count].marker};
-}
-
-Style style_at(size_t index) { return row(0, STYLE_COUNT, index); }
+Style style_at(size_t index) { return (Style){table[index % STYLE_COUNT].color, table[index % STYLE_COUNT].marker}; }
 
 Style style_of_divisor(const char *divisor, size_t order) {
     for (size_t i = 0; i < STYLE_NAMED; i++)
         if (strcmp(divisor, table[i].divisor) == 0) return style_at(i);
-    return row(STYLE_NAMED, STYLE_COUNT - STYLE_NAMED, order);
+    return style_at(STYLE_NAMED + order % (STYLE_COUNT - STYLE_NAMED));
 }

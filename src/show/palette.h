@@ -15,5 +15,5 @@ enum { STYLE_NAMED = 5, STYLE_COUNT = 12 };
 /* The style of a divisor as a config writes it: "none", "sqrt_dk", ... Any other text is a number, which gets the
    `order`-th of the styles that no name has; so does "", for settings that differ in something else. */
 Style style_of_divisor(const char *divisor, size_t order);
-/* The index-th style of all. From STYLE_COUNT on the colours repeat, with other markers. */
+/* The index-th style of all. From STYLE_COUNT on they repeat. */
 Style style_at(size_t index);

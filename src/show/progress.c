@@ -8,9 +8,6 @@
 #include "base/text.h"
 #include "show/terminal.h"
 
-/* What fits in a line of the terminal as it is now. In its last column some wrap. */
-static size_t columns(const Progress *p) { return terminal_columns(p->stream) - 1; }
-
 Progress progress_make(FILE *stream, bool quiet) {
     return (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
 }
@@ -53,8 +50,10 @@ bool progress_is_due(Progress *p, double now) {
 }
 
 void progress_line(Progress *p, const char *line) {
-    /* A line that wraps could not be written over; nor may the blanks over a longer one, from before a resize, wrap. */
-    const size_t most = columns(p), length = strnlen(line, most), over = p->shown < most ? p->shown : most;
+    /* A line that wraps could not be written over; nor may the blanks over a longer one, from before a resize, wrap. In
+       its last column some terminals do. */
+    const size_t most = terminal_columns(p->stream) - 1, length = strnlen(line, most),
+                 over = p->shown < most ? p->shown : most;
     fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(over > length ? over - length : 0), "");
     p->shown = length;
 }

@@ -1,4 +1,4 @@
-#include "show/terminal.h"
+#include "show/heatmap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "show/heatmap.h"
 
-enum { COLUMNS_MOST = 10000 };
+enum { COLUMNS_MOST = 10000, GAP = 2 }; /* the latter between panels */
 
 size_t terminal_columns(FILE *out) {
     struct winsize size = {0};
@@ -19,16 +18,11 @@ size_t terminal_columns(FILE *out) {
     return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
 }
 
-static const char *environment(const char *name) {
-    const char *value = getenv(name);
-    return value ? value : "";
-}
-
 Terminal terminal_make(FILE *out) {
-    const char *term = environment("TERM"), *bits = environment("COLORTERM");
-    const bool plain = !isatty(fileno(out)) || *environment("NO_COLOR") || !*term || strcmp(term, "dumb") == 0 ||
-                       strncmp(term, "vt", 2) == 0;
-    const bool all = strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0;
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *bits = getenv("COLORTERM");
+    const bool plain = !isatty(fileno(out)) || (no_color && *no_color) || !term || !*term ||
+                       strcmp(term, "dumb") == 0 || strncmp(term, "vt", 2) == 0;
+    const bool all = bits && (strcmp(bits, "truecolor") == 0 || strcmp(bits, "24bit") == 0);
     return (Terminal){out, plain ? COLORS_NONE : all ? COLORS_24_BIT : COLORS_256, terminal_columns(out)};
 }
 
@@ -48,26 +42,33 @@ int terminal_color_256(Color color) {
     return nearest;
 }
 
-/* A parameter of the sequence that selects colours (ECMA-48, SGR): 38 the foreground, 48 the background. */
-static void select_color(const Terminal *t, int ground, Color c) {
-    if (t->colors == COLORS_24_BIT)
-        fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
-    else
-        fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
+void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_t columns, double low, double high) {
+    const size_t width = count < columns ? count : columns;
+    for (size_t i = 0; i < width; i++) {
+        double sum = 0, finite = 0;
+        char bar[5] = " ";
+        for (size_t j = i * count / width; j < (i + 1) * count / width; j++)
+            if (isfinite(numbers[j])) sum += numbers[j], finite++;
+        const double share = high > low ? (sum / finite - low) / (high - low) : 0;
+        if (finite > 0) utf8_encode(0x2581 + (uint32_t)lround(7 * fmin(fmax(share, 0), 1)), bar);
+        fputs(bar, t->out);
+    }
 }
 
-void terminal_squares(const Terminal *t, const Color *upper, const Color *lower) {
-    fputs("\x1b[0", t->out);
-    if (upper || lower) select_color(t, 38, upper ? *upper : *lower);
-    if (upper && lower) select_color(t, 48, *lower);
-    fprintf(t->out, "m%s", upper ? "▀" : lower ? "▄" : " ");
-}
+/* --- the attention figure */
 
-void terminal_reset(const Terminal *t) {
-    if (t->colors != COLORS_NONE) fputs("\x1b[0m", t->out);
-}
+typedef struct {
+    const AttentionFigure *figure;
+    const Terminal *t;
+    size_t queries;      /* of a line, one above the other */
+    size_t shrink, side; /* queries and keys of a cell, which has the largest of their weights; cells of a panel */
+    size_t axis, cell;   /* columns of the queries' characters (0: no axes) and of a cell */
+    size_t width, slot;  /* columns that a panel may take, and from one to the next */
+} View;
 
-size_t terminal_character(const Terminal *t, uint32_t character) {
+/* A character as heatmap_character shows it, or U+FFFD where a terminal may give it another width than one column, turn
+   the direction of writing by it, or obey it. */
+static void show_character(const Terminal *t, uint32_t character) {
     /* Letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
        EastAsianWidth, Bidi_Class and General_Category). */
     static const uint32_t narrow[][2] = {{0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x370, 0x482},
@@ -80,18 +81,129 @@ size_t terminal_character(const Terminal *t, uint32_t character) {
         known = known || (shown >= narrow[i][0] && shown <= narrow[i][1]);
     utf8_encode(known ? shown : 0xfffd, text);
     fputs(text, t->out);
-    return 1;
 }
 
-void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_t columns, double low, double high) {
-    const size_t width = count < columns ? count : columns;
-    for (size_t i = 0; i < width; i++) {
-        double sum = 0, finite = 0;
-        char bar[5] = " ";
-        for (size_t j = i * count / width; j < (i + 1) * count / width; j++)
-            if (isfinite(numbers[j])) sum += numbers[j], finite++;
-        const double share = high > low ? (sum / finite - low) / (high - low) : 0;
-        if (finite > 0) utf8_encode(0x2581 + (uint32_t)lround(7 * fmin(fmax(share, 0), 1)), bar);
-        fputs(bar, t->out);
+/* Below 0 where there is no such query. */
+static double weight_of(const View *v, size_t panel, size_t row, size_t column) {
+    const size_t T = v->figure->length;
+    double largest = -1;
+    for (size_t q = row * v->shrink; q < (row + 1) * v->shrink && q < T; q++)
+        for (size_t k = column * v->shrink; k < (column + 1) * v->shrink && k <= q; k++) {
+            const double weight = (double)v->figure->panels[panel][q * T + k];
+            if (isnan(weight) || weight > largest) largest = weight; /* nothing is larger than a NaN */
+        }
+    return largest;
+}
+
+static void show_number(const Terminal *t, double weight) {
+    if (weight < .995)
+        fprintf(t->out, " %02ld", lround(100 * weight));
+    else
+        fputs(isnan(weight) ? " na" : " 1.", t->out);
+}
+
+/* A parameter of the sequence that selects colours (ECMA-48, SGR): 38 the foreground, 48 the background. */
+static void select_color(const Terminal *t, int ground, double weight) {
+    const Color c = heatmap_color(weight);
+    if (t->colors == COLORS_24_BIT)
+        fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
+    else
+        fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
+}
+
+/* One column: a square above another, of which one may be below 0: the background. */
+static void show_squares(const Terminal *t, double upper, double lower) {
+    fputs("\x1b[0", t->out);
+    select_color(t, 38, upper < 0 ? lower : upper);
+    if (!(upper < 0 || lower < 0)) select_color(t, 48, lower);
+    fputs(upper < 0 ? "m▄" : "m▀", t->out);
+}
+
+static void show_legend(const Terminal *t) {
+    static const char *const ticks[] = {"0", ".01", ".1", ".5", "1"};
+    fputs(t->colors == COLORS_NONE ? "weights in hundredths: 07 is .07" : "weight", t->out);
+    for (size_t i = 0; t->colors != COLORS_NONE && i < sizeof ticks / sizeof *ticks; i++) {
+        const double weight = strtod(ticks[i], NULL);
+        fputc(' ', t->out);
+        for (int square = 0; square < 2; square++) show_squares(t, weight, weight);
+        fprintf(t->out, "\x1b[0m %s", ticks[i]);
+    }
+    fputs("\n\n", t->out);
+}
+
+/* Where a label is too long, what is behind its last commas is left out. */
+static const char *label_of(const View *v, size_t panel, int *length) {
+    const char *label = v->figure->panel_labels ? v->figure->panel_labels[panel] : NULL;
+    size_t shown = label ? strlen(label) : 0;
+    for (size_t end = shown; shown > v->width && end > 0; end--)
+        if (label[end] == ',') shown = end;
+    *length = (int)(shown < v->width ? shown : v->width);
+    return label ? label : "";
+}
+
+/* Line 0 of a panel is its label, the one after the last of its cells their keys. Returns the columns it took. */
+static size_t show_line(const View *v, size_t panel, size_t line) {
+    const size_t row = line * v->queries - v->queries;
+    size_t key = 0;
+    int length;
+    const char *label = label_of(v, panel, &length);
+    if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", length, label);
+    for (size_t query = row; v->axis && query < row + v->queries; query++)
+        if (query < v->figure->length)
+            show_character(v->t, v->figure->text[query]);
+        else
+            fputc(' ', v->t->out);
+    if (v->axis) fputc(' ', v->t->out);
+    for (; key < v->side && key < row + v->queries; key++)
+        if (row >= v->side) {
+            fprintf(v->t->out, "%*s", (int)v->cell - 1, "");
+            show_character(v->t, v->figure->text[key]);
+        } else if (v->t->colors == COLORS_NONE)
+            show_number(v->t, weight_of(v, panel, row, key));
+        else
+            show_squares(v->t, weight_of(v, panel, row, key), weight_of(v, panel, row + 1, key));
+    if (row < v->side && v->t->colors != COLORS_NONE) fputs("\x1b[0m", v->t->out);
+    return v->axis + key * v->cell;
+}
+
+static View lay_out(const AttentionFigure *figure, const Terminal *t, size_t width) {
+    const bool colored = t->colors != COLORS_NONE;
+    View v = {figure, t, .queries = colored ? 2 : 1, .cell = colored ? 1 : 3};
+    v.width = width < t->columns ? width : t->columns;
+    do {
+        v.axis = v.shrink++ ? 0 : v.queries + 1;
+        v.side = (figure->length + v.shrink - 1) / v.shrink;
+        v.slot = v.axis + v.side * v.cell;
+    } while (v.slot > v.width && v.side > 1);
+    for (size_t i = 0; i < figure->rows * figure->columns; i++) {
+        int length;
+        label_of(&v, i, &length);
+        if ((size_t)length > v.slot) v.slot = (size_t)length;
+    }
+    v.slot += GAP;
+    return v;
+}
+
+void attention_figure_show(const AttentionFigure *figure, const Terminal *t, size_t width) {
+    const View v = lay_out(figure, t, width);
+    const size_t panels = figure->rows * figure->columns,
+                 lines = 1 + (v.side + v.queries - 1) / v.queries + (v.axis != 0),
+                 across = t->columns + GAP > v.slot ? (t->columns + GAP) / v.slot : 1;
+    fprintf(t->out, "%s\n", figure->title);
+    show_legend(t);
+    for (size_t i = 0; !v.axis && i < figure->length && i < t->columns; i++) show_character(t, figure->text[i]);
+    if (!v.axis) fputs("\n\n", t->out);
+    for (size_t first = 0, end; first < panels; first = end) {
+        size_t shown = 0;
+        for (end = first; end < panels && shown < across; end++) shown += figure->panels[end] != NULL;
+        for (size_t line = 0; shown && line <= lines; line++) { /* the last is blank */
+            size_t blank = 0;
+            for (size_t panel = first; line < lines && panel < end; panel++) {
+                if (!figure->panels[panel]) continue;
+                fprintf(t->out, "%*s", (int)blank, "");
+                blank = v.slot - show_line(&v, panel, line);
+            }
+            fputc('\n', t->out);
+        }
     }
 }

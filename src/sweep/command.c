@@ -23,9 +23,8 @@ static bool resume(const Command *command, int *signal, Error *err) {
     interrupt_survive_closed_pipes();
     if (!sweep_is(command->target)) return resume_run(command, signal, err);
     if (command->overrides.count)
-        return error_set(err, STATUS_USAGE,
-                         "%s is a sweep, which is resumed with the config it has: --set %s changes it", command->target,
-                         command->overrides.items[0]);
+        return rejected(err, "%s is a sweep, which is resumed with the config it has: --set %s changes it",
+                        command->target, command->overrides.items[0]);
     options.program = program;
     return program_again(program, sizeof program, err) && sweep_resume(command->target, &options, stdout, signal, err);
 }

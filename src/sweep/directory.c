@@ -1,5 +1,4 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,24 +95,20 @@ static bool wait_for(const char *directory, Error *err) {
    yet have their defaults. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     static Config trained; /* large */
-    char path[4096], *text = NULL, *expected = config_text(&run->config);
-    size_t line = 0; /* where the first line begins that differs */
-    bool ok =
-        path_join(path, sizeof path, run->directory, "config.ini", err) && config_load(&trained, path, NULL, 0, err);
-    if (ok) text = config_text(&trained);
-    if (ok && (!text || !expected)) ok = error_set(err, STATUS_FAILED, "no memory for a config");
-    if (ok && strcmp(text, expected) != 0) {
-        for (size_t i = 0; text[i] == expected[i]; i++)
-            if (text[i] == '\n') line = i + 1;
-        ok = error_set(err, STATUS_USAGE,
-                       "%.400s/config.ini gives the run %s \"%.*s\", but it was trained with \"%.*s\": set back "
-                       "whichever of the two files was edited",
-                       s->directory, run->name, (int)strcspn(expected + line, "\n"), expected + line,
-                       (int)strcspn(text + line, "\n"), text + line);
+    char path[4096], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
+    if (!path_join(path, sizeof path, run->directory, "config.ini", err) || !config_load(&trained, path, NULL, 0, err))
+        return false;
+    for (size_t key = 0; key < config_key_count(); key++) {
+        config_value_text(&run->config, key, ours, sizeof ours);
+        config_value_text(&trained, key, theirs, sizeof theirs);
+        if (strcmp(ours, theirs) != 0)
+            return rejected(
+                err,
+                "%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": set "
+                "back whichever of the two files was edited",
+                s->directory, run->name, config_key_name(key), ours, config_key_name(key), theirs);
     }
-    free(text);
-    free(expected);
-    return ok;
+    return true;
 }
 
 bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
@@ -132,9 +127,8 @@ static bool check_planned(const Sweep *s, Error *err) {
         bool planned = !name;
         for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
         if (!planned)
-            return error_set(err, STATUS_USAGE,
-                             "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
-                             s->directory, name);
+            return rejected(err, "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
+                            s->directory, name);
     }
     return true;
 }

@@ -16,30 +16,39 @@
 enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
 #define SCALE_KEY "attention.scale_divisor"
 
-/* What is measured over the steps. From CURVE_ENTROPY on they are attention.csv's, means over all heads of all layers.
- */
+/* What a run measured, in the order of summary.csv. */
 typedef enum {
-    CURVE_TRAIN_LOSS,
-    CURVE_VAL_LOSS,
-    CURVE_ENTROPY,
-    CURVE_SCORE_STD,
-    CURVE_SATURATED,
-    CURVE_GRAD_Q,      /* of the medians */
-    CURVE_GRAD_SCORES, /* of the medians */
-    CURVE_QK_NORM,     /* |W_Q| |W_K|, Frobenius norms */
-    CURVE_COUNT
-} CurveKind;
-
-/* What a run measured; NaN where it did not get that far. */
+    MEASURE_STEPS, /* of run.json; of a run that has not ended, of the last row of metrics.csv */
+    MEASURE_TRAIN_LOSS,
+    MEASURE_TRAIN_LOSS_MEAN, /* over the last tenth of the steps: a single batch's varies */
+    MEASURE_VAL_LOSS,
+    MEASURE_BEST_VAL_LOSS,
+    MEASURE_BEST_STEP,
+    MEASURE_VAL_ACCURACY,
+    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST means over all heads of all layers, from the first and
+                            */
+    MEASURE_ENTROPY_LAST,  /* from the last step of attention.csv */
+    MEASURE_SCORE_STD_FIRST,
+    MEASURE_SCORE_STD_LAST,
+    MEASURE_SATURATED_FIRST,
+    MEASURE_SATURATED_LAST,
+    MEASURE_GRAD_Q_FIRST, /* of the medians */
+    MEASURE_GRAD_Q_LAST,
+    MEASURE_GRAD_SCORES_FIRST, /* of the medians */
+    MEASURE_GRAD_SCORES_LAST,
+    MEASURE_QK_NORM_FIRST, /* |W_Q| |W_K|, Frobenius norms */
+    MEASURE_QK_NORM_LAST,
+    MEASURE_GRAD_NORM_MEDIAN,
+    MEASURE_GRAD_NORM_MAX, /* after the warmup */
+    MEASURE_THREADS,       /* of run.json */
+    MEASURE_SECONDS,       /* as the steps */
+    MEASURE_COUNT
+} Measure;
 typedef struct {
-    double first[CURVE_COUNT], last[CURVE_COUNT]; /* of each curve */
-    double train_loss_mean;                       /* over the last tenth of the steps: a single batch's varies */
-    double grad_norm_median, grad_norm_max;       /* the latter after the warmup */
-    double best_val_loss, best_step;
-    double val_accuracy;   /* the last one */
-    double steps, seconds; /* of run.json; of a run that has not ended, of the last row of metrics.csv */
-    double threads;        /* of run.json */
-} RunResults;
+    const char *name, *format; /* in summary.csv */
+    int attention;             /* the column of attention.csv that it is the mean of */
+} MeasureColumn;
+extern const MeasureColumn MEASURES[MEASURE_COUNT];
 
 typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED } SweepRunState;
 extern const char *const SWEEP_RUN_STATES[]; /* as in summary.csv */
@@ -50,27 +59,13 @@ typedef struct {
     char directory[4096]; /* the sweep's and the name; empty until that is known */
     size_t setting, seed; /* whose run it is; which of the swept seeds it has, counted from 0 */
     SweepRunState state;
-    char message[1024];  /* why it diverged or failed, one line; else empty */
-    bool has_checkpoint; /* of a run that has not ended: it is resumed from there */
-    int pid;             /* of the process that trains it; 0: none */
-    FILE *messages;      /* what that process writes to stderr */
-    RunResults results;
-    /* For the progress line. */
-    size_t step;     /* steps made */
-    double val_loss; /* the last one; NaN: none */
-    double began;    /* when its process was started, in seconds */
+    char message[1024];             /* why it diverged or failed, one line; else empty */
+    bool has_checkpoint;            /* of a run that has not ended: it is resumed from there */
+    int pid;                        /* of the process that trains it; 0: none */
+    FILE *messages;                 /* what that process writes to stderr */
+    double measured[MEASURE_COUNT]; /* NaN where it did not get that far */
+    double began;                   /* when its process was started, in seconds */
 } SweepRun;
-
-/* What is averaged over seeds. */
-typedef enum {
-    MEASURE_VAL_LOSS,
-    MEASURE_BEST_VAL_LOSS,
-    MEASURE_ENTROPY_FIRST,
-    MEASURE_ENTROPY_LAST,
-    MEASURE_SCORE_STD_FIRST,
-    MEASURE_SCORE_STD_LAST,
-    MEASURE_COUNT
-} Measure;
 
 #define NO_SETTING ((size_t)-1) /* a setting without a reference */
 typedef struct {
@@ -129,11 +124,12 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
 int sweep_train(Sweep *sweep);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
-   not started. sweep_read_logs reads the logs, once after run_results_clear, which sets all numbers to NaN. Errors have
-   status STATUS_USAGE where a file is not as the program writes it. */
+   not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs both logs. Errors have status
+   STATUS_USAGE where a file is not as the program writes it. */
 bool sweep_read_run(SweepRun *run, Error *err);
+bool sweep_read_metrics(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
-void run_results_clear(RunResults *results);
+void sweep_clear_run(SweepRun *run); /* nothing is measured */
 
 /* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
    first; a run whose logs cannot be read has failed. */
@@ -141,12 +137,11 @@ void sweep_summarize(Sweep *sweep);
 void sweep_read_back(Sweep *sweep);
 
 /* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
-extern const char SUMMARY_COLUMNS[]; /* behind the run and the swept keys, each between two commas */
 bool sweep_write_csv(const Sweep *sweep, Error *err);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 
-/* order.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
+/* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The colour and marker of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
+/* The style of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
    from others; or one of the palette for each, where settings differ in other keys alone. */
 Style sweep_style(const Sweep *sweep, size_t setting, double *dash);

@@ -10,16 +10,40 @@
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
 
+#define HEADS(measure, column)                                                                                         \
+    {measure "_first", "%.6g", column}, { measure "_last", "%.6g", column }
+const MeasureColumn MEASURES[MEASURE_COUNT] = {{"steps", "%.0f", 0},
+                                               {"train_loss", "%.7g", 0},
+                                               {"train_loss_mean", "%.7g", 0},
+                                               {"val_loss", "%.7g", 0},
+                                               {"best_val_loss", "%.7g", 0},
+                                               {"best_step", "%.0f", 0},
+                                               {"val_accuracy", "%.6g", 0},
+                                               HEADS("entropy", ATTENTION_ENTROPY),
+                                               HEADS("score_std", ATTENTION_SCORE_STD),
+                                               HEADS("saturated", ATTENTION_SATURATED),
+                                               HEADS("grad_q", ATTENTION_GRAD_Q_MEDIAN),
+                                               HEADS("grad_scores", ATTENTION_GRAD_SCORES_MEDIAN),
+                                               HEADS("qk_norm", ATTENTION_W_Q_NORM),
+                                               {"grad_norm_median", "%.6g", 0},
+                                               {"grad_norm_max", "%.6g", 0},
+                                               {"threads", "%.0f", 0},
+                                               {"seconds", "%.3f", 0}};
+
+void sweep_clear_run(SweepRun *run) {
+    for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
+}
+
 static bool is_text(const Json *value, const char *text) {
     return js_as_text(value) && strcmp(js_as_text(value), text) == 0;
 }
 
 bool sweep_read_run(SweepRun *run, Error *err) {
-    RunResults *r = &run->results;
+    double *r = run->measured;
     char path[4096];
     bool there;
     Json *json = NULL;
-    r->steps = r->seconds = r->threads = NAN;
+    sweep_clear_run(run);
     run->state = RUN_NOT_FINISHED;
     *run->message = 0;
     bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err) &&
@@ -31,138 +55,97 @@ bool sweep_read_run(SweepRun *run, Error *err) {
         run->state = RUN_DIVERGED;
         snprintf(run->message, sizeof run->message, "%s", error ? error : "diverged");
     }
-    js_as_number(js_get(json, "steps"), &r->steps);
-    js_as_number(js_get(json, "seconds"), &r->seconds);
-    js_as_number(js_get(json, "threads"), &r->threads);
+    js_as_number(js_get(json, "steps"), &r[MEASURE_STEPS]);
+    js_as_number(js_get(json, "seconds"), &r[MEASURE_SECONDS]);
+    js_as_number(js_get(json, "threads"), &r[MEASURE_THREADS]);
     js_free(json);
     return ok;
 }
 
-/* The next value of a curve. */
-static void add(RunResults *r, CurveKind kind, double value) {
-    if (isnan(r->first[kind])) r->first[kind] = value;
-    r->last[kind] = value;
-}
-
-static void take_metrics(RunResults *r, const LogTable *table, double warmup) {
-    const double last = table->rows ? table->column[METRICS_STEP][table->rows - 1] : NAN;
+bool sweep_read_metrics(SweepRun *run, Error *err) {
+    LogTable table;
+    if (!logs_read_any(run->directory, LOG_METRICS, &table, err)) return false;
+    double *r = run->measured;
+    const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
+                 *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
     double sum = 0, count = 0;
-    for (size_t row = 0; row < table->rows; row++) {
-        const double step = table->column[METRICS_STEP][row], loss = table->column[METRICS_VAL_LOSS][row];
-        add(r, CURVE_TRAIN_LOSS, table->column[METRICS_TRAIN_LOSS][row]);
-        if (step >= 0.9 * last) sum += table->column[METRICS_TRAIN_LOSS][row], count++;
-        if (step >= warmup) r->grad_norm_max = fmax(r->grad_norm_max, table->column[METRICS_GRAD_NORM][row]);
-        if (isnan(loss)) continue;
-        add(r, CURVE_VAL_LOSS, loss);
-        if (loss < r->best_val_loss || isnan(r->best_val_loss)) r->best_val_loss = loss, r->best_step = step;
+    for (size_t row = 0; row < table.rows; row++) {
+        if (steps[row] >= 0.9 * last) sum += train[row], count++;
+        if (steps[row] >= (double)run->config.train.warmup)
+            r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
+        if (!isnan(val[row]) && !(val[row] >= r[MEASURE_BEST_VAL_LOSS]))
+            r[MEASURE_BEST_VAL_LOSS] = val[row], r[MEASURE_BEST_STEP] = steps[row];
+        r[MEASURE_TRAIN_LOSS] = train[row];
     }
-    r->train_loss_mean = sum / count;
-    r->val_accuracy = log_last(table, METRICS_VAL_ACCURACY);
-    if (isnan(r->steps)) r->steps = last;
-    if (table->rows && isnan(r->seconds)) r->seconds = table->column[METRICS_SECONDS][table->rows - 1];
-    r->grad_norm_median = median_of(table->column[METRICS_GRAD_NORM], table->rows); /* sorts them */
-}
-
-/* What a head's row of attention.csv gives to a curve. */
-static double measure(const LogTable *table, CurveKind kind, size_t row) {
-    static const int columns[CURVE_COUNT] = {[CURVE_ENTROPY] = ATTENTION_ENTROPY,
-                                             [CURVE_SCORE_STD] = ATTENTION_SCORE_STD,
-                                             [CURVE_SATURATED] = ATTENTION_SATURATED,
-                                             [CURVE_GRAD_Q] = ATTENTION_GRAD_Q_MEDIAN,
-                                             [CURVE_GRAD_SCORES] = ATTENTION_GRAD_SCORES_MEDIAN,
-                                             [CURVE_QK_NORM] = ATTENTION_W_Q_NORM};
-    const double value = table->column[columns[kind]][row];
-    return kind == CURVE_QK_NORM ? value * table->column[ATTENTION_W_K_NORM][row] : value;
+    r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
+    r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
+    r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
+    if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
+    if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
+    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table.column[METRICS_GRAD_NORM], table.rows); /* sorts them */
+    log_table_free(&table);
+    return true;
 }
 
 /* Rows come step by step, in each layer by layer and head by head. */
-static bool take_heads(RunResults *r, const LogTable *table, const char *directory, Error *err) {
+static bool take_heads(double r[MEASURE_COUNT], const LogTable *table, const char *directory, Error *err) {
     const double *steps = table->column[ATTENTION_STEP];
     size_t all = 0; /* heads of all layers */
     while (all < table->rows && steps[all] == steps[0]) all++;
     const size_t measured = all ? table->rows / all : 0; /* steps; the last one may have been cut off */
-    for (size_t n = 0; n < measured; n++) {
-        double sums[CURVE_COUNT] = {0};
-        for (size_t row = n * all; row < (n + 1) * all; row++) {
-            if (steps[row] != steps[n * all])
-                return error_set(err, STATUS_USAGE, "%s/%s:%zu: step %g does not have the %zu rows of the first step",
-                                 directory, LOG_NAMES[LOG_ATTENTION], row + 2, steps[n * all], all);
-            for (CurveKind kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) sums[kind] += measure(table, kind, row);
+    for (size_t row = 0; row < measured * all; row++)
+        if (steps[row] != steps[row / all * all])
+            return rejected(err, "%s/%s:%zu: step %g does not have the %zu rows of the first step", directory,
+                            LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
+    for (Measure m = MEASURE_ENTROPY_FIRST; m <= MEASURE_QK_NORM_LAST; m++) {
+        const bool is_last = (m - MEASURE_ENTROPY_FIRST) % 2;
+        for (size_t step = is_last ? measured - 1 : 0; step < measured && isnan(r[m]); step++) {
+            double sum = 0;
+            for (size_t row = step * all; row < (step + 1) * all; row++)
+                sum += table->column[MEASURES[m].attention][row] *
+                       (m >= MEASURE_QK_NORM_FIRST ? table->column[ATTENTION_W_K_NORM][row] : 1);
+            r[m] = sum / (double)all;
         }
-        for (CurveKind kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) add(r, kind, sums[kind] / (double)all);
     }
     return true;
 }
 
-static bool read_log(SweepRun *run, Log log, Error *err) {
-    LogTable table = {0};
-    bool there, ok = logs_find(run->directory, log, &there, err);
-    if (ok && there) ok = logs_read(run->directory, log, &table, err);
-    if (ok && there && log == LOG_METRICS) take_metrics(&run->results, &table, (double)run->config.train.warmup);
-    if (ok && there && log == LOG_ATTENTION) ok = take_heads(&run->results, &table, run->directory, err);
+bool sweep_read_logs(SweepRun *run, Error *err) {
+    LogTable table;
+    if (!sweep_read_metrics(run, err)) return false;
+    const bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err) &&
+                    take_heads(run->measured, &table, run->directory, err);
     log_table_free(&table);
     return ok;
 }
 
-bool sweep_read_logs(SweepRun *run, Error *err) {
-    return read_log(run, LOG_METRICS, err) && read_log(run, LOG_ATTENTION, err);
-}
-
-void run_results_clear(RunResults *r) {
-    *r = (RunResults){.train_loss_mean = NAN,
-                      .grad_norm_median = NAN,
-                      .grad_norm_max = NAN,
-                      .best_val_loss = NAN,
-                      .best_step = NAN,
-                      .val_accuracy = NAN,
-                      .steps = NAN,
-                      .seconds = NAN,
-                      .threads = NAN};
-    for (int kind = 0; kind < CURVE_COUNT; kind++) r->first[kind] = r->last[kind] = NAN;
-}
-
 /* --- over seeds */
 
-/* NaN for a run that did not finish: where it stopped is no result. */
-static double measure_of(const SweepRun *run, Measure which) {
-    const RunResults *r = &run->results;
-    if (run->state != RUN_FINISHED) return NAN;
-    switch (which) {
-    case MEASURE_VAL_LOSS: return r->last[CURVE_VAL_LOSS];
-    case MEASURE_BEST_VAL_LOSS: return r->best_val_loss;
-    case MEASURE_ENTROPY_FIRST: return r->first[CURVE_ENTROPY];
-    case MEASURE_ENTROPY_LAST: return r->last[CURVE_ENTROPY];
-    case MEASURE_SCORE_STD_FIRST: return r->first[CURVE_SCORE_STD];
-    case MEASURE_SCORE_STD_LAST: return r->last[CURVE_SCORE_STD];
-    case MEASURE_COUNT: break;
-    }
-    return NAN;
-}
-
-/* A measure of each of a setting's runs, by seed. */
+/* A measure of each of a setting's runs, by seed; NaN for a run that did not finish: where it stopped is no result. */
 static void measure_all(const Sweep *s, const SweepSetting *setting, Measure which, double values[SWEEP_VALUES_MAX]) {
-    for (size_t i = 0; i < setting->count; i++) values[i] = measure_of(&s->runs[setting->run[i]], which);
-}
-
-static void summarize(Sweep *s, SweepSetting *setting) {
-    double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
-    setting->finished = setting->diverged = 0;
     for (size_t i = 0; i < setting->count; i++) {
-        setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
-        setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
+        const SweepRun *run = &s->runs[setting->run[i]];
+        values[i] = run->state == RUN_FINISHED ? run->measured[which] : (double)NAN;
     }
-    for (Measure which = 0; which < MEASURE_COUNT; which++) {
-        measure_all(s, setting, which, values);
-        setting->mean[which] = interval_of_mean(values, setting->count);
-    }
-    if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) return;
-    measure_all(s, setting, MEASURE_VAL_LOSS, values);
-    measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
-    setting->difference = interval_of_difference(values, reference, setting->count);
 }
 
 void sweep_summarize(Sweep *s) {
-    for (size_t i = 0; i < s->setting_count; i++) summarize(s, &s->settings[i]);
+    double values[SWEEP_VALUES_MAX], reference[SWEEP_VALUES_MAX];
+    for (SweepSetting *setting = s->settings; setting < s->settings + s->setting_count; setting++) {
+        setting->finished = setting->diverged = 0;
+        for (size_t i = 0; i < setting->count; i++) {
+            setting->finished += s->runs[setting->run[i]].state == RUN_FINISHED;
+            setting->diverged += s->runs[setting->run[i]].state == RUN_DIVERGED;
+        }
+        for (Measure which = 0; which < MEASURE_COUNT; which++) {
+            measure_all(s, setting, which, values);
+            setting->mean[which] = interval_of_mean(values, setting->count);
+        }
+        if (setting->reference == NO_SETTING || &s->settings[setting->reference] == setting) continue;
+        measure_all(s, setting, MEASURE_VAL_LOSS, values);
+        measure_all(s, &s->settings[setting->reference], MEASURE_VAL_LOSS, reference);
+        setting->difference = interval_of_difference(values, reference, setting->count);
+    }
 }
 
 void sweep_read_back(Sweep *s) {
@@ -170,7 +153,7 @@ void sweep_read_back(Sweep *s) {
         SweepRun *run = &s->runs[i];
         Error unreadable;
         if (sweep_read_logs(run, &unreadable)) continue;
-        run_results_clear(&run->results);
+        sweep_clear_run(run);
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
         snprintf(run->message, sizeof run->message, "%s", unreadable.message);

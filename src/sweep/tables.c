@@ -8,11 +8,6 @@
 
 /* --- summary.csv */
 
-const char SUMMARY_COLUMNS[] =
-    ",divisor,result,steps,train_loss,train_loss_mean,val_loss,best_val_loss,best_step,val_accuracy,"
-    "entropy_first,entropy_last,score_std_first,score_std_last,saturated_first,saturated_last,grad_q_first,grad_q_last,"
-    "grad_scores_first,grad_scores_last,qk_norm_first,qk_norm_last,grad_norm_median,grad_norm_max,threads,error,seconds,";
-
 /* Empty where there is no number, as in metrics.csv. */
 static void write_number(FILE *out, const char *format, double number) {
     fputc(',', out);
@@ -20,7 +15,6 @@ static void write_number(FILE *out, const char *format, double number) {
 }
 
 static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
-    const RunResults *r = &run->results;
     text_write_field(run->name, false, out);
     for (size_t a = 0; a < s->config.sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
@@ -30,23 +24,13 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     }
     write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, (size_t)run->config.model.d_k));
     fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
-    write_number(out, "%.0f", r->steps);
-    write_number(out, "%.7g", r->last[CURVE_TRAIN_LOSS]);
-    write_number(out, "%.7g", r->train_loss_mean);
-    write_number(out, "%.7g", r->last[CURVE_VAL_LOSS]);
-    write_number(out, "%.7g", r->best_val_loss);
-    write_number(out, "%.0f", r->best_step);
-    write_number(out, "%.6g", r->val_accuracy);
-    for (int kind = CURVE_ENTROPY; kind < CURVE_COUNT; kind++) {
-        write_number(out, "%.6g", r->first[kind]);
-        write_number(out, "%.6g", r->last[kind]);
+    for (Measure m = 0; m < MEASURE_COUNT; m++) {
+        if (m == MEASURE_SECONDS) {
+            fputc(',', out);
+            text_write_field(run->message, false, out);
+        }
+        write_number(out, MEASURES[m].format, run->measured[m]);
     }
-    write_number(out, "%.6g", r->grad_norm_median);
-    write_number(out, "%.6g", r->grad_norm_max);
-    write_number(out, "%.0f", r->threads);
-    fputc(',', out);
-    text_write_field(run->message, false, out);
-    write_number(out, "%.3f", r->seconds);
     fputc('\n', out);
 }
 
@@ -57,7 +41,10 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
         return false;
     fputs("run", csv.stream);
     for (size_t a = 0; a < s->config.sweep_count; a++) fprintf(csv.stream, ",%s", sweep_key(&s->config, a));
-    fprintf(csv.stream, "%.*s\n", (int)strlen(SUMMARY_COLUMNS) - 1, SUMMARY_COLUMNS);
+    fputs(",divisor,result", csv.stream);
+    for (Measure m = 0; m < MEASURE_COUNT; m++)
+        fprintf(csv.stream, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);
+    fputc('\n', csv.stream);
     for (size_t i = 0; i < s->run_count; i++) write_run(s, &s->runs[i], csv.stream);
     return file_writer_commit(&csv, err);
 }
@@ -68,10 +55,7 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
 static void interval_text(Interval interval, const char *format, char out[64]) {
     snprintf(out, 64, "-");
     if (interval.count) snprintf(out, 64, format, interval.mean);
-    if (interval.count > 1) {
-        text_append(out, 64, " ± ");
-        text_append(out, 64, "%.4f", interval.half);
-    }
+    if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
 /* The runs of a setting that are in no mean: "2 diverged; 1 not finished". */
@@ -82,13 +66,6 @@ static void remark(const SweepSetting *setting, char *out, size_t capacity) {
     if (left) text_append(out, capacity, "%s%zu not finished", *out ? "; " : "", left);
 }
 
-/* Whether any setting is compared with another one. */
-static bool is_compared(const Sweep *s) {
-    for (size_t i = 0; i < s->setting_count; i++)
-        if (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i) return true;
-    return false;
-}
-
 /* printf's width, which is in bytes, of a field of so many columns that holds the text. */
 static int field(size_t columns, const char *text) {
     return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
@@ -97,10 +74,11 @@ static int field(size_t columns, const char *text) {
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64];
-    bool compared = is_compared(s);
+    bool compared = false; /* any setting with another one */
     size_t widest = 24;
     for (size_t i = 0; i < s->setting_count; i++) {
         const char *label = s->settings[i].label;
+        compared = compared || (s->settings[i].reference != NO_SETTING && s->settings[i].reference != i);
         if (utf8_columns(label, strlen(label)) > widest) widest = utf8_columns(label, strlen(label));
     }
     fprintf(out, "\n%*s  n %*s", (int)widest, "", LOSS, "validation");

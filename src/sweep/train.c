@@ -19,7 +19,6 @@
 #include "base/interrupt.h"
 #include "base/results.h"
 #include "sweep/parts.h"
-#include "train/logs.h"
 
 /* --- one process */
 
@@ -48,14 +47,13 @@ static _Noreturn void become(const char *program, const char *const *arguments, 
    group of its own, so that a terminal's Ctrl-C reaches only the parent, which passes it on. On Linux it gets a SIGTERM
    when the parent is killed. */
 static bool process_start(SweepRun *run, const char *program, const char *const *arguments, Error *err) {
-    sigset_t caught, before;
+    sigset_t all, before;
     run->messages = tmpfile();
-    if (!run->messages) return error_set(err, STATUS_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    if (!run->messages) return failed(err, "cannot make a temporary file: %s", strerror(errno));
     fcntl(fileno(run->messages), F_SETFD, FD_CLOEXEC);
     /* A signal that reached the child while the parent's handler is still in place would be noted there and lost. */
-    sigemptyset(&caught);
-    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&caught, INTERRUPTS[i]);
-    sigprocmask(SIG_BLOCK, &caught, &before);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
     const pid_t parent = getpid();
     fflush(NULL);
     const pid_t pid = fork();
@@ -65,7 +63,7 @@ static bool process_start(SweepRun *run, const char *program, const char *const 
     run->pid = pid > 0 ? pid : 0;
     if (pid > 0) return true;
     fclose(run->messages);
-    return error_set(err, STATUS_FAILED, "cannot start another process: %s", strerror(reason));
+    return failed(err, "cannot start another process: %s", strerror(reason));
 }
 
 /* Whether the run's process has ended. Then *status is its exit status, 128 + N where signal N killed it, and `message`
@@ -110,15 +108,13 @@ static bool write_config(const Sweep *s, const SweepRun *run, char path[4096], E
 
 /* Reads how far the run is from its log. */
 static void read_progress(SweepRun *run) {
-    LogTable rows = {0};
     Error ignored;
-    if (logs_read(run->directory, LOG_METRICS, &rows, &ignored) && rows.rows) {
-        const double val_loss = log_last(&rows, METRICS_VAL_LOSS);
-        run->step = (size_t)rows.column[METRICS_STEP][rows.rows - 1];
-        if (!isnan(val_loss)) run->val_loss = val_loss;
-    }
-    log_table_free(&rows);
+    if (run->state == RUN_NOT_FINISHED) sweep_clear_run(run);
+    sweep_read_metrics(run, &ignored);
 }
+
+/* Steps made. */
+static double steps_of(const SweepRun *run) { return fmax(0, run->measured[MEASURE_STEPS]); }
 
 /* Starts the run's process. Another process may have trained in its directory since the sweep was loaded; where that
    brought the run to its end, none is started. */
@@ -159,53 +155,49 @@ static void conclude(SweepRun *run, int status, const char *message) {
 static bool is_waiting(const SweepRun *run) { return run->state == RUN_NOT_FINISHED && !run->pid; }
 
 typedef struct {
-    size_t waiting, running, ended, steps, all_steps;
+    size_t waiting, running, ended;
+    double steps, all_steps;
 } Totals;
 
 /* A run that ended early makes no more steps: it counts as if it had made them all. */
 static Totals add_up(const Sweep *s) {
     Totals t = {0};
-    for (size_t i = 0; i < s->run_count; i++) {
-        const SweepRun *run = &s->runs[i];
-        const size_t steps = (size_t)run->config.train.steps;
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         const bool ended = run->state != RUN_NOT_FINISHED;
         t.waiting += is_waiting(run);
         t.running += run->pid != 0;
         t.ended += ended;
-        t.all_steps += steps;
-        t.steps += ended ? steps : run->step;
+        t.all_steps += (double)run->config.train.steps;
+        t.steps += ended ? (double)run->config.train.steps : steps_of(run);
     }
     return t;
 }
 
 /* The progress line of all runs. The speed is measured since `began`, when `steps_before` steps had been made. */
-static void show_progress(const Sweep *s, double began, size_t steps_before) {
+static void show_progress(const Sweep *s, double began, double steps_before) {
     char line[160], left[32];
     const double now = omp_get_wtime();
     if (!progress_is_due(s->options->progress, now)) return;
     for (size_t i = 0; i < s->run_count; i++)
         if (s->runs[i].pid) read_progress(&s->runs[i]);
     const Totals t = add_up(s);
-    const double made = (double)t.steps - (double)steps_before; /* not above 0 at first */
-    progress_duration(made > 0 ? (now - began) / made * (double)(t.all_steps - t.steps) : NAN, left, sizeof left);
-    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %zu/%zu   %s left", t.ended, s->run_count,
+    const double made = t.steps - steps_before; /* not above 0 at first */
+    progress_duration(made > 0 ? (now - began) / made * (t.all_steps - t.steps) : NAN, left, sizeof left);
+    snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", t.ended, s->run_count,
              t.running, t.steps, t.all_steps, left);
     progress_line(s->options->progress, line);
 }
 
 static void report_end(const Sweep *s, const SweepRun *run) {
-    const size_t ended = add_up(s).ended;
-    Progress *progress = s->options->progress;
-    char duration[32];
+    char duration[32], how[64] = "";
     progress_duration(omp_get_wtime() - run->began, duration, sizeof duration);
     if (run->state == RUN_FINISHED)
-        progress_message(progress, "[%zu/%zu] %s: val %.4f at step %zu, %s", ended, s->run_count, run->name,
-                         run->val_loss, run->step, duration);
+        snprintf(how, sizeof how, "val %.4f at step %.0f, %s", run->measured[MEASURE_VAL_LOSS], steps_of(run),
+                 duration);
     else if (run->state == RUN_NOT_FINISHED)
-        progress_message(progress, "[%zu/%zu] %s: stopped at step %zu", ended, s->run_count, run->name, run->step);
-    else
-        progress_message(progress, "[%zu/%zu] %s: %s%s", ended, s->run_count, run->name,
-                         run->state == RUN_FAILED ? "failed: " : "", run->message);
+        snprintf(how, sizeof how, "stopped at step %.0f", steps_of(run));
+    progress_message(s->options->progress, "[%zu/%zu] %s: %s%s", add_up(s).ended, s->run_count, run->name,
+                     run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
 static void start_some(Sweep *s, size_t free_slots) {
@@ -242,9 +234,8 @@ int sweep_train(Sweep *s) {
     const double began = omp_get_wtime();
     Error ignored;
     signal(SIGCHLD, SIG_DFL); /* who started this may have ignored it: then there would be nobody to wait for */
-    for (size_t i = 0; i < s->run_count; i++)
-        if (s->runs[i].has_checkpoint || s->runs[i].state != RUN_NOT_FINISHED) read_progress(&s->runs[i]);
-    const size_t steps_before = add_up(s).steps;
+    for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]);
+    const double steps_before = add_up(s).steps;
     for (int passed_on = 0;;) {
         if (collect(s)) sweep_save(s, "running", NULL, &ignored); /* finish() reports what fails */
         const int caught = interrupt_signal(); /* read after collect: what a signal stopped is not started again */

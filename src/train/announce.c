@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "base/text.h"
 #include "data/recall.h"
 #include "model/probe.h"
 #include "ops/matmul.h"
@@ -31,26 +32,21 @@ size_t tokens_per_step(const Config *config) {
     return (size_t)(config->train.accumulate * config->train.batch * config->model.context);
 }
 
-static void format_count(size_t n, char *out, size_t capacity) {
-    char digits[32];
-    int length = snprintf(digits, sizeof digits, "%zu", n);
-    size_t at = 0;
-    for (int i = 0; i < length && at + 2 < capacity; i++) {
-        if (i > 0 && (length - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = 0;
+/* "12,345,678" */
+static void format_count(size_t n, char out[32]) {
+    size_t power = 1;
+    while (n / power >= 1000) power *= 1000;
+    snprintf(out, 32, "%zu", n / power);
+    for (; power > 1; power /= 1000) text_append(out, 32, ",%03zu", n % power / (power / 1000));
 }
 
 /* Bytes as "830 kB", "12.3 MB" or "1.87 GB" (decimal units). */
 static void format_bytes(size_t bytes, char out[32]) {
-    double b = (double)bytes;
-    if (b < 999.5e3)
-        snprintf(out, 32, "%.3g kB", b / 1e3);
-    else if (b < 999.5e6)
-        snprintf(out, 32, "%.3g MB", b / 1e6);
-    else
-        snprintf(out, 32, "%.3g GB", b / 1e9);
+    static const char *const units[] = {"kB", "MB", "GB"};
+    size_t unit = 0;
+    double number = (double)bytes / 1e3;
+    for (; number >= 999.5 && unit < 2; unit++) number /= 1e3;
+    snprintf(out, 32, "%.3g %s", number, units[unit]);
 }
 
 /* Where the lines of an announcement go, and what each begins with. */
@@ -70,8 +66,8 @@ static void announce_corpus(const Lines *l, const Config *config, const Corpus *
             pairs, log((double)pairs), 1 / (double)pairs);
         return;
     }
-    format_count(corpus->count, all, sizeof all);
-    format_count(corpus->train, train, sizeof train);
+    format_count(corpus->count, all);
+    format_count(corpus->train, train);
     SAY(l, "corpus", "%s", *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
     SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
 }
@@ -110,7 +106,7 @@ void announce(Progress *to, const char *mark, const Config *config, const Corpus
     const ModelShape *s = &model->shape;
     const Lines *l = &(Lines){to, mark};
     char parameters[32], cpu[64];
-    format_count(model->tensors.parameters, parameters, sizeof parameters);
+    format_count(model->tensors.parameters, parameters);
     cpu_name(cpu, sizeof cpu);
     announce_corpus(l, config, corpus);
     SAY(l, "model", "%zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:", s->L, s->L == 1 ? "" : "s",

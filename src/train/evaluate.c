@@ -9,36 +9,26 @@ static size_t window_of(size_t i, size_t count, size_t windows) {
     return (size_t)((double)i * (double)windows / (double)count);
 }
 
-static double forward(Model *m, const Batch *batch, Evaluation *e, size_t *right) {
-    const double sum = model_forward(m, batch);
-    e->targets += batch_targets(batch);
-    *right += m->right;
-    return sum;
-}
-
+/* A shorter window, always the last, is a batch of its own after the others. */
 Evaluation evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets) {
-    size_t T = m->shape.T, whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T), B = 0;
-    size_t count = batches && batches <= whole / batch ? batches * batch : windows, right = 0;
+    const size_t T = m->shape.T, whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T);
+    const bool all = batches == 0 || batches > whole / batch;
+    const size_t count = all ? windows : batches * batch, full = all ? whole : count;
     Evaluation e = {.complete = true};
     double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t window = count == windows ? i : window_of(i, count, whole);
-        size_t length = corpus_window(corpus, window, T, tokens + B * T, targets + B * T);
-        B++;
-        /* A shorter window, always the last, is a batch of its own after the others. */
-        if (length < T && B > 1) {
-            sum += forward(m, &(Batch){tokens, targets, B - 1, T}, &e, &right);
-            corpus_window(corpus, window, T, tokens, targets);
-            B = 1;
-        }
-        if (B < batch && i + 1 < count) continue;
-        sum += forward(m, &(Batch){tokens, targets, B, length}, &e, &right);
-        B = 0;
-        if (!isfinite(sum)) break;
-        if (interrupt_signal()) {
-            e.complete = i + 1 == count;
-            break;
-        }
+    size_t right = 0;
+    for (size_t i = 0, B; i < count && isfinite(sum) && e.complete; i += B) {
+        const size_t left = i < full ? full - i : count - i;
+        size_t length = T;
+        B = left < batch ? left : batch;
+        for (size_t b = 0; b < B; b++)
+            length =
+                corpus_window(corpus, all ? i + b : window_of(i + b, count, whole), T, tokens + b * T, targets + b * T);
+        const Batch one = {tokens, targets, B, length};
+        sum += model_forward(m, &one);
+        e.targets += batch_targets(&one);
+        right += m->right;
+        e.complete = !interrupt_signal() || i + B == count;
     }
     e.loss = sum / (double)e.targets;
     e.accuracy = corpus->pairs ? (double)right / (double)e.targets : (double)NAN;

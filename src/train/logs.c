@@ -171,11 +171,13 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         ok = rejected(err, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
     else if (limit < size)
         size = limit;
-    size_t skipped = write_header(log, table->columns, header);
-    while (ok && (size < skipped || memcmp(text, header, skipped) != 0) && table->columns &&
-           COLUMNS[log][table->columns - 1].added)
-        skipped = write_header(log, --table->columns, header);
-    if (ok && (size < skipped || memcmp(text, header, skipped) != 0)) {
+    size_t skipped;
+    bool known;
+    do {
+        skipped = write_header(log, table->columns, header);
+        known = size >= skipped && memcmp(text, header, skipped) == 0;
+    } while (!known && table->columns && COLUMNS[log][table->columns - 1].added && table->columns--);
+    if (ok && !known) {
         write_header(log, COUNTS[log], header);
         ok = rejected(err, "%s does not begin with the line that version %s writes there: %.*s", path, SQRTDK_VERSION,
                       (int)strcspn(header, "\n"), header);
@@ -216,9 +218,12 @@ double log_last(const LogTable *table, int column) {
     return NAN;
 }
 
-bool logs_find(const char *directory, Log log, bool *there, Error *err) {
+bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err) {
     char path[4096];
-    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, there, err);
+    bool there;
+    *table = (LogTable){0};
+    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, &there, err) &&
+           (!there || logs_read(directory, log, table, err));
 }
 
 double logs_rounded(double loss) {

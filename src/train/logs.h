@@ -83,11 +83,11 @@ typedef struct {
    was killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
    after a failure. */
 bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
+/* The same, with no rows where the directory has no such file. */
+bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
-/* Whether the directory has the file at all; fails where that cannot be known. */
-bool logs_find(const char *directory, Log log, bool *there, Error *err);
 
 /* A number as a row of metrics.csv has it: rounded to the digits that are written. */
 double logs_rounded(double loss);

@@ -76,16 +76,6 @@ bool picture_loss(const Run *run, Error *err) {
     return ok;
 }
 
-/* The row of attention.csv about a head at a step, from row `first` on; SIZE_MAX when there is none. */
-static size_t row_of(const LogTable *attention, size_t first, size_t step, size_t layer, size_t head) {
-    double *const *column = attention->column;
-    for (size_t row = first; row < attention->rows; row++)
-        if (column[ATTENTION_STEP][row] == (double)step && column[ATTENTION_LAYER][row] == (double)layer &&
-            column[ATTENTION_HEAD][row] == (double)head)
-            return row;
-    return SIZE_MAX;
-}
-
 bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, Error *err) {
     const size_t shown = range_size(heads), columns = shown < PANELS_ACROSS ? shown : PANELS_ACROSS,
                  rows = (shown + columns - 1) / columns; /* of a layer */
@@ -96,8 +86,8 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
                                   .panels = f->panels,
                                   .panel_labels = f->texts}};
     if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        return error_set(err, STATUS_USAGE, "%zu layers of %zu heads are too many for one figure: choose a layer",
-                         range_size(layers), shown);
+        return rejected(err, "%zu layers of %zu heads are too many for one figure: choose a layer", range_size(layers),
+                        shown);
     for (size_t i = 0; i < range_size(layers) * shown; i++) {
         const size_t panel = i / shown * rows * columns + i % shown;
         f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
@@ -106,21 +96,23 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
     return true;
 }
 
+/* `first`: the first row of the step. Rows come by layer and head. */
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
     char path[4096], name[64], title[512];
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN;
+    double *const *column = attention->column, entropy = 0;
     HeadsFigure f;
-    double entropy = 0;
     if (!heads_figure(&f, s, (Range){layer, layer + 1}, (Range){0, shown}, err)) return false;
     for (size_t head = 0; head < shown; head++) {
-        const size_t row = row_of(attention, first, s->step, layer, head);
-        if (row == SIZE_MAX)
-            return error_set(err, STATUS_USAGE, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
-                             LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
+        const size_t row = first + layer * s->H + head;
+        if (row >= attention->rows || column[ATTENTION_STEP][row] != (double)s->step ||
+            column[ATTENTION_LAYER][row] != (double)layer || column[ATTENTION_HEAD][row] != (double)head)
+            return rejected(err, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
+                            LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
         snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
-                 attention->column[ATTENTION_ENTROPY][row], attention->column[ATTENTION_SCORE_STD][row]);
-        entropy += attention->column[ATTENTION_ENTROPY][row] / (double)shown;
+                 column[ATTENTION_ENTROPY][row], column[ATTENTION_SCORE_STD][row]);
+        entropy += column[ATTENTION_ENTROPY][row] / (double)shown;
     }
     config_scores_title(&run->config, s->step, title, sizeof title);
     text_append(title, sizeof title, ": entropy %.2f in layer %zu at step %zu", entropy, layer, s->step);
@@ -131,29 +123,25 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     return run_path(run, path, name, err) && attention_figure_save(&f.figure, path, err);
 }
 
-/* `first`: the step has no row before this one. */
-static bool draw_step(const Run *run, const LogTable *attention, size_t first, size_t step, Error *err) {
-    Snapshot s;
-    bool ok = snapshot_load(&s, run->directory, &run->config, step, err);
-    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, first, &s, layer, err);
-    snapshot_free(&s);
-    return ok;
-}
-
-bool picture_attention(const Run *run, size_t step, Error *err) {
+/* Of one step, or of every step in attention.csv. */
+static bool draw_steps(const Run *run, const size_t *only, Error *err) {
     LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_step(run, &attention, 0, step, err);
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err), any = false;
+    const double *step = attention.column[ATTENTION_STEP];
+    for (size_t row = 0; ok && row < attention.rows; row++) {
+        if ((row > 0 && step[row] == step[row - 1]) || (only && step[row] != (double)*only)) continue;
+        Snapshot s;
+        any = true;
+        ok = snapshot_load(&s, run->directory, &run->config, (size_t)step[row], err);
+        for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, &attention, row, &s, layer, err);
+        snapshot_free(&s);
+    }
+    if (ok && only && !any)
+        ok = rejected(err, "%s/%s has no row of step %zu", run->directory, LOG_NAMES[LOG_ATTENTION], *only);
     log_table_free(&attention);
     return ok;
 }
 
-/* Rows come step by step. */
-bool picture_all(const Run *run, Error *err) {
-    LogTable attention = {0};
-    bool ok = picture_loss(run, err) && logs_read(run->directory, LOG_ATTENTION, &attention, err);
-    const double *step = attention.column[ATTENTION_STEP];
-    for (size_t row = 0; ok && row < attention.rows; row++)
-        if (row == 0 || step[row] != step[row - 1]) ok = draw_step(run, &attention, row, (size_t)step[row], err);
-    log_table_free(&attention);
-    return ok;
-}
+bool picture_attention(const Run *run, size_t step, Error *err) { return draw_steps(run, &step, err); }
+
+bool picture_all(const Run *run, Error *err) { return picture_loss(run, err) && draw_steps(run, NULL, err); }

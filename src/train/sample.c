@@ -7,16 +7,13 @@
 
 /* The k-th largest of n logits: the smallest one that is drawn from. */
 static double threshold(const real *logits, size_t n, size_t k) {
-    double bound = INFINITY;
-    for (size_t drawn = 0; drawn < k;) {
-        double next = -INFINITY;
-        for (size_t v = 0; v < n; v++)
-            if ((double)logits[v] < bound && (double)logits[v] > next) next = (double)logits[v];
-        if (next == -INFINITY) break;
-        bound = next;
-        for (size_t v = 0; v < n; v++) drawn += (double)logits[v] == bound;
+    double least = INFINITY;
+    for (size_t v = 0; v < n; v++) {
+        size_t larger = 0;
+        for (size_t other = 0; other < n; other++) larger += logits[other] > logits[v];
+        if (larger < k) least = fmin(least, (double)logits[v]);
     }
-    return bound;
+    return least;
 }
 
 static int32_t likeliest(const real *logits, size_t n) {

@@ -19,7 +19,7 @@ bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t
     *s = (Snapshot){.L = L, .H = H, .T = T};
     memcpy(s->text, text, T * sizeof *text);
     float *numbers = bytes == SIZE_MAX ? NULL : calloc(all, sizeof *numbers);
-    if (!numbers) return error_set(err, STATUS_FAILED, "no memory for a snapshot of the attention");
+    if (!numbers) return failed(err, "no memory for a snapshot of the attention");
     s->attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
     return true;
 }
@@ -116,11 +116,9 @@ bool snapshot_load(Snapshot *s, const char *directory, const Config *config, siz
     if (!path_of(directory, step, path, err)) return false;
     bool ok = safetensors_open(&file, path, most, err) &&
               (safetensors_metadata_number(&file, "step") == step ||
-               error_set(err, STATUS_USAGE, "%s is not of step %zu: it says another step, or none", path, step));
+               rejected(err, "%s is not of step %zu: it says another step, or none", path, step));
     const size_t T = ok ? decode(safetensors_metadata(&file, "text"), text) : 0;
-    ok = ok &&
-         (T > 0 ||
-          error_set(err, STATUS_USAGE, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX)) &&
+    ok = ok && (T > 0 || rejected(err, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX)) &&
          snapshot_make(s, L, H, text, T, err);
     if (ok) {
         s->step = step;

@@ -48,10 +48,8 @@ static bool measure(Measurement *s, Model *m, size_t B) {
         m->parameters = i == TRAINED || i == TRAINED_WITH_INITIAL_QK ? trained : s->initial;
         model_forward(m, &(Batch){s->tokens, NULL, B, m->shape.T});
         probe_statistics(m, B, m->shape.T, s->heads[i]);
-        if (swapped)
-            swap_qk(&m->tensors, s->initial, trained);
-        else
-            probe_qk_norms(m, s->qk_norms[i]);
+        if (!swapped) probe_qk_norms(m, s->qk_norms[i]);
+        if (swapped) swap_qk(&m->tensors, s->initial, trained);
         complete = i + 1 == MODELS || !interrupt_signal();
     }
     m->parameters = trained;
