@@ -319,9 +319,9 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     if (ok) {
         const SweepRun *run = &s.runs[0];
         config_scores_title(&run->config, 0, heading, sizeof heading);
-        if (isfinite(run->results.last[CURVE_VAL_LOSS]))
+        if (isfinite(run->measured[MEASURE_VAL_LOSS]))
             text_append(heading, sizeof heading, ": validation loss %.3f after %.0f steps",
-                        run->results.last[CURVE_VAL_LOSS], run->results.steps);
+                        run->measured[MEASURE_VAL_LOSS], run->measured[MEASURE_STEPS]);
         if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
         if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
         snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
