@@ -18,8 +18,8 @@ enum { NO_SLOT = -1 };
 
 /* --- tensors */
 
-/* The tensors of a table, each of them once for each group that has it, from that group's flat array: all tensors, those
-   with matrices for Muon, or the others. */
+/* The tensors of a table, each of them once for each group that has it, from that group's flat array: all tensors,
+   those with matrices for Muon, or the others. */
 enum { TENSOR_GROUPS_MAX = 3 };
 typedef enum { ALL_TENSORS, MUON_TENSORS, OTHER_TENSORS } TensorGroup;
 typedef struct {
