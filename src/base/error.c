@@ -12,7 +12,7 @@ bool(error_set)(Error *err, Status status, const char *format, ...) {
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     text_make_plain(message);
-    strcpy(err->message, message);
+    memcpy(err->message, message, strlen(message) + 1);
     err->status = status;
     return false;
 }

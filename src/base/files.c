@@ -14,7 +14,7 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
     /* Not blocking: a pipe nobody writes to would keep us here before its type is known. */
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
-    struct stat info;
+    struct stat info = {0};
     char *bytes = NULL;
     const char *wrong = !file || fstat(fd, &info) != 0 ? strerror(errno)
                         : S_ISDIR(info.st_mode)        ? "it is a directory; name a file"

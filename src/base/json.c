@@ -22,7 +22,8 @@ Json *js_array(void) { return made(json_array()); }
 Json *js_text(const char *text) {
     Json *value = json_string(text);
     char *ascii = value ? NULL : strdup(text);
-    for (char *c = ascii; c && *c; c++) *c = (unsigned char)*c < 0x80 ? *c : '?';
+    for (char *c = ascii; c && *c; c++)
+        if ((unsigned char)*c >= 0x80) *c = '?';
     if (ascii) value = json_string(ascii);
     free(ascii);
     return made(value);
@@ -55,7 +56,7 @@ static void shorten_numbers(char *text) {
             text_number(strtod(text, NULL), number, sizeof number);
             char *exponent = strchr(number, 'e'), *from = exponent ? exponent + 2 + strspn(exponent + 2, "0") : NULL;
             if (exponent) memmove(exponent + 1 + (exponent[1] == '-'), from, strlen(from) + 1);
-            if (!strpbrk(number, ".e")) memcpy(number + strlen(number), ".0", sizeof ".0");
+            if (!strpbrk(number, ".e")) text_append(number, sizeof number, ".0");
             const bool shorter = strlen(number) < digits;
             memmove(out, shorter ? number : text, shorter ? strlen(number) : digits);
             out += shorter ? strlen(number) : digits;
