@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-#define SQRTDK_VERSION "0.5.0"
+#define SQRTDK_VERSION "0.6.0"
 
 enum { RESULTS_PATH = 2048 };
 

@@ -94,7 +94,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
          *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
          *sinks = put(out, "sink", js_array());
     float *scores = NULL, *next = NULL;
-    bool ok = true, known = true;
+    bool ok = true;
     js_set(out, "heads", js_integer((int64_t)from->heads));
     for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
     for (size_t n = 0; ok && n < steps; n++) {
@@ -113,7 +113,6 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
             js_append(multipliers, js_number((double)s.attention.multiplier[head]));
             js_append(sinks, js_number((double)s.attention.sink[head]));
-            known = known && !isnan(s.attention.multiplier[head]) && !isnan(s.attention.sink[head]);
             for (size_t q = 0; q < s.T; q++, next += q)
                 memcpy(next, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *next);
         }
@@ -122,7 +121,6 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
     char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
     if (ok && !text) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
     if (text) js_set(out, "scores", js_text(text));
-    if (!known) js_remove(json, "snapshots"); /* of an earlier version, which did not write what was learned */
     free(text);
     free(scores);
     return ok;

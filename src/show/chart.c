@@ -12,12 +12,11 @@ enum {
     TICK_LENGTH = 5,
     TICK_TEXT = 40,
     TICKS = 7,   /* about so many on an axis */
-    LEADER = 22, /* from the plot to the labels: a line from a curve's end to its label */
+    GAP = 14,    /* from the plot to the labels */
     SAMPLE = 30, /* of the curve's line, in front of its label */
     PAD = 8,
     LABEL_ROW = 20,
-    TOGETHER = 4, /* pixels: ends in the same few are one to the eye */
-    MARKERS = 12  /* on a curve of dense points */
+    MARKERS = 12 /* on a curve of dense points */
 };
 
 #define TITLE_SIZE 23.0
@@ -99,7 +98,7 @@ static Layout lay_out(const Chart *chart) {
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, text));
     }
     layout.left = MARGIN + 22 + (int)ceil(widest) + TICK_LENGTH + 4;
-    layout.right = CHART_WIDTH - MARGIN - LEADER - SAMPLE - PAD - (int)ceil(widest_label);
+    layout.right = CHART_WIDTH - MARGIN - GAP - SAMPLE - PAD - (int)ceil(widest_label);
     return layout;
 }
 
@@ -128,53 +127,18 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     canvas_text_upwards(canvas, MARGIN + 6, (TOP + BOTTOM) / 2.0, TEXT_SIZE + 1, ALIGN_CENTER, ink, chart->y_label);
 }
 
-typedef struct {
-    const Series *series;
-    CurvePoint end; /* of the curve, in pixels; x NaN: it has none */
-    double y;       /* of the label */
-} Label;
-
-/* In its place from the top, those that end together in the order of the series; those without an end come last. */
-static void add_label(Label *labels, size_t count, const Series *series, const CurvePoint *end) {
-    const CurvePoint at = end ? *end : (CurvePoint){NAN, BOTTOM};
-    for (; count > 0 && floor(labels[count - 1].y / TOGETHER) > floor(at.y / TOGETHER); count--)
-        labels[count] = labels[count - 1];
-    labels[count] = (Label){series, at, at.y};
-}
-
-/* Moves labels apart until each has a row: overlapping neighbours by half of it each, over and over, and at last those
-   that still overlap, or would stand outside the plot. */
-static void spread_labels(Label *labels, size_t count) {
-    for (int round = 0; round < 300; round++)
-        for (size_t i = 1; i < count; i++) {
-            const double overlap = fmax(0, LABEL_ROW - (labels[i].y - labels[i - 1].y));
-            labels[i - 1].y -= overlap / 2;
-            labels[i].y += overlap / 2;
-        }
-    for (size_t i = 0; i < count; i++) labels[i].y = fmax(labels[i].y, i ? labels[i - 1].y + LABEL_ROW : TOP);
-    for (size_t i = count; i-- > 0;)
-        labels[i].y = fmin(labels[i].y, i + 1 < count ? labels[i + 1].y - LABEL_ROW : BOTTOM);
-}
-
-/* A curve that ends early has no leader: it could be taken for a part of the curve. */
-static void draw_label(Canvas *canvas, const Layout *layout, const Label *label) {
-    const Series *series = label->series;
-    const Color color = series->style.color,
-                pale = {(unsigned char)(128 + color.r / 2), (unsigned char)(128 + color.g / 2),
-                        (unsigned char)(128 + color.b / 2)};
-    const double right = layout->right, left = right + LEADER;
-    const CurvePoint leader[2] = {{label->end.x + MARKER_RADIUS + 3, label->end.y}, {left - 3, label->y}},
-                     sample[2] = {{left, label->y}, {left + SAMPLE, label->y}};
-    if (right - label->end.x < (right - layout->left) / 12.0) canvas_curve(canvas, leader, 2, 1, 0, pale);
+/* Row `index` of the labels, right of the plot from its top down, each behind a piece of its curve's line. */
+static void draw_label(Canvas *canvas, const Layout *layout, const Series *series, size_t index) {
+    const double left = layout->right + GAP, y = TOP + MARKER_RADIUS + (double)index * LABEL_ROW;
+    const CurvePoint sample[2] = {{left, y}, {left + SAMPLE, y}};
+    const Color color = series->style.color;
     if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, series->dash, color);
-    if (series->markers)
-        canvas_marker(canvas, left + SAMPLE / 2.0, label->y, MARKER_RADIUS, series->style.marker, color);
-    canvas_text(canvas, left + SAMPLE + PAD, label->y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
+    if (series->markers) canvas_marker(canvas, left + SAMPLE / 2.0, y, MARKER_RADIUS, series->style.marker, color);
+    canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
 
-/* Fills `points`, of the plot's pixels, and returns how many are shown. A point alone has no line, so it gets a marker
-   in any case. */
-static size_t draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
+/* `points` are scratch, for the plot's pixels. A point alone has no line, so it gets a marker in any case. */
+static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
     const Color color = series->style.color;
     size_t shown = 0;
     for (size_t i = 0; i < series->count; i++)
@@ -184,24 +148,19 @@ static size_t draw_series(Canvas *canvas, const Layout *layout, const Series *se
     if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->dash, color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
         canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->style.marker, color);
-    return shown;
 }
 
-/* The curves, then the labels, from the curves' ends. */
 static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout, Error *err) {
-    Label labels[CHART_SERIES_MAX];
     size_t most = 1;
     for (size_t k = 0; k < chart->count; k++)
         if (most < chart->series[k].count) most = chart->series[k].count;
     CurvePoint *points = calloc(most, sizeof *points);
     if (!points) return failed(err, "no memory to draw %zu points", most);
     for (size_t k = 0; k < chart->count; k++) {
-        const size_t shown = draw_series(canvas, layout, &chart->series[k], points);
-        add_label(labels, k, &chart->series[k], shown ? &points[shown - 1] : NULL);
+        draw_series(canvas, layout, &chart->series[k], points);
+        draw_label(canvas, layout, &chart->series[k], k);
     }
     free(points);
-    spread_labels(labels, chart->count);
-    for (size_t k = 0; k < chart->count; k++) draw_label(canvas, layout, &labels[k]);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* A line chart: curves over steps, axes, ticks and a title. Every curve is labelled at its end. */
+/* A line chart: curves over steps, axes, ticks, a title, and labels right of the plot. */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include "show/palette.h"
 
 typedef struct {
-    const char *label;   /* UTF-8, right of the plot at the height of the last point */
+    const char *label;   /* UTF-8 */
     const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
     size_t count;
     Style style;

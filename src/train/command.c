@@ -26,12 +26,9 @@ static void print_results(const TrainOutcome *outcome) {
     puts("results");
     print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
-    if (s->step > 0) print_plain(stdout, "  attention first  %s/attention/step000000_layer0.png", directory);
-    if (!outcome->signal)
-        print_plain(stdout, "  attention last   %s/attention/step%06zu_layer0.png", directory, s->step);
+    print_plain(stdout, "  heatmaps         %s/attention/", directory);
     print_plain(stdout, "  samples          %s/samples.txt", directory);
-    print_plain(stdout, "  losses           %s/metrics.csv", directory);
-    print_plain(stdout, "  attention        %s/attention.csv", directory);
+    print_plain(stdout, "  numbers          %s/metrics.csv, attention.csv", directory);
 }
 
 TrainOptions train_options(const Command *command, Progress *progress) {

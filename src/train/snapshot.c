@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 
-enum { TENSORS = 4, OLDER_TENSORS = 2 }; /* versions before 0.6 wrote the first two alone */
+enum { TENSORS = 4 };
 
 bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t T, Error *err) {
     const size_t heads = size_mul(L, H), count = size_mul(heads, T * T), all = size_mul(2, size_add(count, heads)),
@@ -94,17 +93,6 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     return count;
 }
 
-/* Of a snapshot that lacks them: NaN where they were learned. */
-static void derive_terms(const Snapshot *s, const Config *config) {
-    const bool learned = config->attention.scale_learned != LEARNED_NO;
-    const double multiplier = scale_multiplier(config_divisor(config, s->step), (size_t)config->model.d_k);
-    const float sinks[] = {[SINK_NONE] = -INFINITY, [SINK_ONE] = 0, [SINK_LEARNED] = NAN};
-    for (size_t i = 0; i < s->L * s->H; i++) {
-        s->attention.multiplier[i] = learned ? NAN : (float)multiplier;
-        s->attention.sink[i] = sinks[config->attention.sink];
-    }
-}
-
 bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
     const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
     const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
@@ -122,10 +110,8 @@ bool snapshot_load(Snapshot *s, const char *directory, const Config *config, siz
          snapshot_make(s, L, H, text, T, err);
     if (ok) {
         s->step = step;
-        const bool older = !js_get(file.header, "sink");
-        if (older) derive_terms(s, config);
         list_tensors(s, arrays);
-        ok = safetensors_take(&file, arrays, older ? OLDER_TENSORS : TENSORS, "the model of config.ini", err);
+        ok = safetensors_take(&file, arrays, TENSORS, "the model of config.ini", err);
     }
     safetensors_close(&file);
     return ok;
