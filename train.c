@@ -84,18 +84,12 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     const int first = verb != &train_verb; /* the verb takes the place of the program's name */
     const bool alone = argc == 2;
     if (argc > 1 && !first && !check_word(argv[1], command->help, err)) return false;
-    if (alone && strcmp(argv[1], "--version") == 0)
-        printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (alone && strcmp(argv[1], "--keys") == 0) /* docs/config.md */
-        config_write_markdown(stdout);
-    else if (!command_parse(verb, argc - first, argv + first, command, err))
-        return false;
-    else if (command->help && verb == &train_verb)
-        print_help();
-    else if (command->help)
-        verb_print_help(verb, stdout);
-    else
-        return run(verb, command, signal, err);
+    if (alone && strcmp(argv[1], "--version") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
+    else if (alone && strcmp(argv[1], "--keys") == 0) /* docs/config.md */ config_write_markdown(stdout);
+    else if (!command_parse(verb, argc - first, argv + first, command, err)) return false;
+    else if (command->help && verb == &train_verb) print_help();
+    else if (command->help) verb_print_help(verb, stdout);
+    else return run(verb, command, signal, err);
     return true;
 }
 

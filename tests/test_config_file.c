@@ -211,14 +211,10 @@ static void mutations(void **state) {
         for (int edits = 1 + i % 7; edits > 0; edits--) {
             random = random * 1664525 + 1013904223;
             size_t at = (random >> 8) % length, from = (random >> 16) % length;
-            if (random >> 30 == 0 && length + 1 < sizeof text)
-                memmove(text + at + 1, text + at, length++ - at);
-            else if (random >> 30 == 1 && length > 1)
-                memmove(text + at, text + at + 1, --length - at);
-            if (random >> 30 < 3)
-                text[at < length ? at : 0] = PIECES[(random >> 3) % (sizeof PIECES - 1)];
-            else
-                length = from + 1;
+            if (random >> 30 == 0 && length + 1 < sizeof text) memmove(text + at + 1, text + at, length++ - at);
+            else if (random >> 30 == 1 && length > 1) memmove(text + at, text + at + 1, --length - at);
+            if (random >> 30 < 3) text[at < length ? at : 0] = PIECES[(random >> 3) % (sizeof PIECES - 1)];
+            else length = from + 1;
         }
         save("c.ini", text, length);
         if (config_load(&config, "c.ini", NULL, 0, &err)) {

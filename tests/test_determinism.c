@@ -99,10 +99,8 @@ static void runs_repeat_to_the_bit(void **state) {
             for (size_t i = 0; i < RUNS; i++) {
                 snprintf(names[i], sizeof names[i], "run%zu_%zu_%zu", n, THREADS[t], i);
                 snprintf(out, sizeof out, "%s", in(names[i]));
-                if (i % 2)
-                    train_elsewhere(ini, out, THREADS[t]);
-                else
-                    assert_that(train_here(ini, out, THREADS[t], &err), "%s", err.message);
+                if (i % 2) train_elsewhere(ini, out, THREADS[t]);
+                else assert_that(train_here(ini, out, THREADS[t], &err), "%s", err.message);
                 if (i == 0) continue;
                 assert_int_equal(compare_folder(names[0], names[i], "."), 6);
                 assert_int_equal(compare_folder(names[0], names[i], "attention"), n + 1 < COUNT_OF(cases) ? 6 : 4);

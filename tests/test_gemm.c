@@ -62,8 +62,7 @@ static void check(CpuLevel level, size_t m, size_t n, size_t k, unsigned flags, 
             if (j < n)
                 assert_close(c[i * p->ldc + j], value, 1.2e-7 * (double)(k + 2) * size, "(%zu,%zu,%zu) %u [%zu,%zu]", m,
                              n, k, flags, i, j);
-            else
-                assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* nothing between the rows changes */
+            else assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* nothing between the rows changes */
         }
     support_release(NULL);
 }

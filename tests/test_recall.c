@@ -34,10 +34,8 @@ static void check_record(const uint32_t *letters, const int32_t *tokens, const i
         while (first < t && tokens[first] != tokens[t]) first += 2; /* where the letter was first */
         assert_true(t < 2 * pairs ? first == t : first < 2 * pairs);
         if (t % 2 && t >= 2 * pairs) assert_int_equal(tokens[t], targets[t - 1]);
-        if (t % 2 == 0 && t >= 2 * pairs)
-            assert_int_equal(targets[t], tokens[first + 1]), answers++;
-        else
-            assert_int_equal(targets[t], -1);
+        if (t % 2 == 0 && t >= 2 * pairs) assert_int_equal(targets[t], tokens[first + 1]), answers++;
+        else assert_int_equal(targets[t], -1);
     }
     assert_int_equal(answers, recall_answers(pairs, length));
 }

@@ -64,8 +64,7 @@ static void resumes_from_anything(void **state) {
         snprintf(name, sizeof name, "sweep%zu", i);
         assert_false(sweep_with(program_that("none+seed=2", "exit 1"), name, 2, false));
         snprintf(run, sizeof run, "%s/%s/scale_divisor=none+seed=2", temporary, name);
-        if (i < 2)
-            snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
+        if (i < 2) snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
         else
             snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run, run, run);
         assert_int_equal(system(command), 0);

@@ -52,10 +52,8 @@ static bool take_number(const Option *o, const char *text, Error *err) {
     if (end == text || *end || !in_range)
         return rejected(err, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name, whole ? "whole " : "",
                         o->least, o->most, text);
-    if (whole)
-        *(long long *)o->variable = integer;
-    else
-        *(double *)o->variable = number;
+    if (whole) *(long long *)o->variable = integer;
+    else *(double *)o->variable = number;
     return true;
 }
 
@@ -157,10 +155,8 @@ void verb_print_options(const Verb *verb, FILE *out) {
         char left[40];
         const char *letter = o + 2 == options + count ? "-q, " : o + 1 == options + count ? "-h, " : "";
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
-        if (strlen(left) <= 18)
-            fprintf(out, "  %-18s %s\n", left, o->help);
-        else
-            fprintf(out, "  %s\n  %-18s %s\n", left, "", o->help);
+        if (strlen(left) <= 18) fprintf(out, "  %-18s %s\n", left, o->help);
+        else fprintf(out, "  %s\n  %-18s %s\n", left, "", o->help);
     }
 }
 

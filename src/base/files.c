@@ -34,10 +34,8 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
                        ferror(file) ? strerror(errno) : "it became shorter while it was read");
     if (file) fclose(file);
     if (!file && fd >= 0) close(fd);
-    if (ok)
-        bytes[*size] = 0, *data = bytes;
-    else
-        free(bytes);
+    if (ok) bytes[*size] = 0, *data = bytes;
+    else free(bytes);
     return ok;
 }
 

@@ -34,10 +34,8 @@ double student_quantile(double p, size_t degrees) {
     if (degrees == 0 || !(p >= 0.5 && p < 1)) return NAN;
     for (int i = 0; i < 100; i++) {
         double middle = (low + high) / 2;
-        if (student_inside(middle, degrees) < 2 * p - 1)
-            low = middle;
-        else
-            high = middle;
+        if (student_inside(middle, degrees) < 2 * p - 1) low = middle;
+        else high = middle;
     }
     return sqrt((double)degrees) * tan((low + high) / 2);
 }

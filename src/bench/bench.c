@@ -253,10 +253,8 @@ static bool run(const Command *command, int *signal, Error *err) {
               prepare(&b, command_threads(command), err) && measure(&b, err);
     *signal = interrupt_signal();
     const double step = median_of(b.step_seconds, b.steps);
-    if (ok && b.steps && as_json)
-        ok = print_json(&b, step, err);
-    else if (ok && b.steps)
-        print_report(&b, step);
+    if (ok && b.steps && as_json) ok = print_json(&b, step, err);
+    else if (ok && b.steps) print_report(&b, step);
     corpus_free(&b.corpus);
     model_free(&b.model);
     optimizer_free(&b.optimizer);

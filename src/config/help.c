@@ -15,10 +15,8 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
         free(path);
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
-        if (left_out && left_out(arg, i))
-            fprintf(out, "; %s differs between runs\n", KEYS[i].name);
-        else
-            fprintf(out, "%s = %s\n", KEYS[i].name, value);
+        if (left_out && left_out(arg, i)) fprintf(out, "; %s differs between runs\n", KEYS[i].name);
+        else fprintf(out, "%s = %s\n", KEYS[i].name, value);
     }
 }
 

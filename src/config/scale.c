@@ -37,19 +37,14 @@ bool scale_parse(const char *text, ScaleDivisor *divisor) {
 }
 
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity) {
-    if (divisor.mode == SCALE_NUMBER)
-        text_number(divisor.number, out, capacity);
-    else
-        snprintf(out, capacity, "%s", SCALE_NAMES[divisor.mode]);
+    if (divisor.mode == SCALE_NUMBER) text_number(divisor.number, out, capacity);
+    else snprintf(out, capacity, "%s", SCALE_NAMES[divisor.mode]);
 }
 
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity) {
     static const char *const titles[] = {"√d_k", "1 (none)", "d_k", "2√d_k", "√d_model"};
     double value = divisor_value(divisor, d_k);
-    if (divisor.mode == SCALE_NUMBER)
-        snprintf(out, capacity, "%.4g", value);
-    else if (divisor.mode == SCALE_NONE || d_k == 0)
-        snprintf(out, capacity, "%s", titles[divisor.mode]);
-    else
-        snprintf(out, capacity, "%s = %.4g", titles[divisor.mode], value);
+    if (divisor.mode == SCALE_NUMBER) snprintf(out, capacity, "%.4g", value);
+    else if (divisor.mode == SCALE_NONE || d_k == 0) snprintf(out, capacity, "%s", titles[divisor.mode]);
+    else snprintf(out, capacity, "%s = %.4g", titles[divisor.mode], value);
 }

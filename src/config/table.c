@@ -138,10 +138,8 @@ const char *key_text(const Config *config, size_t offset, char out[96]) {
     const int origin = config->origin[key];
     snprintf(out, 96, "%s = ", KEYS[key].full);
     config_value_text(config, key, out + strlen(out), 96 - strlen(out));
-    if (origin > 0)
-        text_append(out, 96, " (line %d)", origin);
-    else if (origin != ORIGIN_SWEEP)
-        text_append(out, 96, origin == ORIGIN_OVERRIDE ? " (--set)" : " (the default)");
+    if (origin > 0) text_append(out, 96, " (line %d)", origin);
+    else if (origin != ORIGIN_SWEEP) text_append(out, 96, origin == ORIGIN_OVERRIDE ? " (--set)" : " (the default)");
     return out;
 }
 
@@ -234,8 +232,7 @@ static bool find_in_section(const char *section, const char *name, size_t *key, 
     }
     if (count_keys(name, " and ", others, sizeof others, key) > 0)
         snprintf(hint, sizeof hint, "; there is %s.", others);
-    else if (best == SIZE_MAX)
-        hint_at_key(name, hint, sizeof hint);
+    else if (best == SIZE_MAX) hint_at_key(name, hint, sizeof hint);
     text_clip(name, 40, shown, sizeof shown);
     return error_set(why, STATUS_USAGE, "[%s] has no key %s%s It accepts: %s", section, shown, hint,
                      *list ? list : "the keys of the other sections");

@@ -54,10 +54,8 @@ void gradcheck_print(const GradientRow *row, FILE *out) {
     snprintf(compared, sizeof compared, "%zu/%zu", row->checked, row->count);
     snprintf(where, sizeof where, "[%zu,%zu]", row->at[0], row->at[1]);
     fprintf(out, "%-25s %11s %7.1e ", row->name, compared, row->largest);
-    if (row->expected_zero && !row->failure)
-        fprintf(out, "zero, as expected\n");
-    else
-        fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, mark);
+    if (row->expected_zero && !row->failure) fprintf(out, "zero, as expected\n");
+    else fprintf(out, "%+8.1e %8.1e %9s%s\n", row->error, row->relative, where, mark);
 }
 
 /* Compares entries of a part. `row` has its `largest`, the index of that is `largest`; the error is measured in units
@@ -103,14 +101,10 @@ static void check_part(Engine *e, const Field *f, const Part *p) {
     const double rounding = 4 * DBL_EPSILON * e->loss.loss; /* of the loss, generously */
     const double step = compare(e, f, p, row, largest, scale, rounding);
     const double tolerance = GRADCHECK_TOLERANCE * scale, error = fabs(row->error);
-    if (!isfinite(whole))
-        row->failure = "is not finite";
-    else if (p->expected_zero && row->largest > GRADCHECK_ZERO * whole)
-        row->failure = "must be zero and is not";
-    else if (!p->expected_zero && row->largest == 0)
-        row->failure = "is zero and must not be";
-    else if (!(error <= fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * whole))))
-        row->failure = "is off";
+    if (!isfinite(whole)) row->failure = "is not finite";
+    else if (p->expected_zero && row->largest > GRADCHECK_ZERO * whole) row->failure = "must be zero and is not";
+    else if (!p->expected_zero && row->largest == 0) row->failure = "is zero and must not be";
+    else if (!(error <= fmax(tolerance, fmin(rounding / step, GRADCHECK_TOLERANCE * whole)))) row->failure = "is off";
     row->rounded = !row->failure && error > tolerance;
     row->relative = error == 0 ? 0 : error / (row->rounded ? whole : scale);
     if (e->print && !interrupt_signal()) {
@@ -164,12 +158,9 @@ static void name_activation(const Activation *a, size_t layers, char *out, size_
                                                 "mlp residual sum",
                                                 "ln_f output",
                                                 "logits"};
-    if (a->name == AT_LN_F || a->name == AT_LOGITS)
-        snprintf(out, capacity, "%s", NAMES[a->name]);
-    else if (a->layer == layers)
-        snprintf(out, capacity, "h.%zu.output", layers - 1);
-    else
-        snprintf(out, capacity, "h.%zu.%s", a->layer, NAMES[a->name]);
+    if (a->name == AT_LN_F || a->name == AT_LOGITS) snprintf(out, capacity, "%s", NAMES[a->name]);
+    else if (a->layer == layers) snprintf(out, capacity, "h.%zu.output", layers - 1);
+    else snprintf(out, capacity, "h.%zu.%s", a->layer, NAMES[a->name]);
 }
 
 static void check_activations(Engine *e) {

@@ -152,8 +152,7 @@ void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const 
                 draw_mask(l, &h, t.first + r, mask, whole_lanes(t.first + r + 1));
                 softmax_backward(p, ds, mask, dout, &h, &t, r, r + 1);
             }
-        else
-            softmax_backward(p, ds, NULL, dout, &h, &t, 0, t.count);
+        else softmax_backward(p, ds, NULL, dout, &h, &t, 0, t.count);
         scores_backward(dqkv, ds, slope, &h, &t, adds);
         panel_by_queries(dqkv + h.part[VALUE], h.stride, &t, D, 1, p, dout_tile, h.out_stride, adds);
     }
@@ -195,10 +194,8 @@ void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
     const QueryTile t = {first, count, first + count, first + count};
-    if (stage == SCORES_MAPPED)
-        scores_forward(scores, NULL, &h, &t, rounding);
-    else
-        raw_scores(scores, &h, &t, 1);
+    if (stage == SCORES_MAPPED) scores_forward(scores, NULL, &h, &t, rounding);
+    else raw_scores(scores, &h, &t, 1);
 }
 
 static double norm(const real *x, size_t n) {
@@ -276,8 +273,7 @@ double attention_predicted_std(const Attention *a, size_t T, double query, doubl
     }
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
         raw = tanh_rms(sqrt(query + key));
-    else
-        raw = sqrt(D * (query * key - shared));
+    else raw = sqrt(D * (query * key - shared));
     const double mapped = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
     return cap > 0 ? cap * tanh_rms(mapped / cap) : mapped;
 }

@@ -132,8 +132,7 @@ void prepare(Head *h, size_t rows, real *scratch, AttentionRounding *rounding) {
         for (size_t row = 0; row < rows; row++) {
             const real *x = qkv + h->part[part] + row * h->stride;
             real *y = scratch + part * T * D + row * D;
-            if (h->a->qk_norm != QK_NORM_NONE)
-                normalize(h->a->qk_norm, y, x, h->layer->parameters[gain_of(part)], D);
+            if (h->a->qk_norm != QK_NORM_NONE) normalize(h->a->qk_norm, y, x, h->layer->parameters[gain_of(part)], D);
             else
                 for (size_t d = 0; d < D; d++) y[d] = x[d];
             round_scores(h->a->precision, y, D, rounding);
@@ -226,8 +225,7 @@ static void clear_rows(real *x, size_t rows, size_t stride, size_t D) {
 void raw_scores(real *panel, const Head *h, const QueryTile *t, real factor) {
     if (h->a->score == SCORE_ADDITIVE)
         additive_scores(panel, h->layer->parameters[PARAMETER_V] + h->index * h->a->D, h, t, factor);
-    else
-        queries_by_keys(panel, t, h->a->D, factor, h->q + t->first * h->qk_stride, h->qk_stride, h->k, h->qk_stride);
+    else queries_by_keys(panel, t, h->a->D, factor, h->q + t->first * h->qk_stride, h->qk_stride, h->k, h->qk_stride);
 }
 
 void raw_scores_backward(real *dqkv, const real *ds, const Head *h, const QueryTile *t, real factor, bool adds) {

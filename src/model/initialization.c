@@ -38,8 +38,7 @@ static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
 /* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */
 static void draw(const Tensor *t, const Rule *rules, const Rng *rng, size_t quad, real *out, size_t n) {
     double four[4];
-    if (rules[0].distribution == NORMAL)
-        rng_fill_normal(rng, 4 * quad, 4, four);
+    if (rules[0].distribution == NORMAL) rng_fill_normal(rng, 4 * quad, 4, four);
     else
         for (size_t j = 0; j < 4; j++)
             four[j] = rules[0].distribution == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * quad + j) - 1;

@@ -119,8 +119,7 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                           .is_matrix = ROWS[role].start == START_MATRIX || ROWS[role].start == START_RESIDUAL};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
-    else
-        snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);
+    else snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);
     return true;
 }
 

@@ -24,10 +24,8 @@ MULTIVERSIONED static void gelu_and_derivative(real *restrict y, real *derivativ
 }
 
 void gelu_forward(real *y, real *derivative, const real *x, size_t n) {
-    if (derivative)
-        gelu_and_derivative(y, derivative, x, n);
-    else
-        gelu(y, x, n);
+    if (derivative) gelu_and_derivative(y, derivative, x, n);
+    else gelu(y, x, n);
 }
 
 MULTIVERSIONED void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {

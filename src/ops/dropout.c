@@ -47,10 +47,8 @@ MULTIVERSIONED static void add(real *y, const real *x, const real *residual, siz
 
 void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d, uint64_t row, size_t rows, size_t n) {
     if (!dropout_is_on(d)) {
-        if (residual)
-            add(y, x, residual, rows * n);
-        else if (y != x)
-            memcpy(y, x, rows * n * sizeof *y);
+        if (residual) add(y, x, residual, rows * n);
+        else if (y != x) memcpy(y, x, rows * n * sizeof *y);
         return;
     }
     real piece[MASK_PIECE];

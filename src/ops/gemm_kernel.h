@@ -33,10 +33,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) {
             NAME(loose) *out = (NAME(loose) *)(c + i * ldc + v * LANES);
-            if (accumulate)
-                *out += alpha * sum[i][v];
-            else
-                *out = alpha * sum[i][v];
+            if (accumulate) *out += alpha * sum[i][v];
+            else *out = alpha * sum[i][v];
         }
 }
 
@@ -45,14 +43,10 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
                                size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
-        if (row == 1 && vectors == VECTORS)                                                                            \
-            NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, accumulate, c, ldc);                                       \
-        else if (row == 1)                                                                                             \
-            NAME(tile)(n, 1, k, alpha, a, 1, step, b, accumulate, c, ldc);                                             \
-        else if (vectors == VECTORS)                                                                                   \
-            NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, accumulate, c, ldc);                                        \
-        else                                                                                                           \
-            NAME(tile)(n, 1, k, alpha, a, row, 1, b, accumulate, c, ldc);                                              \
+        if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, accumulate, c, ldc);       \
+        else if (row == 1) NAME(tile)(n, 1, k, alpha, a, 1, step, b, accumulate, c, ldc);                              \
+        else if (vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, row, 1, b, accumulate, c, ldc);               \
+        else NAME(tile)(n, 1, k, alpha, a, row, 1, b, accumulate, c, ldc);                                             \
         break;
     switch (rows) {
         /* clang-format off */

@@ -21,10 +21,8 @@ static CpuLevel level = CPU_OTHER; /* of the kernels of ops/gemm.c; CPU_OTHER: p
 
 void matmul_product(const Product *o, const real *a, const real *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    if (level != CPU_OTHER)
-        gemm(level, o, a, b, c);
-    else
-        matmul_openblas(o, a, b, c);
+    if (level != CPU_OTHER) gemm(level, o, a, b, c);
+    else matmul_openblas(o, a, b, c);
 }
 
 void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,

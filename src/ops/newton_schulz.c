@@ -46,14 +46,10 @@ void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real 
         multiply(s, C, g, g, q);
         for (size_t j = 0; j < n; j++) q[j] += B * g[j];
         for (size_t j = 0; j < s; j++) q[j * s + j] += A;
-        if (i == 0)
-            memcpy(p, q, n * sizeof *p);
-        else
-            multiply(s, 1, q, p, other), swap = p, p = other, other = swap;
+        if (i == 0) memcpy(p, q, n * sizeof *p);
+        else multiply(s, 1, q, p, other), swap = p, p = other, other = swap;
         if (i + 1 < ITERATIONS) multiply(s, 1, q, g, other), multiply(s, 1, q, other, g);
     }
-    if (tall)
-        matmul(PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
-    else
-        matmul(PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);
+    if (tall) matmul(PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
+    else matmul(PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);
 }

@@ -12,10 +12,8 @@ extern const char report_html[], report_css[], report_js[]; /* page.S */
    the strings of JSON, where any character may be escaped. */
 static void write_data(const char *json, FILE *out) {
     for (; *json; json++) {
-        if (*json == '<' || *json == 0x7f)
-            fprintf(out, "\\u%04x", (unsigned)*json);
-        else
-            fputc(*json, out);
+        if (*json == '<' || *json == 0x7f) fprintf(out, "\\u%04x", (unsigned)*json);
+        else fputc(*json, out);
     }
 }
 
@@ -23,10 +21,8 @@ static void write_page(const char *json, FILE *out) {
     const char *text = report_html;
     for (const char *mark; (mark = strstr(text, "{{")) != NULL; text = strstr(mark, "}}") + 2) {
         fwrite(text, 1, (size_t)(mark - text), out);
-        if (strncmp(mark, "{{data", 6) == 0)
-            write_data(json, out);
-        else
-            fputs(strncmp(mark, "{{page.css", 10) == 0 ? report_css : report_js, out);
+        if (strncmp(mark, "{{data", 6) == 0) write_data(json, out);
+        else fputs(strncmp(mark, "{{page.css", 10) == 0 ? report_css : report_js, out);
     }
     fputs(text, out);
 }

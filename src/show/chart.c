@@ -56,10 +56,8 @@ static Axis axis_make(double low, double high, double margin, double least) {
 static double tick(const Axis *axis, int index, char out[TICK_TEXT]) {
     double value = (axis->first + index) * axis->step;
     if (fabs(value) < axis->step / 2) value = 0; /* never "-0" */
-    if (fabs(value) >= 1e7 || axis->step < 1e-9)
-        snprintf(out, TICK_TEXT, "%.4g", value);
-    else
-        snprintf(out, TICK_TEXT, "%.*f", axis->step < 1 ? (int)ceil(-log10(axis->step) - 1e-6) : 0, value);
+    if (fabs(value) >= 1e7 || axis->step < 1e-9) snprintf(out, TICK_TEXT, "%.4g", value);
+    else snprintf(out, TICK_TEXT, "%.*f", axis->step < 1 ? (int)ceil(-log10(axis->step) - 1e-6) : 0, value);
     return value;
 }
 

@@ -37,10 +37,8 @@ void progress_duration(double seconds, char *out, size_t capacity) {
         return;
     }
     unsigned long s = (unsigned long)(seconds + 0.5);
-    if (s < 3600)
-        snprintf(out, capacity, "%lu:%02lu", s / 60, s % 60);
-    else
-        snprintf(out, capacity, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    if (s < 3600) snprintf(out, capacity, "%lu:%02lu", s / 60, s % 60);
+    else snprintf(out, capacity, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
 }
 
 bool progress_is_due(Progress *p, double now) {

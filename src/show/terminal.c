@@ -96,19 +96,15 @@ static double weight_of(const View *v, size_t panel, size_t row, size_t column) 
 }
 
 static void show_number(const Terminal *t, double weight) {
-    if (weight < .995)
-        fprintf(t->out, " %02ld", lround(100 * weight));
-    else
-        fputs(isnan(weight) ? " na" : " 1.", t->out);
+    if (weight < .995) fprintf(t->out, " %02ld", lround(100 * weight));
+    else fputs(isnan(weight) ? " na" : " 1.", t->out);
 }
 
 /* A parameter of the sequence that selects colours (ECMA-48, SGR): 38 the foreground, 48 the background. */
 static void select_color(const Terminal *t, int ground, double weight) {
     const Color c = heatmap_color(weight);
-    if (t->colors == COLORS_24_BIT)
-        fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
-    else
-        fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
+    if (t->colors == COLORS_24_BIT) fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
+    else fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
 }
 
 /* One column: a square above another, of which one may be below 0: the background. */
@@ -149,19 +145,15 @@ static size_t show_line(const View *v, size_t panel, size_t line) {
     const char *label = label_of(v, panel, &length);
     if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", length, label);
     for (size_t query = row; v->axis && query < row + v->queries; query++)
-        if (query < v->figure->length)
-            show_character(v->t, v->figure->text[query]);
-        else
-            fputc(' ', v->t->out);
+        if (query < v->figure->length) show_character(v->t, v->figure->text[query]);
+        else fputc(' ', v->t->out);
     if (v->axis) fputc(' ', v->t->out);
     for (; key < v->side && key < row + v->queries; key++)
         if (row >= v->side) {
             fprintf(v->t->out, "%*s", (int)v->cell - 1, "");
             show_character(v->t, v->figure->text[key]);
-        } else if (v->t->colors == COLORS_NONE)
-            show_number(v->t, weight_of(v, panel, row, key));
-        else
-            show_squares(v->t, weight_of(v, panel, row, key), weight_of(v, panel, row + 1, key));
+        } else if (v->t->colors == COLORS_NONE) show_number(v->t, weight_of(v, panel, row, key));
+        else show_squares(v->t, weight_of(v, panel, row, key), weight_of(v, panel, row + 1, key));
     if (row < v->side && v->t->colors != COLORS_NONE) fputs("\x1b[0m", v->t->out);
     return v->axis + key * v->cell;
 }

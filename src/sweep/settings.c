@@ -61,10 +61,8 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
         if (sweep_axis_is(&s->config, a, "train.seed")) continue;
         config_value_text(config, s->config.sweep[a].key, value, sizeof value);
         if (*label) text_append(label, SETTING_LABEL, ", ");
-        if (a == s->divisor_axis)
-            label_divisor(s, config, label);
-        else
-            text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
+        if (a == s->divisor_axis) label_divisor(s, config, label);
+        else text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
     }
     if (!*label) label_divisor(s, config, label);
     text_make_plain(label);

@@ -112,10 +112,8 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
     *signal_number = 0;
     bool ok = sweep_enter(&s, directory, err) && sweep_plan(&s, err) && sweep_load(&s, err);
     const bool ended = ok && count_unfinished(&s, &failed) == 0;
-    if (ended)
-        progress_message(options->progress, "%s has finished; its table is made again", directory);
-    else
-        ok = ok && check(&s, err) && train(&s, signal_number, err);
+    if (ended) progress_message(options->progress, "%s has finished; its table is made again", directory);
+    else ok = ok && check(&s, err) && train(&s, signal_number, err);
     ok = ok && finish(&s, !ended, out, signal_number, err);
     sweep_free(&s);
     return ok;

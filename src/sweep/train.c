@@ -81,10 +81,8 @@ static bool process_ended(SweepRun *run, int *status, char message[1024]) {
         if (*line)
             snprintf(message, 1024, "%.1023s", strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
     }
-    if (WIFSIGNALED(how))
-        snprintf(message, 1024, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
-    else if (*status == CANNOT_START && !*message)
-        snprintf(message, 1024, "the program could not be started");
+    if (WIFSIGNALED(how)) snprintf(message, 1024, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+    else if (*status == CANNOT_START && !*message) snprintf(message, 1024, "the program could not be started");
     fclose(run->messages);
     run->pid = 0;
     return true;
@@ -145,8 +143,7 @@ static void conclude(SweepRun *run, int status, const char *message) {
     char ended[64];
     Error err;
     snprintf(ended, sizeof ended, "ended with status %d before it had finished", status);
-    if (!sweep_read_run(run, &err))
-        fail(run, err.message);
+    if (!sweep_read_run(run, &err)) fail(run, err.message);
     else if (!(status == 0 && run->state == RUN_FINISHED) &&
              !(status == STATUS_DIVERGED && run->state == RUN_DIVERGED) && !(caught && status == 128 + caught))
         fail(run, *message ? message : ended);
@@ -194,8 +191,7 @@ static void report_end(const Sweep *s, const SweepRun *run) {
     if (run->state == RUN_FINISHED)
         snprintf(how, sizeof how, "val %.4f at step %.0f, %s", run->measured[MEASURE_VAL_LOSS], steps_of(run),
                  duration);
-    else if (run->state == RUN_NOT_FINISHED)
-        snprintf(how, sizeof how, "stopped at step %.0f", steps_of(run));
+    else if (run->state == RUN_NOT_FINISHED) snprintf(how, sizeof how, "stopped at step %.0f", steps_of(run));
     progress_message(s->options->progress, "[%zu/%zu] %s: %s%s", add_up(s).ended, s->run_count, run->name,
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
@@ -206,10 +202,8 @@ static void start_some(Sweep *s, size_t free_slots) {
         Error err;
         if (!is_waiting(run)) continue;
         if (!start(s, run, &err)) fail(run, err.message);
-        if (run->pid)
-            free_slots--;
-        else
-            report_end(s, run);
+        if (run->pid) free_slots--;
+        else report_end(s, run);
     }
 }
 

@@ -130,12 +130,9 @@ static bool draw_rows(const Case *c, const Rng *rng, size_t threads, Row *rows, 
         double *x = numbers + (size_t)omp_get_thread_num() * drawn;
         if (interrupt_signal()) continue;
         rng_fill_normal(rng, row / queries * ((drawn + 3) / 4 * 4), drawn, x);
-        if (c->from == FROM_ADDITIVE)
-            additive_row(c, x, &rows[row]);
-        else if (c->from == FROM_SCORES)
-            dot_rows(c, queries, x, &rows[row]);
-        else
-            gradient_row(c, x, &rows[row]);
+        if (c->from == FROM_ADDITIVE) additive_row(c, x, &rows[row]);
+        else if (c->from == FROM_SCORES) dot_rows(c, queries, x, &rows[row]);
+        else gradient_row(c, x, &rows[row]);
     }
     free(numbers);
     return true;

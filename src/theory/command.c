@@ -99,10 +99,8 @@ static void print_scoring(const TheoryPoint *points, size_t i) {
 static void print_figure(Estimate e, int width, bool fixed, double exact, bool last) {
     printf(fixed ? " %*.4f ±" : " %*.4g ±", width, e.value);
     printf(isnan(exact) && last ? "%.1g" : "%-6.1g", e.error);
-    if (!isnan(exact))
-        printf(fixed ? " %*.4f" : " %*.4g", width, exact);
-    else if (!last)
-        printf(" %*s", width, "");
+    if (!isnan(exact)) printf(fixed ? " %*.4f" : " %*.4g", width, exact);
+    else if (!last) printf(" %*s", width, "");
 }
 
 static void print_tables(const TheoryPoint *points, size_t count) {
@@ -205,10 +203,8 @@ static bool run(const Command *command, int *signal, Error *err) {
     progress_clear(&progress);
     if (!ok || *signal) return ok;
     const size_t count = sizes * THEORY_SCORINGS;
-    if (csv)
-        write_csv(points, count, stdout);
-    else
-        print_tables(points, count);
+    if (csv) write_csv(points, count, stdout);
+    else print_tables(points, count);
     return !out || write_directory(points, count, command, &progress, err);
 }
 

@@ -121,8 +121,6 @@ void announce(Progress *to, const char *mark, const Config *config, const Corpus
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
     announce_memory(l, model, optimizer);
     SAY(l, "machine", "%zu thread%s on %s;", model->threads, model->threads == 1 ? "" : "s", cpu);
-    if (matmul_is_own())
-        SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
-    else
-        SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
+    if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
+    else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
 }

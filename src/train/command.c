@@ -71,8 +71,7 @@ bool resume_run(const Command *command, int *signal, Error *err) {
                     "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
                     "%s --set train.steps=N",
                     command->target, program_name, command->target);
-    else
-        print_results(&outcome);
+    else print_results(&outcome);
     return true;
 }
 

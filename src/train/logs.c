@@ -169,8 +169,7 @@ static bool read_part(const char *directory, Log log, size_t limit, LogTable *ta
         return false;
     if (limit != SIZE_MAX && (size < limit || (limit > 0 && text[limit - 1] != '\n')))
         ok = rejected(err, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
-    else if (limit < size)
-        size = limit;
+    else if (limit < size) size = limit;
     size_t skipped;
     bool known;
     do {

@@ -196,10 +196,8 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
             u.decay = block->decays && o->kind != OPTIMIZER_MUON ? (real)(1 - lr * o->weight_decay) : 1;
-            if (o->kind == OPTIMIZER_SGD)
-                sgd(&u, parameters + at, o->m + at, gradients + at, count);
-            else
-                adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
+            if (o->kind == OPTIMIZER_SGD) sgd(&u, parameters + at, o->m + at, gradients + at, count);
+            else adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
         }
     }
 }

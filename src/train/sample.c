@@ -53,10 +53,8 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
         char text[5];
         size_t length = utf8_encode(vocabulary->characters[id], text);
         if (fwrite(text, 1, length, out) != length) return false;
-        if (seen == T)
-            memmove(window, window + 1, (T - 1) * sizeof *window);
-        else
-            seen++;
+        if (seen == T) memmove(window, window + 1, (T - 1) * sizeof *window);
+        else seen++;
         window[seen - 1] = id;
     }
     return true;

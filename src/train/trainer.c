@@ -172,10 +172,8 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err);
     if (!own.threads) own.threads = t.run.threads;
     ok = ok && run_load_corpus(&t.run, err) && make(&t, &own, err) && restore(&t, &own, &outcome->had_finished, err);
-    if (ok && outcome->had_finished)
-        ok = picture_all(&t.run, err) && (!own.report || own.report(t.run.directory, err));
-    else if (ok)
-        ok = finish(&t, &own, loop_run(&t, err), err);
+    if (ok && outcome->had_finished) ok = picture_all(&t.run, err) && (!own.report || own.report(t.run.directory, err));
+    else if (ok) ok = finish(&t, &own, loop_run(&t, err), err);
     report(&t, outcome);
     trainer_free(&t);
     return ok;
