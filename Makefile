@@ -170,6 +170,7 @@ page:
 
 # The blocks of docs/notebook.md, run: make notebook PYTHON=... with docs/requirements.txt.
 notebook: train
+	rm -rf runs/notebook
 	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
 	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -
 
