@@ -229,7 +229,7 @@ refuses 1 'cannot write directory/a.png' "$train" attend ours --out directory/a.
 rmdir directory/a.png
 # shellcheck disable=SC2016 # expanded by the inner shell
 refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
-    sh -c 'trap "" XFSZ; ulimit -f 1; "$@"' sh "$train" attend ours --out large.png
+    sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" attend ours --out large.png
 for words in --help --keys 'eval ours' 'eval ours --swap-qk' 'sample ours --tokens 9999' 'attend ours --csv' \
     'attend ours --show' 'attend ours --show --text a'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
