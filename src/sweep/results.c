@@ -64,7 +64,10 @@ bool sweep_read_run(SweepRun *run, Error *err) {
 
 bool sweep_read_metrics(SweepRun *run, Error *err) {
     LogTable table;
-    if (!logs_read_any(run->directory, LOG_METRICS, &table, err)) return false;
+    if (!logs_read_any(run->directory, LOG_METRICS, &table, err)) {
+        log_table_free(&table);
+        return false;
+    }
     double *r = run->measured;
     const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
                  *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
