@@ -542,7 +542,7 @@ directory = keep or temporary.name
 downloads = os.path.join(temporary.name, "downloads")
 os.chdir(directory)
 options = webdriver.ChromeOptions()
-for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,1000",
+for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000",
                f"--user-data-dir={temporary.name}/profile", "--hide-scrollbars"):
     options.add_argument(option)
 options.add_experimental_option("prefs", {"download.default_directory": downloads, "download.prompt_for_download": False})
