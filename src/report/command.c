@@ -21,8 +21,7 @@ static bool run_report(const Command *command, int *signal, Error *err) {
             return false;
     } else {
         snprintf(path, sizeof path, "%s", *out ? out : "report.html");
-        if (!*out && path_exists(path))
-            return error_set(err, STATUS_USAGE, "report.html exists: name the page with --out FILE");
+        if (!*out && path_exists(path)) return rejected(err, "report.html exists: name the page with --out FILE");
         if (!report_compare(directories->items, directories->count, path, err)) return false;
     }
     print_plain(stdout, "page to look at: %s", path);

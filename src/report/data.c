@@ -76,7 +76,7 @@ static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
     bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err);
     *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
     s->steps = calloc(table.rows + 1, sizeof *s->steps);
-    if (!s->steps) ok = error_set(err, STATUS_FAILED, "no memory for %zu steps", table.rows);
+    if (!s->steps) ok = failed(err, "no memory for %zu steps", table.rows);
     for (size_t i = 0; ok && i < table.rows; i++)
         if (i == 0 || table.column[ATTENTION_STEP][i] != table.column[ATTENTION_STEP][i - 1])
             s->steps[s->step_count++] = table.column[ATTENTION_STEP][i];
@@ -94,6 +94,8 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
          *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
          *sinks = put(out, "sink", js_array());
     float *scores = NULL, *next = NULL;
+    uint32_t text_shown[SNAPSHOT_TEXT_MAX];
+    size_t T = 0;
     bool ok = true;
     js_set(out, "heads", js_integer((int64_t)from->heads));
     for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
@@ -105,9 +107,13 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
             for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
             js_set(out, "text", js_text(text));
+            memcpy(text_shown, s.text, sizeof text_shown);
+            T = s.T;
             scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
-            ok = scores || error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+            ok = scores || failed(err, "no memory for the scores of %s", from->run->directory);
         }
+        ok = ok && ((s.T == T && memcmp(s.text, text_shown, T * sizeof *s.text) == 0) ||
+                    rejected(err, "the snapshots in %s/attention are of two texts", from->run->directory));
         js_append(all, js_number(step));
         for (size_t i = 0; ok && i < layers * from->heads; i++) {
             const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
@@ -119,7 +125,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
         snapshot_free(&s);
     }
     char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
-    if (ok && !text) ok = error_set(err, STATUS_FAILED, "no memory for the scores of %s", from->run->directory);
+    if (ok && !text) ok = failed(err, "no memory for the scores of %s", from->run->directory);
     if (text) js_set(out, "scores", js_text(text));
     free(text);
     free(scores);
@@ -216,7 +222,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
 static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     Snapshots *all = calloc(s->setting_count, sizeof *all);
     size_t steps, layers;
-    bool ok = all || error_set(err, STATUS_FAILED, "no memory for the attention of %zu settings", s->setting_count);
+    bool ok = all || failed(err, "no memory for the attention of %zu settings", s->setting_count);
     for (size_t i = 0; ok && i < s->setting_count; i++)
         ok = list_steps(&all[i], &s->runs[shown_run(s, &s->settings[i])], err);
     if (ok) fit(all, s->setting_count, &steps, &layers, notes);
@@ -266,7 +272,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
 bool report_sweep_data(const char *directory, Json **data, Error *err) {
     Sweep *s = calloc(1, sizeof *s);
     char heading[512];
-    bool ok = (s || error_set(err, STATUS_FAILED, "no memory for a sweep")) && sweep_view(s, directory, err);
+    bool ok = (s || failed(err, "no memory for a sweep")) && sweep_view(s, directory, err);
     if (ok) {
         const SweepSetting *least = NULL, *most = NULL;
         for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
@@ -309,11 +315,11 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     char heading[512];
     s.runs = calloc(count, sizeof *s.runs);
     s.settings = calloc(count, sizeof *s.settings);
-    bool ok = (s.runs && s.settings) || error_set(err, STATUS_FAILED, "no memory for %zu runs", count);
+    bool ok = (s.runs && s.settings) || failed(err, "no memory for %zu runs", count);
     for (size_t i = 0; ok && i < count; i++) ok = take_run(&s, i, directories[i], err);
     if (ok) sweep_read_back(&s);
     for (size_t i = 0; ok && i < count; i++)
-        if (s.runs[i].state == RUN_FAILED) ok = error_set(err, STATUS_USAGE, "%s", s.runs[i].message);
+        if (s.runs[i].state == RUN_FAILED) ok = rejected(err, "%s", s.runs[i].message);
     if (ok) {
         const SweepRun *run = &s.runs[0];
         config_scores_title(&run->config, 0, heading, sizeof heading);
