@@ -27,13 +27,13 @@ static void every_choice(void **state) {
         {"model.norm=post", "model.dropout=0.1", "model.tie_embeddings=no"},
         {"train.batch=1"},
     };
-    CONFIGURE("train.steps=40", "eval.every=0");
+    CONFIGURE("train.steps=40", "eval.every=40");
     train("plain", 1);
     for (size_t n = 0; n < COUNT_OF(choices); n++) {
         char name[32];
         const char *const *c = choices[n];
         snprintf(name, sizeof name, "run%zu", n);
-        const char *const overrides[] = {"train.steps=40",   "eval.every=0",     c[0],
+        const char *const overrides[] = {"train.steps=40",   "eval.every=40",    c[0],
                                          c[1] ? c[1] : c[0], c[2] ? c[2] : c[0], NULL};
         configure(overrides);
         train(name, 1);

@@ -104,12 +104,24 @@ static void chosen_steps_and_layers(void **state) {
     assert_non_null(strstr(js_as_text(js_at(js_get(data, "notes"), 0)), "2 of 3 steps and"));
 }
 
+/* A snapshot of a longer text than the run's others. */
+static void save_longer_text(size_t step) {
+    static const uint32_t text[] = {'a', 'a', 'a', 'a', 'a'};
+    Snapshot snapshot;
+    Error err = {0};
+    assert_true(
+        snapshot_make(&snapshot, (size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text), &err));
+    snapshot.step = step;
+    assert_that(snapshot_save(&snapshot, in("run"), &config, &err), "%s", err.message);
+    snapshot_free(&snapshot);
+}
+
 /* What cannot be read, or no longer written, leaves the page that there was. */
 static void old_page_stays(void **state) {
     (void)state;
     Error err = {0};
     struct rlimit before;
-    CONFIGURE("train.steps=2", "log.attention_text=the keys");
+    CONFIGURE("train.steps=2", "log.attention_text=the");
     train("run", 1);
     put_text("run/report.html", "old");
     set_text("run/metrics.csv", "\n2,", "\nx,");
@@ -118,6 +130,10 @@ static void old_page_stays(void **state) {
     set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");
     assert_refused(report_write(in("run"), &err), &err, "step000002.safetensors", "a damaged snapshot");
     set_text("run/attention/step000002.safetensors", "\"step\":\"3\"", "\"step\":\"2\"");
+    save_longer_text(2);
+    assert_refused(report_write(in("run"), &err), &err, "two texts", "another text in the last snapshot");
+    train("again", 1);
+    assert_true(rename(in("again/attention/step000002.safetensors"), in("run/attention/step000002.safetensors")) == 0);
     getrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, before.rlim_max});

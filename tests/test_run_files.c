@@ -102,7 +102,7 @@ static void intervals(void **state) {
         const char *eval, *log, *attention;
         size_t rows, evaluations, measurements;
     } cases[] = {
-        {"eval.every=0", "log.every=1000", "log.attention_every=0", 2, 2, 2},
+        {"eval.every=0", "log.every=1000", "log.attention_every=0", 2, 1, 2},
         {"eval.every=7", "log.every=4", "log.attention_every=13", 9, 4, 3}, /* 0 4 7 8 12 14 16 17 */
         {"eval.every=1", "log.every=1", "log.attention_every=1", 18, 18, 18},
     };

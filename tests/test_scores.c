@@ -70,7 +70,7 @@ static void counts(void **state) {
     assert_close(row.entropy, log(2), 1e-12, "entropy of two keys");
 }
 
-enum { T = 8, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };
+enum { T = 70, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 /* two slices */ };
 
 static Model model;
 static int32_t *ids;
@@ -144,8 +144,32 @@ static void not_finite(void **state) {
     assert_true(isnan(backward(0, true)) && model_find_not_finite(&model) == H + 1);
 }
 
+/* Positions after cached ones have the logits that they have in a whole pass, however scores are made: a few at a time,
+   one, and more than a tile of queries. */
+static void cached(void **state) {
+    static const Attention ways[] = {{0},
+                                     {.score = SCORE_ADDITIVE},
+                                     {.qk_norm = QK_NORM_LAYER, .learned = LEARNED_HEAD},
+                                     {.length = LENGTH_LOG, .softcap = 2},
+                                     {.sink = SINK_LEARNED},
+                                     {.precision = PRECISION_BF16}};
+    static const size_t ends[] = {2, 3, 69, T};
+    for (size_t way = 0; way < COUNT_OF(ways); way++) {
+        start(ways[way]);
+        real *whole = reals((size_t)T * V);
+        model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
+        memcpy(whole, model.logits.values, (size_t)T * V * sizeof *whole);
+        for (size_t i = 0, begin = 0; i < COUNT_OF(ends); begin = ends[i++]) {
+            model_forward_cached(&model, ids, ends[i], begin);
+            for (size_t at = begin * V; at < ends[i] * V; at++)
+                assert_close(model.logits.values[at], whole[at], 1e-5, "way %zu, position %zu", way, at / V);
+        }
+        leave(state);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), TEST(counts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), TEST(counts), cmocka_unit_test(cached),
                                        cmocka_unit_test_teardown(qk_clip, leave),
                                        cmocka_unit_test_teardown(not_finite, leave)};
     return cmocka_run_group_tests_name("scores", tests, NULL, NULL);

@@ -105,7 +105,7 @@ const Key KEYS[] = {
      .help = "Decides the initial weights, the batches and the dropout."},
 
     {FIELD(eval, every), INTEGER(0, 1000000000), .initial = "250",
-     .help = "Steps between validation losses; 0: only at the start and the end."},
+     .help = "Steps between validation losses, from step 0 on; 0: only at the end."},
     {FIELD(eval, batches), INTEGER(0, 1000000000), .initial = "0",
      .help = "Batches of a validation loss, the same each time; 0: the whole split."},
 

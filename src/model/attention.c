@@ -107,7 +107,7 @@ void attention_forward(const AttentionLayer *l, size_t pair, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
     const size_t D = h.a->D;
     real *panel = scratch, *mask = panel_at(&h, scratch, panels(h.a)), largest = -(real)INFINITY;
-    for (size_t first = 0; first < l->T; first += ATTENTION_TILE) {
+    for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l->T, first);
         scores_forward(panel, NULL, &h, &t, NULL);
         const real in_tile = softmax_forward(panel, &h, &t);

@@ -83,6 +83,7 @@ AttentionSaved attention_lay_out(const Attention *attention, size_t rows, size_t
 typedef struct {
     const Attention *attention;
     size_t T;                                     /* positions of a sequence */
+    size_t cached;                                /* of them, whose outputs the forward pass leaves as they are */
     const real *qkv;                              /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;                                    /* (B,T,HD) */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */

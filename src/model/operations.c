@@ -118,6 +118,7 @@ static AttentionLayer attention_of(const Worker *w, size_t layer) {
     AttentionLayer a = model_attention(w->m, layer, w->batch->T);
     a.dropout = dropout_at(w, layer, SITE_WEIGHTS);
     a.batch_row = w->batch_row;
+    a.cached = w->pass->cached;
     return a;
 }
 static real *scratch_of(const Worker *w) {

@@ -96,20 +96,24 @@ static void backward(const Worker *w) {
     embedding_weights(w, &m->x);
 }
 
-/* Each thread takes whole sequences, or where there are fewer of them than threads, rows. */
+/* Each thread takes whole sequences, or where there are fewer of them than threads, rows. After cached positions there
+   are too few rows to share. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
     const size_t H = m->shape.attention.H, T = batch->T;
+    const size_t cached = pass->cached;
     const Range own = range_split(batch->B, 1, id, count); /* sequences */
+    const Range split = range_split(batch->B * T - cached, 1, id, count);
     Worker w = {.m = m, .pass = pass, .batch = batch, .id = id, .count = count, .batch_row = first};
     w.splits_sequences = batch->B < count;
-    w.rows = w.splits_sequences ? range_split(batch->B * T, 1, id, count) : (Range){own.begin * T, own.end * T};
+    w.rows = w.splits_sequences ? (Range){cached + split.begin, cached + split.end}
+                                : (Range){own.begin * T + cached, own.end * T};
     w.pairs = w.splits_sequences ? range_split(batch->B * H, 1, id, count) : (Range){own.begin * H, own.end * H};
     return w;
 }
 
 static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass) {
-#pragma omp parallel num_threads((int)m->threads)
+#pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
     {
         const Worker w = worker_make(m, pass, slice, first);
         const Range flat = columns_of(&w, m->tensors.flat);
@@ -170,6 +174,10 @@ static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
 }
 
 double model_forward(Model *m, const Batch *batch) { return pass_batch(m, batch, &(Pass){0}); }
+
+void model_forward_cached(Model *m, const int32_t *tokens, size_t T, size_t cached) {
+    pass_batch(m, &(Batch){tokens, NULL, 1, T}, &(Pass){.cached = cached});
+}
 
 double model_gradients(Model *m, const Batch *batch) {
     return pass_batch(m, batch, &(Pass){.with_backward = true, .zero_gradients = true, .loss_weight = 1});

@@ -78,6 +78,10 @@ size_t batch_targets(const Batch *batch);
    the last slice: of the whole batch when model_slice says so. */
 double model_forward(Model *model, const Batch *batch);
 
+/* The same of one sequence without targets of which the last pass, with the same parameters, computed the first
+   `cached` positions: their keys and values are still in the blocks' arrays, so only the others are computed. */
+void model_forward_cached(Model *model, const int32_t *tokens, size_t T, size_t cached);
+
 /* Forward without dropout, and backward: model->gradients become those of the sum of the losses, which is returned. */
 double model_gradients(Model *model, const Batch *batch);
 

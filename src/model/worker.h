@@ -10,6 +10,7 @@ typedef struct {
     bool training;       /* with dropout of (seed, micro_step) */
     bool with_backward;  /* backward as well, of loss_weight times the sum of the losses */
     bool zero_gradients; /* parameters' gradients start at zero */
+    size_t cached;       /* positions of the only sequence that are computed already */
     uint64_t seed, micro_step;
     real loss_weight;
 } Pass;

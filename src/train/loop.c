@@ -158,7 +158,7 @@ static void show_progress(const Trainer *t, double train_loss) {
 static bool take_step(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
     const size_t step = t->state.step;
-    const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last || step == 0;
+    const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last;
     const bool measures = due(step, c->log.attention_every) || last || step == 0;
     attention_set_step(&t->model.shape.attention, c, step);
     if (validated && !validate(t, err)) return false;

@@ -43,19 +43,22 @@ static int32_t draw(const real *logits, size_t n, const SampleOptions *options, 
 bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
                  const SampleOptions *options, int32_t *window, FILE *out) {
     const size_t T = m->shape.T, V = m->shape.V;
-    size_t seen = count < T ? count : T;
+    size_t seen = count < T ? count : T, cached = 0;
     Rng rng = rng_make(options->seed, RNG_SAMPLE, 0);
     memcpy(window, prompt + (count - seen), seen * sizeof *prompt);
     for (size_t i = 0; i < options->tokens; i++) {
         if (interrupt_signal()) return false;
-        model_forward(m, &(Batch){.tokens = window, .B = 1, .T = seen});
+        model_forward_cached(m, window, seen, cached);
+        cached = seen;
         int32_t id = draw(m->logits.values + (seen - 1) * V, V, options, rng_uniform(&rng, i));
         char text[5];
         size_t length = utf8_encode(vocabulary->characters[id], text);
         if (fwrite(text, 1, length, out) != length) return false;
-        if (seen == T) memmove(window, window + 1, (T - 1) * sizeof *window);
-        else seen++;
-        window[seen - 1] = id;
+        if (seen == T) { /* the later half gets other positions, so nothing of it is cached */
+            seen = T / 2, cached = 0;
+            memmove(window, window + (T - seen), seen * sizeof *window);
+        }
+        window[seen++] = id;
     }
     return true;
 }
