@@ -17,7 +17,7 @@ run() {
     name=$1 out=$tmp/$1
     shift
     for setting; do set -- "$@" --set "$setting"; shift; done
-    "$program" configs/dk64_scaled.ini --quiet --threads 2 --out "$out" --set train.lr=1e-3 --set train.steps=20 --set train.warmup=5 \
+    "$program" tests/bits.ini --quiet --threads 2 --out "$out" --set train.lr=1e-3 --set train.steps=20 --set train.warmup=5 \
         --set eval.every=10 --set eval.batches=4 --set log.every=1 --set log.attention_every=10 \
         --set log.sample_tokens=40 "$@" >/dev/null
     for file in model.safetensors optimizer.safetensors; do # without the header, which has the program's version

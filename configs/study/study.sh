@@ -12,10 +12,12 @@ folder=runs/study
 results=docs/results
 page=docs/results.md
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors)
+sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors muon_rates muon muon_faster)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 bench_seconds=1
+optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
+losses="2.2 2.0 1.8"
 case "${1:-}" in
 "") ;;
 --quick)
@@ -28,6 +30,7 @@ case "${1:-}" in
     results=$folder/results
     score_ways=(additive sqrt_dk)
     bench_seconds=0.1
+    losses=9
     rm -rf $folder
     mkdir -p $folder
     cp $page $folder/results.md
@@ -86,16 +89,16 @@ keys_of() {
         NF == 2 { printf "--set\n%s.%s=%s\n", section, $1, $2 }'
 }
 
-# The learning rate with the lowest mean validation loss of an initialization.
-best_rate() { # SUMMARY INIT
-    awk -F, -v init="$2" '
+# The rate with the lowest mean validation loss, among the runs of a summary where KEY is VALUE.
+best_rate() { # SUMMARY RATE KEY VALUE
+    awk -F, -v rate="$2" -v key="$3" -v value="$4" '
         NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
-        NR > 1 && $column["init"] == init && $column["result"] == "finished" {
-            sum[$column["lr"]] += $column["val_loss"]
-            count[$column["lr"]]++
+        NR > 1 && $column[key] == value && $column["result"] == "finished" {
+            sum[$column[rate]] += $column["val_loss"]
+            count[$column[rate]]++
         }
         END {
-            for (lr in sum) if (best == "" || sum[lr] / count[lr] < sum[best] / count[best]) best = lr
+            for (at in sum) if (best == "" || sum[at] / count[at] < sum[best] / count[best]) best = at
             print best
         }' "$1"
 }
@@ -120,10 +123,61 @@ ways() {
         with_way "$way" "$folder/$there-rates/summary.csv" "$results/${name}_rates.csv"
         for init in unit gpt2; do
             train "$there-$init" "$name" "${arguments[@]}" --set sweep.model.init=$init --set "sweep.train.seed=3, 4, 5" \
-                --set sweep.train.lr="$(best_rate "$folder/$there-rates/summary.csv" $init)"
+                --set sweep.train.lr="$(best_rate "$folder/$there-rates/summary.csv" lr init $init)"
             with_way "$way" "$folder/$there-$init/summary.csv" "$results/$name.csv"
         done
     done
+}
+
+# AdamW and Muon on two models, each at the best of four rates.
+optimizers() {
+    local setting optimizer rate rates arguments
+    for setting in "${optimizer_settings[@]}"; do
+        optimizer=${setting#*+} rate=lr rates="1e-3, 3e-3, 5e-3, 1e-2"
+        if [ "$optimizer" = muon ]; then rate=muon_lr rates="0.01, 0.02, 0.05, 0.1"; fi
+        arguments=("optimizers_${setting%+*}" --set train.optimizer="$optimizer")
+        train "optimizers/$setting-rates" "${arguments[@]}" --set "sweep.train.$rate=$rates"
+        rate="sweep.train.$rate=$(best_rate "$folder/optimizers/$setting-rates/summary.csv" $rate result finished)"
+        train "optimizers/$setting" "${arguments[@]}" --set "$rate" --set "sweep.train.seed=3, 4, 5, 6, 7"
+    done
+}
+
+# Of these runs: optimizers_rates.csv; optimizers_steps.csv, the validation loss by step; optimizers_losses.csv, the first
+# evaluation at or below a loss, of the runs that have one.
+optimizer_tables() {
+    python3 - "$folder/optimizers" "$results" "$losses" "${optimizer_settings[@]}" <<'PYTHON'
+import csv, sys
+
+folder, results, losses, *settings = sys.argv[1:]
+
+def rows(path):
+    with open(f"{folder}/{path}", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+def table(name, key, value):
+    file = open(f"{results}/optimizers_{name}.csv", "w", encoding="utf-8")
+    keys = ["run", "model", "optimizer", *key, "seed", "result", *value]
+    return csv.DictWriter(file, keys, lineterminator="\n", extrasaction="ignore")
+
+tables = table("rates", ["rate"], ["val_loss"]), table("steps", ["step"], ["rate", "val_loss"]), table("losses", ["loss"], ["rate", "step"])
+for each in tables:
+    each.writeheader()
+for setting in settings:
+    names = dict(zip(("model", "optimizer"), setting.split("+")))
+    rate = "muon_lr" if names["optimizer"] == "muon" else "lr"
+    for run in rows(f"{setting}-rates/summary.csv"):
+        tables[0].writerow({**run, **names, "rate": run[rate]})
+    for run in rows(f"{setting}/summary.csv"):
+        measured = [row for row in rows(f"{setting}/{run['run']}/metrics.csv") if row["val_loss"]]
+        common = {**run, **names, "rate": run[rate]}
+        for row in measured:
+            if int(row["step"]) % 50 == 0:
+                tables[1].writerow({**common, "step": row["step"], "val_loss": row["val_loss"]})
+        for loss in losses.split():
+            reached = [row for row in measured if float(row["val_loss"]) <= float(loss)]
+            if reached:
+                tables[2].writerow({**common, "loss": loss, "step": reached[0]["step"]})
+PYTHON
 }
 
 step_ms() { ./train bench "configs/scores/$1.ini" --json --seconds "$bench_seconds" | sed 's/.*"step_ms": *\([0-9.]*\).*/\1/'; }
@@ -203,4 +257,6 @@ ways scores
 ways scores_recall
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
+optimizers
+optimizer_tables
 configs/study/page.py --results $results --page "$page"
