@@ -2,7 +2,7 @@
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
 # measured into docs/results/NAME.csv. The page's tables and pictures are made from those files (page.py). Stopped and
 # started again, it resumes where it was; what has finished is not trained again. Remove runs/study to begin afresh.
-#   make study          all of it: three hours on two cores, 5 GB
+#   make study          all of it: four hours on two cores, 6 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
 #   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works
 set -euo pipefail
@@ -17,7 +17,7 @@ score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 bench_seconds=1
 optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
-losses="2.2 2.0 1.8"
+losses="2.2 2.0 1.8 1.6"
 case "${1:-}" in
 "") ;;
 --quick)
@@ -142,8 +142,8 @@ optimizers() {
     done
 }
 
-# Of these runs: optimizers_rates.csv; optimizers_steps.csv, the validation loss by step; optimizers_losses.csv, the first
-# evaluation at or below a loss, of the runs that have one.
+# Of these runs: optimizers_rates.csv; optimizers_steps.csv, the validation loss by step; optimizers_losses.csv, the step
+# at which a loss is reached, on a line between two evaluations, of the runs that reach it.
 optimizer_tables() {
     python3 - "$folder/optimizers" "$results" "$losses" "${optimizer_settings[@]}" <<'PYTHON'
 import csv, sys
@@ -171,12 +171,15 @@ for setting in settings:
         measured = [row for row in rows(f"{setting}/{run['run']}/metrics.csv") if row["val_loss"]]
         common = {**run, **names, "rate": run[rate]}
         for row in measured:
-            if int(row["step"]) % 50 == 0:
+            if int(row["step"]) % 125 == 0:
                 tables[1].writerow({**common, "step": row["step"], "val_loss": row["val_loss"]})
-        for loss in losses.split():
-            reached = [row for row in measured if float(row["val_loss"]) <= float(loss)]
-            if reached:
-                tables[2].writerow({**common, "loss": loss, "step": reached[0]["step"]})
+        points = [(int(row["step"]), float(row["val_loss"])) for row in measured]
+        for loss in map(float, losses.split()):
+            for (step, above), (then, below) in zip([points[0], *points], points):
+                if below <= loss:
+                    part = (above - loss) / (above - below) if above > loss else 1
+                    tables[2].writerow({**common, "loss": loss, "step": round(step + part * (then - step))})
+                    break
 PYTHON
 }
 
