@@ -52,9 +52,8 @@ def dry_run(train, config, settings):
 
 
 class Ours:
-    name, fp32 = "sqrtdk", True
-
-    def __init__(self, train, config, settings, threads):
+    def __init__(self, train, config, settings, threads, name="sqrtdk", fp32=True):
+        self.name, self.fp32 = name, fp32
         self.command = [train, "bench", config, "--json", "--threads", str(threads), *settings]
         self.env, self.reports = environment(threads), []
 
@@ -120,14 +119,15 @@ def compare(config, options, versions):
         file.flush()
         ours = Ours(options.train, config, settings, options.threads)
         chosen = [n for n in PEERS if versions[PEERS[n][2]] and (not options.only or n in options.only)]
-        runners = [ours]
+        bf16 = [*settings, "--set", "train.precision=bf16"]
+        runners = [ours, Ours(options.train, config, bf16, options.threads, "sqrtdk bf16", False)]
         for name in chosen:
             runners.append(Peer(name, file.name, options.threads, parameters))
         for number in range(options.rounds + 1):
             for runner in runners:
                 runner.round(options.seconds)
                 print(f"{config}: round {number}, {runner.name}", file=sys.stderr)
-        for peer in runners[1:]:
+        for peer in runners[2:]:
             peer.process.stdin.close()
             peer.process.wait()
     report(config, ours, runners, resolved)
@@ -144,12 +144,15 @@ def report(config, ours, runners, resolved):
         share = last["gflop_per_step"] / r.step_ms() * 1e3 / peak
         print(f"| {r.name}{'' if r.fp32 else ' *'} | {r.step_ms():.4g} | {r.step_ms() / ours.step_ms():.2f} | "
               f"{share:.0%} | {r.peak_rss_mb():.0f} | {r.peak_rss_mb() / ours.peak_rss_mb():.1f} |")
-    fp32 = [r for r in runners[1:] if r.fp32]
+    fp32 = [r for r in runners[2:] if r.fp32]
     if fp32:
         best, lean = min(fp32, key=lambda r: r.step_ms()), min(fp32, key=lambda r: r.peak_rss_mb())
         print(f"\nBest fp32 peer: {best.name}, {best.step_ms() / ours.step_ms():.2f} times our step. Least memory: {lean.name}, "
               f"{lean.peak_rss_mb() / ours.peak_rss_mb():.1f} times our memory. Start-up of ours: "
               f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s of processor time before the first step.")
+        any_precision, own = min(runners[2:], key=lambda r: r.step_ms()), min(runners[:2], key=lambda r: r.step_ms())
+        print(f"Best of any precision: {own.name}, and of the peers {any_precision.name}, "
+              f"{any_precision.step_ms() / own.step_ms():.2f} times its step.")
 
 
 def machine():

@@ -40,11 +40,12 @@ TASKS = {
 }
 
 
-def ours(config, seed, threads):
+def ours(config, precision, seed, threads):
     """Seconds, loss and peak memory of a run of ./train."""
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "run"
-        command = ["./train", config, "--out", str(out), "--threads", str(threads), "--quiet", "--set", f"train.seed={seed}"]
+        command = ["./train", config, "--out", str(out), "--threads", str(threads), "--quiet", "--set", f"train.seed={seed}",
+                   "--set", f"train.precision={precision}"]
         start = time.perf_counter()
         process = subprocess.Popen(command, env=environment(threads), stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
@@ -128,9 +129,11 @@ def main():
         return peer(json.loads(options.peer))
     target, config, recipes = TASKS[options.task]
     chosen = {name: recipe for name, recipe in recipes.items() if options.only is None or name in options.only}
-    results = {"sqrtdk": [], **{name: [] for name in chosen}}
+    own_rows = {"sqrtdk": "fp32", "sqrtdk, bf16": "bf16"}
+    results = {name: [] for name in [*own_rows, *chosen]}
     for seed in range(4, options.seeds + 4):  # 1 to 3 chose the config
-        results["sqrtdk"].append(ours(config, seed, options.threads))
+        for name, precision in own_rows.items():
+            results[name].append(ours(config, precision, seed, options.threads))
         for name, recipe in chosen.items():
             if seed < 4 + (options.peer_seeds or options.seeds):
                 results[name].append(torch_run(*recipe, seed, options.threads))

@@ -190,7 +190,7 @@ cp -R ours stub && printf 'abc' >stub/checkpoint/model.safetensors
 cp -R ours bare && rm bare/checkpoint/current/model.safetensors
 cp -R ours unsaved && rm unsaved/checkpoint/current
 cp -R ours sweep-of-one && echo '{"program": "sqrtdk", "runs": [{"name": "seed=1"}]}' >sweep-of-one/run.json
-for verb in eval 'eval --swap-qk' sample 'attend --text a'; do
+for verb in eval sample 'attend --text a'; do
     # shellcheck disable=SC2086 # a verb, perhaps with an option
     while read -r run said_of_it; do refuses 2 "$said_of_it" "$train" $verb "$run"; done <<'RUNS'
 directory directory is not the directory of a run
@@ -202,8 +202,7 @@ unsaved unsaved has no checkpoint yet: ./train resume unsaved
 sweep-of-one sweep-of-one is a sweep, whose runs are below it: name one, such as sweep-of-one/seed=1
 RUNS
 done
-refuses 2 '--swap-qk takes no value' "$train" eval ours --swap-qk=yes
-refuses 2 'no option --swap-qk' "$train" sample ours --swap-qk
+refuses 2 'no option --text' "$train" sample ours --text a
 refuses 2 '--prompt has the character .~' "$train" sample ours --prompt 'a~b'
 refuses 2 '--prompt is not UTF-8' "$train" sample ours --prompt "$(printf 'a\377b')"
 refuses 2 '--temperature takes' "$train" sample ours --temperature -1
@@ -230,7 +229,7 @@ rmdir directory/a.png
 # shellcheck disable=SC2016 # expanded by the inner shell
 refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
     sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" attend ours --out large.png
-for words in --help --keys 'eval ours' 'eval ours --swap-qk' 'sample ours --tokens 9999' 'attend ours --csv' \
+for words in --help --keys 'eval ours' 'sample ours --tokens 9999' 'attend ours --csv' \
     'attend ours --show' 'attend ours --show --text a'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
@@ -346,19 +345,6 @@ ends 0 "$train" eval ours
 check "the loss of eval, and of the last row of metrics.csv" \
     "$(tail -n 1 ours/metrics.csv | awk -F, '{ printf "%.4f", $6 }')" \
     "$(sed -n 's/^validation loss \([0-9.]*\) nats.*/\1/p' "$said/out")"
-listing >"$said/before"
-ends 0 "$train" eval ours --swap-qk
-check "changed by: $name" "" "$(listing | diff "$said/before" -)"
-check "stderr of: $name" "" "$(cat "$said/err")"
-check "the head of: $name" "layer,head,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,\
-score_std_initial_qk,score_std_trained_qk" "$(head -n 1 "$said/out")"
-check "fields of: $name" "8 8 8 " "$(awk -F, '{ print NF }' "$said/out" | tr '\n' ' ')"
-check "score_std_initial, and attention.csv's at step 0" "$(sed -n 's/^0,//p' ours/attention.csv | cut -d, -f1-3)" \
-    "$(tail -n +2 "$said/out" | cut -d, -f1,2,5)"
-check "score_std_trained, and attention.csv's at the last step" \
-    "$(sed -n 's/^20,//p' ours/attention.csv | cut -d, -f1-3)" "$(tail -n +2 "$said/out" | cut -d, -f1,2,6)"
-check "its numbers that are the same for two models" "" "$(tail -n +2 "$said/out" | awk -F, '
-    $3 == $4 || $5 == $6 || $5 == $7 || $5 == $8 || $6 == $7 || $6 == $8 || $7 == $8')"
 sample() { "$train" sample ours --tokens 200 --prompt 'The ' "$@"; }
 one=$(sample --seed 5) same=$(sample --seed 5) other=$(sample --seed 6)
 check "two samples of one seed" "$one" "$same"

@@ -1,15 +1,10 @@
 /* The validation loss against the mean over characters, worked out one window at a time from the logits alone. The
-   corpus is a row of characters that are all different: ids are places. And the measurement of --swap-qk, against
-   models that are put together here. */
+   corpus is a row of characters that are all different: ids are places. */
 #include "temporary.h"
 
-#include <signal.h>
-
-#include "base/interrupt.h"
 #include "data/corpus.h"
-#include "model/probe.h"
+#include "model/initialization.h"
 #include "train/evaluate.h"
-#include "train/swap_qk.h"
 
 enum { T = 6, VALIDATION = 45, COUNT = 105 };
 
@@ -162,110 +157,6 @@ static void fixed_batch(void **state) {
     }
 }
 
-/* A trained model is here one of another seed; run_of_seed_3 says what its initial one is. */
-static real *parameters_of_seed(uint64_t seed) {
-    real *flat = reals(model.tensors.flat);
-    tensors_initialize(&model.tensors, &model.shape, INIT_TORCH, seed, 1, flat); /* with biases */
-    return flat;
-}
-static const Run *run_of_seed_3(void) {
-    static Run run;
-    run = (Run){.corpus = corpus};
-    run.config.model.init = INIT_TORCH;
-    run.config.train.seed = 3;
-    return &run;
-}
-
-/* Where --swap-qk has other numbers: attention's columns 0 .. 31 of 48. */
-static bool is_q_or_k(size_t i) {
-    for (size_t n = 0; n < model.tensors.count; n++) {
-        const Tensor *t = &model.tensors.items[n];
-        if (i >= t->offset && i < t->offset + t->count)
-            return strstr(t->name, "attn.c_attn.") && (i - t->offset) % 48 < 32;
-    }
-    return false;
-}
-
-static void swapped_parameters(void **state) {
-    (void)state;
-    make_model(4, 1);
-    const size_t count = model.tensors.flat;
-    const real *a = parameters_of_seed(3), *b = parameters_of_seed(4);
-    real *x = copied_reals(a, count), *y = copied_reals(b, count);
-    size_t swapped = 0;
-    swap_qk(&model.tensors, x, y);
-    for (size_t i = 0; i < count; i++) {
-        const bool other = is_q_or_k(i);
-        assert_that(x[i] == (other ? b : a)[i] && y[i] == (other ? a : b)[i], "number %zu", i);
-        swapped += other && a[i] != b[i];
-    }
-    assert_int_equal(swapped, 2 * (16 + 1) * 32); /* layers, rows of the weight and the bias, columns */
-    swap_qk(&model.tensors, x, y);
-    assert_memory_equal(x, a, count * sizeof *x);
-    assert_memory_equal(y, b, count * sizeof *y);
-}
-
-/* The scores' standard deviations of a model that has the parameters `rest`, but queries and keys of `qk`. */
-static void measure_plainly(const real *rest, const real *qk, double norms[4], HeadStatistics heads[4]) {
-    int32_t tokens[4 * T], targets[4 * T];
-    for (size_t i = 0; i < model.tensors.flat; i++) model.parameters[i] = is_q_or_k(i) ? qk[i] : rest[i];
-    const size_t B = validation_batch(&corpus, 4, T, tokens, targets);
-    model_forward(&model, &(Batch){tokens, NULL, B, T});
-    probe_statistics(&model, B, T, heads);
-    probe_qk_norms(&model, norms);
-}
-
-static void swapped_scores(void **state) {
-    (void)state;
-    char *text = NULL;
-    size_t size;
-    bool complete = false;
-    Error err;
-    make_model(4, 2);
-    const real *initial = parameters_of_seed(3), *trained = parameters_of_seed(4);
-    char expected[1024] = "layer,head,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,"
-                          "score_std_initial_qk,score_std_trained_qk\n";
-    double norms[4][4];
-    HeadStatistics heads[4][4];
-    measure_plainly(initial, initial, norms[0], heads[0]);
-    measure_plainly(trained, initial, norms[2], heads[2]);
-    measure_plainly(initial, trained, norms[3], heads[3]);
-    measure_plainly(trained, trained, norms[1], heads[1]);
-    for (size_t i = 0; i < 4; i++)
-        text_append(expected, sizeof expected, "%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", i / 2, i % 2, norms[0][i],
-                    norms[1][i], heads[0][i].score_std, heads[1][i].score_std, heads[2][i].score_std,
-                    heads[3][i].score_std);
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_true(swap_qk_measure(run_of_seed_3(), &model, out, &complete, &err));
-    assert_int_equal(fclose(out), 0);
-    assert_true(complete);
-    assert_string_equal(text, expected);
-    assert_memory_equal(model.parameters, trained, model.tensors.flat * sizeof *trained);
-    free(text);
-}
-
-/* The last test: a signal stays caught. */
-static void swapped_scores_cut_short(void **state) {
-    (void)state;
-    char *text = NULL;
-    size_t size;
-    bool complete = true;
-    Error err;
-    make_model(4, 1);
-    const real *before = copied_reals(model.parameters, model.tensors.flat);
-    interrupt_catch();
-    assert_int_equal(raise(SIGTERM), 0);
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_true(swap_qk_measure(run_of_seed_3(), &model, out, &complete, &err));
-    assert_int_equal(fclose(out), 0);
-    assert_false(complete);
-    assert_int_equal(size, 0);
-    assert_memory_equal(model.parameters, before, model.tensors.flat * sizeof *before);
-    free(text);
-}
-
 int main(void) {
 #define EVALUATE_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
     const struct CMUnitTest tests[] = {
@@ -273,9 +164,6 @@ int main(void) {
         EVALUATE_TEST(one_batch),
         EVALUATE_TEST(several_batches),
         EVALUATE_TEST(fixed_batch),
-        EVALUATE_TEST(swapped_parameters),
-        EVALUATE_TEST(swapped_scores),
-        EVALUATE_TEST(swapped_scores_cut_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
-   bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out. */
+   bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out; of
+   bf16 not on whether the processor has an instruction for it. */
 #include "support.h"
 
 #include "ops/gemm.h"
@@ -36,14 +37,26 @@ static Case make(size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     return x;
 }
 
+static GemmKernel kernels[4];
+static size_t kernel_count;
+
+static bool is_bf16(GemmKernel kernel) { return kernel >= GEMM_EMULATED_BF16; }
+
+/* x, or the nearest number with 8 significant bits. */
+static double operand(GemmKernel kernel, real x) {
+    int exponent;
+    const double fraction = frexp((double)x, &exponent);
+    return is_bf16(kernel) ? ldexp(nearbyint(fraction * 256), exponent - 8) : (double)x;
+}
+
 /* Entry (i, j), and the sum of the sizes of its terms, which bounds its rounding. */
-static double expected(const Case *x, size_t i, size_t j, double *size) {
+static double expected(GemmKernel kernel, const Case *x, size_t i, size_t j, double *size) {
     const Product *p = &x->product;
     double sum = 0;
     *size = 0;
     for (size_t q = 0; q < p->k; q++) {
-        double term = (double)(p->op_a == TRANSPOSED ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
-                      (double)(p->op_b == TRANSPOSED ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
+        const double term = operand(kernel, p->op_a == TRANSPOSED ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
+                            operand(kernel, p->op_b == TRANSPOSED ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
         sum += term;
         *size += fabs(term);
     }
@@ -51,14 +64,14 @@ static double expected(const Case *x, size_t i, size_t j, double *size) {
     return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
 }
 
-static void check(CpuLevel level, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
+static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     Case x = make(m, n, k, flags, alpha);
     const Product *p = &x.product;
     real *c = copied_reals(x.c, x.c_size);
-    gemm(level, p, x.a, x.b, c);
+    gemm(kernel, p, x.a, x.b, c);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < p->ldc; j++) {
-            double size, value = j < n ? expected(&x, i, j, &size) : 0;
+            double size, value = j < n ? expected(kernel, &x, i, j, &size) : 0;
             if (j < n)
                 assert_close(c[i * p->ldc + j], value, 1.2e-7 * (double)(k + 2) * size, "(%zu,%zu,%zu) %u [%zu,%zu]", m,
                              n, k, flags, i, j);
@@ -67,26 +80,24 @@ static void check(CpuLevel level, size_t m, size_t n, size_t k, unsigned flags, 
     support_release(NULL);
 }
 
-static CpuLevel levels[2];
-static size_t level_count;
-
 static void small_shapes(void **state) {
     (void)state;
-    for (size_t l = 0; l < level_count; l++)
+    for (size_t l = 0; l < kernel_count; l++)
         for (size_t m = 1; m <= 14; m++)
             for (size_t n = 1; n <= 36; n += n < 18 ? 1 : 6)
                 for (size_t k = 1; k <= 18; k += k < 4 ? 1 : 7)
-                    check(levels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % 8, k % 2 ? 1 : .37F);
+                    check(kernels[l], m, n, k, (unsigned)(m + 3 * n + 5 * k) % 8, k % 2 ? 1 : .37F);
 }
 
 static void shapes_of_a_model(void **state) {
     (void)state;
-    static const size_t shapes[][3] = {{384, 384, 128}, {64, 64, 32},  {64, 32, 64},  {128, 64, 768}, {65, 128, 300},
-                                       {37, 65, 256},   {25, 97, 257}, {500, 33, 16}, {13, 530, 90},  {7, 1030, 515}};
-    for (size_t l = 0; l < level_count; l++)
+    static const size_t shapes[][3] = {{384, 384, 128}, {64, 64, 32},   {64, 32, 64},  {128, 64, 768},
+                                       {65, 128, 300},  {37, 65, 256},  {25, 97, 257}, {500, 33, 16},
+                                       {13, 530, 90},   {7, 1030, 515}, {20, 33, 1601}};
+    for (size_t l = 0; l < kernel_count; l++)
         for (size_t s = 0; s < COUNT_OF(shapes); s++)
             for (unsigned flags = 0; flags < 8; flags += s < 4 ? 1 : 3)
-                check(levels[l], shapes[s][0], shapes[s][1], shapes[s][2], flags, flags % 2 ? 1 : .5F);
+                check(kernels[l], shapes[s][0], shapes[s][1], shapes[s][2], flags, flags % 2 ? 1 : .5F);
 }
 
 /* The whole, by rows, by columns and by the other width. */
@@ -96,23 +107,24 @@ static void bits_are_the_same(void **state) {
         Case x = make(101, 150, 300, flags, .37F);
         const Product *p = &x.product;
         real *whole = copied_reals(x.c, x.c_size), *other = reals(x.c_size);
-        gemm(levels[0], p, x.a, x.b, whole);
-        for (size_t l = 0; l < level_count; l++) {
+        for (size_t l = 0; l < kernel_count; l++) {
+            memcpy(whole, x.c, x.c_size * sizeof *whole);
+            gemm(gemm_best(is_bf16(kernels[l])), p, x.a, x.b, whole);
             memcpy(other, x.c, x.c_size * sizeof *other);
-            gemm(levels[l], p, x.a, x.b, other);
+            gemm(kernels[l], p, x.a, x.b, other);
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
             memcpy(other, x.c, x.c_size * sizeof *other);
             for (size_t i = 0; i < p->m; i += 7) {
                 Product part = *p;
                 part.m = p->m - i < 7 ? p->m - i : 7;
-                gemm(levels[l], &part, x.a + (p->op_a == TRANSPOSED ? i : i * p->lda), x.b, other + i * p->ldc);
+                gemm(kernels[l], &part, x.a + (p->op_a == TRANSPOSED ? i : i * p->lda), x.b, other + i * p->ldc);
             }
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
             memcpy(other, x.c, x.c_size * sizeof *other);
             for (size_t j = 0; j < p->n; j += 48) {
                 Product part = *p;
                 part.n = p->n - j < 48 ? p->n - j : 48;
-                gemm(levels[l], &part, x.a, x.b + (p->op_b == TRANSPOSED ? j * p->ldb : j), other + j);
+                gemm(kernels[l], &part, x.a, x.b + (p->op_b == TRANSPOSED ? j * p->ldb : j), other + j);
             }
             assert_memory_equal(whole, other, x.c_size * sizeof *other);
         }
@@ -123,9 +135,9 @@ static void bits_are_the_same(void **state) {
 /* A triangle of a product has the bits of the whole product. */
 static void triangles(void **state) {
     (void)state;
-    static const size_t shapes[][4] = {{64, 64, 32, 0},    {64, 128, 48, 64},  {100, 32, 100, 0},
-                                       {33, 40, 450, 417}, {450, 40, 33, 417}, {13, 9, 7, 2}};
-    for (size_t l = 0; l < level_count; l++)
+    static const size_t shapes[][4] = {{64, 64, 32, 0},    {64, 128, 48, 64}, {100, 32, 100, 0}, {33, 40, 450, 417},
+                                       {450, 40, 33, 417}, {13, 9, 7, 2},     {33, 40, 900, 867}};
+    for (size_t l = 0; l < kernel_count; l++)
         for (size_t s = 0; s < COUNT_OF(shapes); s++)
             for (unsigned flags = 0; flags < 8; flags++)
                 for (Triangle triangle = LOWER_C; triangle <= UPPER_A; triangle++) {
@@ -137,9 +149,9 @@ static void triangles(void **state) {
                             if ((triangle == LOWER_A && q > i + d) || (triangle == UPPER_A && i > q + d))
                                 x.a[p->op_a == TRANSPOSED ? q * p->lda + i : i * p->lda + q] = 0;
                     real *whole = copied_reals(x.c, x.c_size), *half = copied_reals(x.c, x.c_size);
-                    gemm(levels[l], p, x.a, x.b, whole);
+                    gemm(kernels[l], p, x.a, x.b, whole);
                     p->triangle = triangle, p->diagonal = d;
-                    gemm(levels[l], p, x.a, x.b, half);
+                    gemm(kernels[l], p, x.a, x.b, half);
                     for (size_t i = 0; i < m; i++)
                         for (size_t j = 0; j < n; j++)
                             if (triangle != LOWER_C || j <= i + d)
@@ -152,11 +164,11 @@ static void triangles(void **state) {
 /* A NaN or an infinity reaches the entries it must and no others, also next to the zeros that pad a panel. */
 static void not_finite(void **state) {
     (void)state;
-    for (size_t l = 0; l < level_count; l++) {
+    for (size_t l = 0; l < kernel_count; l++) {
         Case x = make(5, 19, 4, 0, 1);
         x.a[2 * x.product.lda + 1] = INFINITY;
         x.b[3 * x.product.ldb + 18] = NAN;
-        gemm(levels[l], &x.product, x.a, x.b, x.c);
+        gemm(kernels[l], &x.product, x.a, x.b, x.c);
         for (size_t i = 0; i < 5; i++)
             for (size_t j = 0; j < 19; j++) {
                 float c = x.c[i * x.product.ldc + j];
@@ -167,10 +179,8 @@ static void not_finite(void **state) {
 }
 
 int main(void) {
-    CpuLevel level = gemm_level();
-    if (level == CPU_OTHER) return 0; /* products are OpenBLAS's here */
-    levels[level_count++] = level;
-    if (level != CPU_AVX2) levels[level_count++] = CPU_AVX2; /* a processor with the wider vectors has these, too */
+    for (GemmKernel kernel = GEMM_AVX2; kernel <= GEMM_AVX512_BF16; kernel++)
+        if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
     const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
                                        TEST(triangles), TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);

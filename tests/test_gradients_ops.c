@@ -57,7 +57,7 @@ static void assert_untouched_outside(const real *x, size_t rows, size_t columns,
         if (i % columns < range.begin || i % columns >= range.end) assert_close(x[i], 1, 0, "%s[%zu]", name, i);
 }
 
-static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l->rows, l->in, l->out); }
+static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l->rows, l->in, l->out, false); }
 
 static void linear(void **state) {
     (void)state;
@@ -79,10 +79,10 @@ static void linear(void **state) {
 
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
         real *db = bias ? filled_reals(out, 1) : NULL;
-        linear_backward_input(dx, l.dy, l.w, rows, in, out);
-        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}});
+        linear_backward_input(dx, l.dy, l.w, rows, in, out, false);
+        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, false);
         for (size_t id = 0; id < 6; id++)
-            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6));
+            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), false);
         for (size_t id = 0; bias && id < 3; id++)
             linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3));
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
@@ -94,12 +94,12 @@ static void linear(void **state) {
         Range some = {out / 3, out - out / 4};
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some});
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, false);
         linear_backward_bias(db, l.dy, rows, out, some);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}); /* nothing to do */
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}});
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}, false); /* nothing to do */
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, false);
         assert_untouched_outside(dw, in, out, some, "dw");
         support_release(NULL);
     }
@@ -245,7 +245,7 @@ static void embedding(void **state) {
     assert_all_equal(dwte + 3 * C, 2 * C, 0, "gradient of tokens that do not occur");
 }
 
-static void forward_unembedding(Layer *l) { unembedding_forward(l->y, l->x, l->w, l->rows, l->in, l->out); }
+static void forward_unembedding(Layer *l) { unembedding_forward(l->y, l->x, l->w, l->rows, l->in, l->out, false); }
 
 static void unembedding(void **state) {
     (void)state;
@@ -258,12 +258,12 @@ static void unembedding(void **state) {
         for (size_t i = 0; i < rows * V; i++)
             assert_close(l.y[i], dot(l.x + i / V * C, l.w + i % V * C, C), 1e-13 * (double)C, "logits[%zu]", i);
         real *dx = filled_reals(rows * C, NAN), *dw = filled_reals(V * C, 1);
-        unembedding_backward_input(dx, l.dy, l.w, rows, C, V);
+        unembedding_backward_input(dx, l.dy, l.w, rows, C, V, false);
         Range middle = {C / 4, C - C / 3};
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, middle);
+        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, middle, false);
         assert_untouched_outside(dw, V, C, middle, "dw");
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){0, middle.begin});
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){middle.end, C});
+        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){0, middle.begin}, false);
+        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){middle.end, C}, false);
         minus_one(dw, V * C);
         check_layer(&l, "x", l.x, dx, rows * C);
         check_layer(&l, "w", l.w, dw, V * C);

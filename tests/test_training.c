@@ -108,9 +108,9 @@ static void memory(void **state) {
     assert_true(optimizer_make(&optimizer, &config, &model.tensors, 3, &err));
     const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity;
     const size_t bytes = training_memory(&model, &optimizer);
-    assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes());
+    assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes(false));
     assert_true(training_memory_fits(bytes, &err) && !training_memory_fits(SIZE_MAX - 1, &err));
-    assert_true(matmul_is_own() ? matmul_buffer_bytes() > 1000000 : matmul_buffer_bytes() == 0);
+    assert_true(matmul_is_own() ? matmul_buffer_bytes(false) > 1000000 : matmul_buffer_bytes(false) == 0);
     assert_true(checked > bytes / 2 && checked < 2 * bytes); /* of the corpus's own vocabulary */
     optimizer_free(&optimizer);
     model_free(&model);

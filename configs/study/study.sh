@@ -7,6 +7,7 @@
 #   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+python=${PYTHON:-python3}
 overrides=()
 folder=runs/study
 results=docs/results
@@ -145,7 +146,7 @@ optimizers() {
 # Of these runs: optimizers_rates.csv; optimizers_steps.csv, the validation loss by step; optimizers_losses.csv, the step
 # at which a loss is reached, on a line between two evaluations, of the runs that reach it.
 optimizer_tables() {
-    python3 - "$folder/optimizers" "$results" "$losses" "${optimizer_settings[@]}" <<'PYTHON'
+    "$python" - "$folder/optimizers" "$results" "$losses" "${optimizer_settings[@]}" <<'PYTHON'
 import csv, sys
 
 folder, results, losses, *settings = sys.argv[1:]
@@ -198,7 +199,7 @@ costs() {
 
 # For each way, initialization and seed: what it does on the text and on recall, and what a step costs.
 score_table() {
-    python3 - "$results" <<'PYTHON'
+    "$python" - "$results" <<'PYTHON'
 import csv, sys
 
 def rows(name):
@@ -217,27 +218,6 @@ for row in rows("scores"):
 PYTHON
 }
 
-# What grows in an undivided model: a row for each run at d_k 64 of two sweeps, means over heads of what `eval --swap-qk`
-# prints.
-weights() {
-    local sweep run
-    echo "run,lr,scale_divisor,seed,result,qk_norm_initial,qk_norm_trained,score_std_initial,score_std_trained,score_std_initial_qk,score_std_trained_qk"
-    for sweep in best slower; do
-        cut -d, -f1 "$folder/$sweep/summary.csv" | grep -E "^(d_k=64[+])?scale_divisor=" | while read -r run; do
-            ./train eval "$folder/$sweep/$run" --swap-qk |
-                awk -F, -v run="$run" -v lr="$(sed -n 's/^lr = //p' configs/study/$sweep.ini)" '
-                    NR > 1 { for (i = 3; i <= NF; i++) sum[i] += $i }
-                    END {
-                        split(run, part, /[+]?[a-z_]+=/)
-                        keys = part[length(part) - 1] "," part[length(part)]
-                        printf "%s,%s,%s,finished", run, lr, keys
-                        for (i = 3; i <= NF; i++) printf ",%.6g", sum[i] / (NR - 1)
-                        print ""
-                    }'
-        done
-    done
-}
-
 if [ "${1:-}" = --quick ]; then
     train best
     cp $folder/best/summary.csv $folder/best.csv
@@ -247,13 +227,14 @@ if [ "${1:-}" = --quick ]; then
     grep '^|\|^$' $folder/results.md
     exit
 fi
+"$python" -c 'import numpy' || fail "$python has no NumPy: install configs/study/requirements.txt" 2
 [ "${1:-}" = --try ] || [ -e data/tinyshakespeare.txt ] || data/get_shakespeare.sh
 mkdir -p $results
 for name in "${sweeps[@]}"; do
     train "$name"
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
-weights >$results/weights.csv
+"$python" configs/study/weights.py "$folder/best" "$folder/slower" >$results/weights.csv
 train fp16
 roundings >$results/fp16.csv
 ways scores

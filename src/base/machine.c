@@ -25,7 +25,7 @@ CpuLevel cpu_level(void) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    return wide ? CPU_AVX512 : CPU_AVX2;
+    return !wide ? CPU_AVX2 : __builtin_cpu_supports("avx512bf16") ? CPU_AVX512_BF16 : CPU_AVX512;
 }
 
 void cpu_name(char *out, size_t capacity) {
@@ -52,7 +52,7 @@ void cpu_name(char *out, size_t capacity) {
 #endif
 
 const char *cpu_level_name(CpuLevel level) {
-    static const char *const names[] = {"SSE", "AVX2", "AVX-512", "this processor"};
+    static const char *const names[] = {"this processor", "SSE", "AVX2", "AVX-512", "AVX-512"};
     return names[level];
 }
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-/* Widths of vector kernels, oldest first. */
-typedef enum { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_OTHER } CpuLevel; /* OTHER: not an x86-64 */
+/* Instructions for vectors, oldest first. OTHER: not an x86-64. */
+typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 } CpuLevel;
 
 /* The widest that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which names what an
    emulator such as valgrind hides). */

@@ -32,12 +32,13 @@ typedef struct {
     size_t steps;              /* timed */
     double flops;              /* of a step */
     double own, openblas;      /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
-    double peak, bandwidth;    /* the larger of them: what shares are of; bytes per second */
+    double sgemm, peak;        /* the larger of them; what shares are of: that, or the same in bf16 */
+    double bandwidth;          /* bytes per second */
     double start_up, peak_rss; /* seconds of processor time before the first step; megabytes */
 } Bench;
 
 /* Products of 2048 x 2048, each thread its rows: operations per second in the best of a few. */
-static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas) {
+static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas, bool bf16) {
     const size_t n = PEAK_SIZE;
     double best = 0;
     for (int i = 0; i < PEAK_REPEATS; i++) {
@@ -45,7 +46,8 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 #pragma omp parallel num_threads((int)threads)
         {
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-            const Product product = {.m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+            const Product product = {
+                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .bf16 = bf16};
             (openblas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
@@ -58,9 +60,11 @@ static bool measure_peak(Bench *b, Error *err) {
     real *x = malloc(3 * size * sizeof *x);
     if (!x) return failed(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, threads, false));
-    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, threads, true));
-    b->peak = fmax(b->own, b->openblas);
+    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, threads, false, false));
+    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, threads, true, false));
+    b->sgemm = fmax(b->own, b->openblas);
+    const bool bf16 = b->model.shape.attention.bf16;
+    b->peak = bf16 ? fmax(b->peak, measure_products(x, x + size, x + 2 * size, threads, false, true)) : b->sgemm;
     free(x);
     return true;
 }
@@ -160,8 +164,9 @@ static void print_table(const Bench *b) {
         const Line *l = &lines[i];
         if (l->seconds < 1e-3 * total) continue;
         printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
+        const double peak = i == OP_COUNT + UPDATE ? b->sgemm : b->peak;
         if (l->flops > 0)
-            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
+            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
         else if (l->bytes > 0)
             printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
         putchar('\n');
@@ -171,14 +176,16 @@ static void print_table(const Bench *b) {
 static void print_report(const Bench *b, double step) {
     char cpu[64];
     cpu_name(cpu, sizeof cpu);
-    printf("%s: %zu threads on %s; products by %s%s\n", b->config->name, b->model.threads, cpu,
-           matmul_is_own() ? "own kernels for " : "OpenBLAS core ",
-           matmul_is_own() ? cpu_level_name(cpu_level()) : matmul_core());
+    printf("%s: %zu threads on %s (%s); products by %s\n", b->config->name, b->model.threads, cpu,
+           cpu_level_name(cpu_level()), matmul_kernels(b->model.shape.attention.bf16));
     printf("  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps,
            (double)tokens_per_step(b->config) / step);
     printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
-    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->peak / 1e9,
-           b->own / 1e9, b->openblas / 1e9, 100 * b->flops / step / b->peak);
+    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->sgemm / 1e9,
+           b->own / 1e9, b->openblas / 1e9, 100 * b->flops / step / b->sgemm);
+    if (b->model.shape.attention.bf16)
+        printf("  bf16 peak      %.1f GFLOP/s (%s): a share of %.1f %%\n", b->peak / 1e9, matmul_kernels(true),
+               100 * b->flops / step / b->peak);
     printf("  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
            b->bandwidth / 1e9);
     printf("  start-up       %.2f s of processor time before the first step\n", b->start_up);
@@ -193,10 +200,14 @@ static bool print_json(const Bench *b, double step, Error *err) {
     js_set(json, "steps", js_integer((int64_t)b->steps));
     js_set(json, "tokens_per_s", js_number((double)tokens_per_step(b->config) / step));
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
-    js_set(json, "sgemm_peak_gflops", js_number(b->peak / 1e9));
+    js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
     js_set(json, "own_gflops", js_number(b->own / 1e9));
     js_set(json, "openblas_gflops", js_number(b->openblas / 1e9));
-    js_set(json, "share_of_peak", js_number(b->flops / step / b->peak));
+    js_set(json, "share_of_peak", js_number(b->flops / step / b->sgemm));
+    if (b->model.shape.attention.bf16) {
+        js_set(json, "bf16_peak_gflops", js_number(b->peak / 1e9));
+        js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->peak));
+    }
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "start_up_s", js_number(b->start_up));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));

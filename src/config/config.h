@@ -23,7 +23,7 @@ typedef enum { QK_NORM_NONE, QK_NORM_L2, QK_NORM_RMS, QK_NORM_LAYER } QkNorm;
 typedef enum { LEARNED_NO, LEARNED_LAYER, LEARNED_HEAD } ScaleLearned;
 typedef enum { LENGTH_NONE, LENGTH_LOG } ScaleLength;
 typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
-typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision;
+typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision; /* of train.precision the first two */
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON } OptimizerKind;
 
 /* One line of [sweep]: a key of the table and the values it takes, as written. */
@@ -59,7 +59,7 @@ typedef struct {
         int64_t steps, batch, accumulate, warmup, seed;
         double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
         double grad_clip, qk_clip; /* 0: no clipping */
-        int optimizer;             /* OptimizerKind */
+        int optimizer, precision;  /* OptimizerKind, Precision */
     } train;
     struct {
         int64_t every, batches;

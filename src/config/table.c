@@ -101,6 +101,8 @@ const Key KEYS[] = {
      .help = "Largest norm of the gradient, which is scaled down to it; 0: no clipping."},
     {FIELD(train, qk_clip), NUMBER(0, 1e9), .initial = "0",
      .help = "Above this score of a head its W_Q and W_K shrink; 0: no clipping."},
+    {FIELD(train, precision), CHOICE("fp32", "bf16"), .initial = "fp32",
+     .help = "Of the operands of matrix products; sums and all else are fp32."},
     {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 

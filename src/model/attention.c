@@ -14,6 +14,7 @@ Attention attention_make(const Config *config) {
                    .softcap = (real)config->attention.softcap,
                    .sink = (Sink)config->attention.sink,
                    .precision = (Precision)config->attention.score_precision,
+                   .bf16 = config->train.precision == PRECISION_BF16,
                    .qk_init_scale = config->model.qk_init_scale,
                    .qk_lr_scale = config->train.qk_lr_scale};
     attention_set_step(&a, config, 0);
@@ -90,9 +91,9 @@ static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scr
     return h;
 }
 
-static QueryTile tile_at(size_t T, size_t first) {
-    size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE;
-    return (QueryTile){first, count, first + count, whole_lanes(first + count)};
+static QueryTile tile_at(const AttentionLayer *l, size_t first) {
+    size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
+    return (QueryTile){first, count, first + count, whole_lanes(first + count), l->attention->bf16};
 }
 
 MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
@@ -108,7 +109,7 @@ void attention_forward(const AttentionLayer *l, size_t pair, real *scratch) {
     const size_t D = h.a->D;
     real *panel = scratch, *mask = panel_at(&h, scratch, panels(h.a)), largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
-        const QueryTile t = tile_at(l->T, first);
+        const QueryTile t = tile_at(l, first);
         scores_forward(panel, NULL, &h, &t, NULL);
         const real in_tile = softmax_forward(panel, &h, &t);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
@@ -142,7 +143,7 @@ void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const 
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
-        const QueryTile t = tile_at(l->T, tile * ATTENTION_TILE);
+        const QueryTile t = tile_at(l, tile * ATTENTION_TILE);
         const bool adds = tile + 1 < tiles;
         const real *dout_tile = dout + h.out + t.first * h.out_stride;
         scores_forward(p, slope, &h, &t, NULL);
@@ -193,7 +194,7 @@ void attention_clip(const Attention *a, double limit, const real *score_max, rea
 void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
-    const QueryTile t = {first, count, first + count, first + count};
+    const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
     if (stage == SCORES_MAPPED) scores_forward(scores, NULL, &h, &t, rounding);
     else raw_scores(scores, &h, &t, 1);
 }
@@ -207,7 +208,7 @@ static double norm(const real *x, size_t n) {
 void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, NULL);
-    const QueryTile t = {first, count, first + count, first + count};
+    const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
     scores_forward(s, NULL, &h, &t, NULL);
     queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],

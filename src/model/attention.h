@@ -29,7 +29,8 @@ typedef struct {
     ScaleLength length;
     real softcap; /* 0: none */
     Sink sink;
-    Precision precision;
+    Precision precision;               /* of scores */
+    bool bf16;                         /* operands of products, also of all others in the model */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } Attention;
 /* As it is at step 0. */

@@ -34,6 +34,7 @@ static inline real *partial_of(const Head *h, AttentionParameter parameter) {
    rows `stride` apart. */
 typedef struct {
     size_t first, count, keys, stride;
+    bool bf16; /* of products */
 } QueryTile;
 
 /* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */

@@ -8,6 +8,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
+static bool bf16(const Worker *w) { return w->m->shape.attention.bf16; }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_slice(const Worker *w) { return w->batch->B * w->batch->T; }
 
@@ -89,13 +90,14 @@ void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln
 
 void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer) {
     linear_forward(values(w, y), values(w, x), weight(w, role, layer), weight(w, role + 1, layer), rows_of(w), x->width,
-                   y->width);
+                   y->width, bf16(w));
     done(w, OP_LINEAR, y, FORWARD);
 }
 
 void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
                      const Activation *skip) {
-    linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, layer), rows_of(w), x->width, y->width);
+    linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, layer), rows_of(w), x->width, y->width,
+                          bf16(w));
     done(w, OP_LINEAR_BACK, skip ? NULL : x, BACKWARD);
     if (!skip) return;
     residual_add(gradients(w, x), gradients(w, skip), rows_of(w) * x->width);
@@ -105,7 +107,7 @@ void linear_backward(const Worker *w, const Activation *x, const Activation *y, 
 void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer) {
     real *bias = weight_gradient(w, role + 1, layer);
     linear_backward_weight(weight_gradient(w, role, layer), x->values, y->gradient, rows_of_slice(w), x->width,
-                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count));
+                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), bf16(w));
     if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width));
     done(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
@@ -187,21 +189,21 @@ static Role output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HE
 void unembedding(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_forward(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), x->width,
-                        logits->width);
+                        logits->width, bf16(w));
     done(w, OP_LOGITS, logits, FORWARD);
 }
 
 void unembedding_backward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_backward_input(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), rows_of(w),
-                               x->width, logits->width);
+                               x->width, logits->width, bf16(w));
     done(w, OP_LOGITS_BACK, x, BACKWARD);
 }
 
 void unembedding_weights(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
-                                x->width, logits->width, columns_of(w, x->width));
+                                x->width, logits->width, columns_of(w, x->width), bf16(w));
     done(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 

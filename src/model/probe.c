@@ -83,31 +83,6 @@ void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) 
         statistics[i] = head_statistics(m, (size_t)(i / H), (size_t)(i % H), B, T, own_scratch(m));
 }
 
-/* |Q K^T|^2 is the sum of the entries of Q^T Q times those of K^T K, which are (D,D). */
-static double qk_norm(const Model *m, size_t layer, size_t head) {
-    const Tensor *t = tensor_find(&m->tensors, ATTN_W, layer);
-    const Attention *a = &m->shape.attention;
-    const real *w = m->parameters + t->offset;
-    const size_t q = attention_columns(a, QUERY, head).begin, k = attention_columns(a, KEY, head).begin;
-    double squares = 0;
-    for (size_t i = 0; i < a->D; i++)
-        for (size_t j = 0; j < a->D; j++) {
-            double queries = 0, keys = 0;
-            for (const real *row = w; row < w + t->count; row += t->width) {
-                queries += (double)row[q + i] * (double)row[q + j];
-                keys += (double)row[k + i] * (double)row[k + j];
-            }
-            squares += queries * keys;
-        }
-    return squares < 0 ? 0 : sqrt(squares); /* rounding may leave less than zero */
-}
-
-void probe_qk_norms(const Model *m, double *norms) {
-    const long H = (long)m->shape.attention.H, heads = (long)m->shape.L * H;
-#pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
-    for (long i = 0; i < heads; i++) norms[i] = qk_norm(m, (size_t)(i / H), (size_t)(i % H));
-}
-
 void probe_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
     const size_t H = m->shape.attention.H;
     real *row = m->scratch;

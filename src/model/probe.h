@@ -22,9 +22,6 @@ typedef struct {
 /* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */
 void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
-/* The Frobenius norm of every head's W_Q W_K^T (C, C), (L, H). */
-void probe_qk_norms(const Model *model, double *norms);
-
 /* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
    where masked; each head's multiplier and sink, as attention_terms has them (L, H). */
 typedef struct {

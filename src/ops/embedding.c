@@ -19,16 +19,17 @@ MULTIVERSIONED void embedding_backward(real *dwte, real *dwpe, const real *dx, c
     }
 }
 
-void unembedding_forward(real *logits, const real *x, const real *w, size_t rows, size_t C, size_t V) {
-    matmul(PLAIN, TRANSPOSED, rows, V, C, 1, x, C, w, C, false, logits, V);
+void unembedding_forward(real *logits, const real *x, const real *w, size_t rows, size_t C, size_t V, bool bf16) {
+    matmul(bf16, PLAIN, TRANSPOSED, rows, V, C, 1, x, C, w, C, false, logits, V);
 }
 
-void unembedding_backward_input(real *dx, const real *dlogits, const real *w, size_t rows, size_t C, size_t V) {
-    matmul(PLAIN, PLAIN, rows, C, V, 1, dlogits, V, w, C, false, dx, C);
+void unembedding_backward_input(real *dx, const real *dlogits, const real *w, size_t rows, size_t C, size_t V,
+                                bool bf16) {
+    matmul(bf16, PLAIN, PLAIN, rows, C, V, 1, dlogits, V, w, C, false, dx, C);
 }
 
 void unembedding_backward_weight(real *dw, const real *dlogits, const real *x, size_t rows, size_t C, size_t V,
-                                 Range columns) {
-    matmul(TRANSPOSED, PLAIN, V, range_size(columns), rows, 1, dlogits, V, x + columns.begin, C, true,
+                                 Range columns, bool bf16) {
+    matmul(bf16, TRANSPOSED, PLAIN, V, range_size(columns), rows, 1, dlogits, V, x + columns.begin, C, true,
            dw + columns.begin, C);
 }

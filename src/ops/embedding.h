@@ -1,6 +1,8 @@
-/* Token and position embeddings at the input of the model; logits from the output embedding at its end. */
+/* Token and position embeddings at the input of the model; logits from the output embedding at its end.
+   `bf16` is matmul's. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/range.h"
@@ -15,9 +17,10 @@ void embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *t
                         Range columns);
 
 /* logits (rows, V) = x (rows, C) W^T, W (V, C): wte when tied, lm_head when not. Overwrites. */
-void unembedding_forward(real *logits, const real *x, const real *w, size_t rows, size_t C, size_t V);
+void unembedding_forward(real *logits, const real *x, const real *w, size_t rows, size_t C, size_t V, bool bf16);
 /* dL/dx = dL/dlogits W. Overwrites dx (rows, C). */
-void unembedding_backward_input(real *dx, const real *dlogits, const real *w, size_t rows, size_t C, size_t V);
+void unembedding_backward_input(real *dx, const real *dlogits, const real *w, size_t rows, size_t C, size_t V,
+                                bool bf16);
 /* dL/dW = dL/dlogits^T x, for `columns` of C only. Adds to dw (V, C). */
 void unembedding_backward_weight(real *dw, const real *dlogits, const real *x, size_t rows, size_t C, size_t V,
-                                 Range columns);
+                                 Range columns, bool bf16);

@@ -1,11 +1,16 @@
 #include "ops/gemm.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/range.h"
 
-#if defined(__x86_64__) && !defined(REAL_DOUBLE)
+#ifndef REAL_DOUBLE
+#ifdef __x86_64__
 #define WIDE /* vectors, and kernels for them */
+#include <immintrin.h>
+#endif
 
 enum {
     DEPTH = 384,    /* steps of k in a piece: a panel of it is 48 KB for the widest vectors */
@@ -18,13 +23,15 @@ enum {
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
 static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
 
-/* One piece of a product: `depth` steps of k from step `first` on, and the layout of its operands. */
+/* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
     const float *a;      /* row 0, or when packed the first tile of the block */
     size_t row, step;    /* distance between its rows and its steps */
     bool packed;         /* A, tile by tile */
     const float *panels; /* B, packed */
-    size_t first, depth;
+    size_t origin;       /* the row that A begins with */
+    size_t first, depth; /* depth in elements, of `each` steps */
+    size_t each;
     bool accumulate;
 } Piece;
 
@@ -49,34 +56,48 @@ static inline __attribute__((always_inline)) void prefetch(const float *x, size_
 /* a - b, or 0. */
 static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-/* The steps of a piece that the tile of `rows` rows from `row` and of columns from `column` on needs, counted from the
-   piece's first; begin > end when the tile itself is not needed. */
+/* The steps of a piece that the tile of `rows` rows from `row` and of columns from `column` on needs, in elements
+   from the piece's first; begin > end when the tile itself is not needed. */
 static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column, const Piece *piece) {
     Range all = {0, piece->depth};
     if (o->triangle == LOWER_C && column >= row + rows + o->diagonal) return (Range){1, 0};
     if (o->triangle == LOWER_A) {
-        size_t end = difference(row + rows + o->diagonal, piece->first);
+        size_t end = (difference(row + rows + o->diagonal, piece->first) + piece->each - 1) / piece->each;
         if (end < all.end) all.end = end;
     }
     if (o->triangle == UPPER_A) {
-        size_t begin = difference(row, o->diagonal + piece->first);
+        size_t begin = difference(row, o->diagonal + piece->first) / piece->each;
         all.begin = begin < all.end ? begin : all.end;
     }
     return all;
 }
 
+/* A float's bits, rounded to bf16 in their upper half, to nearest, ties to even; a NaN stays one. */
+static inline __attribute__((always_inline)) uint32_t rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x == x ? bits + 0x7fff + (bits >> 16 & 1) : bits | 0x400000;
+}
+
+typedef int Bits __attribute__((may_alias)); /* of a float */
+
+/* Two numbers rounded to bf16, the first in the lower half, as the bits of a float that is only ever moved. */
+static inline __attribute__((always_inline)) float pair(float even, float odd) {
+    const uint32_t bits = rounded(even) >> 16 | (rounded(odd) & 0xffff0000u);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#ifdef WIDE
 /* 24 sums, 2 vectors of B and 1 of A in 32 registers of 16 floats. */
 #define NAME(x) x##_avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define LANES 16
 #define ROWS 12
 #define VECTORS 2
+#define PAIRS 0
 #include "ops/gemm_kernel.h"
-#undef NAME
-#undef TARGET
-#undef LANES
-#undef ROWS
-#undef VECTORS
 
 /* 12 sums, 2 and 1 in 16 registers of 8 floats. */
 #define NAME(x) x##_avx2
@@ -84,29 +105,69 @@ static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column
 #define LANES 8
 #define ROWS 6
 #define VECTORS 2
+#define PAIRS 0
 #include "ops/gemm_kernel.h"
 
+#define NAME(x) x##_avx512bf16
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
+#define LANES 16
+#define ROWS 12
+#define VECTORS 2
+#define PAIRS 1
+#include "ops/gemm_kernel.h"
 #endif
 
-CpuLevel gemm_level(void) {
-#ifdef WIDE
-    CpuLevel level = cpu_level();
-    if (level == CPU_AVX512 || level == CPU_AVX2) return level;
-#endif
-    return CPU_OTHER;
-}
+/* On any processor, in 16 registers of 4 floats. */
+#define NAME(x) x##_emulated
+#define TARGET
+#define LANES 4
+#define ROWS 6
+#define VECTORS 2
+#define PAIRS 2
+#include "ops/gemm_kernel.h"
 
-size_t gemm_buffer_bytes(void) {
+static void (*const KERNELS[])(const Product *, const float *, const float *, float *, float *, float *) = {
 #ifdef WIDE
-    if (gemm_level() != CPU_OTHER) return sizeof packed_a + sizeof packed_b;
+    [GEMM_AVX2] = gemm_avx2,
+    [GEMM_AVX512] = gemm_avx512,
+    [GEMM_AVX512_BF16] = gemm_avx512bf16,
 #endif
-    return 0;
-}
+    [GEMM_EMULATED_BF16] = gemm_emulated};
+#endif
 
-void gemm(CpuLevel level, const Product *product, const real *a, const real *b, real *c) {
-#ifdef WIDE
-    (level == CPU_AVX512 ? gemm_avx512 : gemm_avx2)(product, a, b, c, packed_a, packed_b);
+bool gemm_runs(GemmKernel kernel) {
+#ifdef REAL_DOUBLE
+    return (void)kernel, false;
 #else
-    (void)level, (void)product, (void)a, (void)b, (void)c;
+    static const CpuLevel needed[] = {
+        CPU_OTHER, [GEMM_AVX2] = CPU_AVX2, [GEMM_AVX512] = CPU_AVX512, [GEMM_AVX512_BF16] = CPU_AVX512_BF16};
+    return kernel != GEMM_NONE && cpu_level() >= needed[kernel];
+#endif
+}
+
+GemmKernel gemm_best(bool bf16) {
+    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : GEMM_AVX2, fastest = bf16 ? GEMM_AVX512_BF16 : GEMM_AVX512;
+    for (GemmKernel kernel = fastest; kernel >= slowest; kernel--)
+        if (gemm_runs(kernel)) return kernel;
+    return GEMM_NONE;
+}
+
+const char *gemm_name(GemmKernel kernel) {
+    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16"};
+    return names[kernel];
+}
+
+size_t gemm_buffer_bytes(GemmKernel kernel) {
+#ifndef REAL_DOUBLE
+    if (kernel != GEMM_NONE) return sizeof packed_a + sizeof packed_b;
+#endif
+    return (void)kernel, 0;
+}
+
+void gemm(GemmKernel kernel, const Product *product, const real *a, const real *b, real *c) {
+#ifdef REAL_DOUBLE
+    (void)kernel, (void)product, (void)a, (void)b, (void)c;
+#else
+    KERNELS[kernel](product, a, b, c, packed_a, packed_b);
 #endif
 }

@@ -13,12 +13,18 @@
 #include "base/machine.h"
 #include "ops/matmul.h"
 
-/* The width that suits this processor: CPU_AVX512, CPU_AVX2 (with FMA), or CPU_OTHER when there is none, or none in
-   this build. */
-CpuLevel gemm_level(void);
+/* Those of one precision give the same bits. GEMM_NONE: products are OpenBLAS's. Of bf16 the operands are rounded (to
+   nearest, ties to even); sums are of floats, and of two steps of k the second is added first, as VDPBF16PS does. */
+typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16 } GemmKernel;
 
-/* Bytes of the buffers that each thread packs into; 0 where gemm_level says CPU_OTHER. */
-size_t gemm_buffer_bytes(void);
+/* Whether this build has the kernel and this processor runs it; the fastest of those, perhaps GEMM_NONE; its name, one
+   for both of fp32. */
+bool gemm_runs(GemmKernel kernel);
+GemmKernel gemm_best(bool bf16);
+const char *gemm_name(GemmKernel kernel);
 
-/* The product as matmul_product defines it, by the kernels of a level that the processor has. */
-void gemm(CpuLevel level, const Product *product, const real *a, const real *b, real *c);
+/* Bytes of the buffers that each thread packs into; 0 for GEMM_NONE. */
+size_t gemm_buffer_bytes(GemmKernel kernel);
+
+/* The product as matmul_product defines it, by a kernel that runs here. */
+void gemm(GemmKernel kernel, const Product *product, const real *a, const real *b, real *c);

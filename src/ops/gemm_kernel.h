@@ -3,11 +3,38 @@
        TARGET         its instruction set
        LANES          floats to a vector
        ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
-   So there is no include guard. */
+       PAIRS          0: operands are floats; of bf16 1: multiplied by VDPBF16PS, 2: emulated
+
+   Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
+   the high one. There is no include guard. */
+
+#define EACH ((size_t)(PAIRS ? 2 : 1)) /* steps of an element */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
+
+static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
+#if PAIRS
+    return (NAME(vec))(*(const Bits *)x + (NAME(order)){0});
+#else
+    return *x - (NAME(vec)){0};
+#endif
+}
+
+/* sum + left * right, of pairs the odd steps first. A product of two bf16 is exact in a float. */
+static inline __attribute__((always_inline)) TARGET NAME(vec)
+    NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
+#if PAIRS == 2
+    const NAME(order) l = (NAME(order))left, r = (NAME(order))right;
+    sum += (NAME(vec))(l & ~0xffff) * (NAME(vec))(r & ~0xffff);
+    return sum + (NAME(vec))(l << 16) * (NAME(vec))(r << 16);
+#elif PAIRS == 1
+    return (NAME(vec))_mm512_dpbf16_ps((__m512)sum, (__m512bh)left, (__m512bh)right);
+#else
+    return sum + left * right;
+#endif
+}
 
 /* C (rows, vectors) = alpha A B, or C + that. A (rows, k) has `row` and `step` between its entries; B is a packed panel
    (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. C is prefetched:
@@ -26,15 +53,17 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(vec) *)(b + (p * vectors + v) * LANES);
 #pragma GCC unroll 16
         for (size_t i = 0; i < rows; i++) {
-            NAME(vec) left = a[i * row + p * step] - (NAME(vec)){0};
-            for (size_t v = 0; v < vectors; v++) sum[i][v] += left * right[v];
+            NAME(vec) left = NAME(broadcast)(a + i * row + p * step);
+            for (size_t v = 0; v < vectors; v++) sum[i][v] = NAME(multiply_add)(sum[i][v], left, right[v]);
         }
     }
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) {
             NAME(loose) *out = (NAME(loose) *)(c + i * ldc + v * LANES);
-            if (accumulate) *out += alpha * sum[i][v];
-            else *out = alpha * sum[i][v];
+            if (accumulate && EACH == 1) *out += alpha * sum[i][v];
+            for (size_t l = 0; accumulate && EACH == 2 && l < LANES; l++) /* fused on every processor */
+                (*out)[l] = fmaf(alpha, sum[i][v][l], (*out)[l]);
+            if (!accumulate) *out = alpha * sum[i][v];
         }
 }
 
@@ -99,8 +128,9 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             const Range k = tile_steps(o, row, rows, column + j, piece);
             if (k.begin > k.end) continue; /* the tile is not needed */
-            const float *a = piece->packed ? piece->a + (t - from) * piece->depth * ROWS : piece->a + row * piece->row;
-            if (j == 0 && piece->step == 1) /* the next tile's rows */
+            const float *a = piece->step != 1 && piece->packed ? piece->a + (t - from) * piece->depth * ROWS
+                                                               : piece->a + (row - piece->origin) * piece->row;
+            if (j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++) prefetch(a + i * piece->row, piece->depth);
             a += k.begin * piece->step;
             const float *b = piece->panels + j * piece->depth + k.begin * width;
@@ -121,20 +151,37 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
+/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. */
+static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
+                                                                        size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = EACH == 1 ? x[i] : pair(x[i], next ? next[i] : 0);
+}
+
+/* Elements of rows along which k runs: out (rows, depth). */
+static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
+    const size_t depth = (steps + 1) / 2;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t p = 0; p < steps / 2; p++)
+            out[i * depth + p] = pair(x[i * stride + 2 * p], x[i * stride + 2 * p + 1]);
+        if (steps % 2) out[i * depth + depth - 1] = pair(x[i * stride + steps - 1], 0);
+    }
+}
+
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
    at each step. */
-static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t depth, const Tiles *tiles, size_t from,
+static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
-    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first;
+    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first,
+                 depth = (steps + EACH - 1) / EACH;
     for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth) prefetch(a + (p + AHEAD) * o->lda + first, columns);
+        const float *x = a + EACH * p * o->lda, *next = EACH * p + 1 < steps ? x + o->lda : NULL;
+        if (p + AHEAD < depth) prefetch(x + EACH * AHEAD * o->lda + first, columns);
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
             if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
-                memcpy(to_tile, a + p * o->lda + row, ROWS * sizeof *a);
-            else
-                for (size_t i = 0; i < rows; i++) to_tile[i] = a[p * o->lda + row + i];
+                NAME(elements)(to_tile, x + row, next ? next + row : NULL, ROWS);
+            else NAME(elements)(to_tile, x + row, next ? next + row : NULL, rows);
         }
     }
 }
@@ -151,23 +198,27 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
     }
 }
 
-/* Packs `columns` columns of op(B), `depth` rows of it from `b` on, as panels (depth, width). The last panel may be
+/* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
    narrower, and has zeros beyond the columns. */
-static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t depth, size_t columns, float *panels) {
-    const size_t wide = (size_t)VECTORS * LANES, left = columns % wide, whole = columns - left;
-    const size_t last = left == 0 ? 0 : left <= LANES ? LANES : wide; /* the last panel's width */
-    if (o->op_b == TRANSPOSED) {
-        for (size_t j = 0; j < whole; j += wide)
-            NAME(pack_transposed)(panels + j * depth, wide, b + j * o->ldb, o->ldb, depth, wide);
-        if (left) NAME(pack_transposed)(panels + whole * depth, last, b + whole * o->ldb, o->ldb, depth, left);
-        return;
+static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, size_t columns, float *panels) {
+    const size_t wide = (size_t)VECTORS * LANES, depth = (steps + EACH - 1) / EACH;
+    for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
+        const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
+        float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
+        if (EACH == 2) NAME(pair_rows)(pairs, b + j * o->ldb, o->ldb, own, steps);
+        NAME(pack_transposed)
+        (panels + j * depth, width, EACH == 2 ? pairs : b + j * o->ldb, EACH == 2 ? depth : o->ldb, depth, own);
     }
-    for (size_t p = 0; p < depth; p++) {
-        const float *row = b + p * o->ldb;
-        float *rest = panels + whole * depth + p * last;
-        if (p + AHEAD < depth) prefetch(row + AHEAD * o->ldb, columns);
-        for (size_t j = 0; j < whole; j += wide) memcpy(panels + j * depth + p * wide, row + j, wide * sizeof *b);
-        for (size_t j = 0; j < last; j++) rest[j] = j < left ? row[whole + j] : 0;
+    for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
+        const float *row = b + EACH * p * o->ldb, *next = EACH * p + 1 < steps ? row + o->ldb : NULL;
+        if (p + AHEAD < depth) prefetch(row + EACH * AHEAD * o->ldb, columns);
+        for (size_t j = 0; j < columns; j += wide) {
+            const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < width ? left : width;
+            float *to = panels + j * depth + p * width;
+            if (left >= wide) NAME(elements)(to, row + j, next ? next + j : NULL, wide);
+            else NAME(elements)(to, row + j, next ? next + j : NULL, own);
+            for (size_t x = own; x < width; x++) to[x] = 0;
+        }
     }
 }
 
@@ -175,26 +226,40 @@ static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, 
     const Tiles tiles = tiles_make(o->m, ROWS);
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
-        for (size_t first = 0; first < o->k; first += DEPTH) {
-            const size_t depth = o->k - first < DEPTH ? o->k - first : DEPTH;
+        for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
+            const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
+            const size_t depth = (steps + EACH - 1) / EACH;
+            const bool transposed = o->op_a == TRANSPOSED;
             NAME(pack_b)
-            (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, depth, columns,
+            (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, steps, columns,
              panels);
-            Piece piece = {.a = o->op_a == TRANSPOSED ? a + first * o->lda : a + first,
-                           .row = o->op_a == TRANSPOSED ? 1 : o->lda,
-                           .step = o->op_a == TRANSPOSED ? o->lda : 1,
-                           .packed = o->op_a == TRANSPOSED && depth >= PACK_A,
+            Piece piece = {.a = transposed ? a + first * o->lda : a + first,
+                           .row = transposed ? 1 : o->lda,
+                           .step = transposed ? o->lda : 1,
+                           .packed = EACH == 2 || (transposed && depth >= PACK_A),
                            .panels = panels,
                            .first = first,
+                           .each = EACH,
                            .depth = depth,
                            .accumulate = o->accumulate || first > 0};
             const float *unpacked = piece.a;
-            if (piece.packed) piece.a = copy, piece.step = ROWS;
+            if (piece.packed) piece.a = copy, piece.row = transposed ? 1 : depth, piece.step = transposed ? ROWS : 1;
             for (size_t t = 0; t < tiles.count; t += BLOCK) {
                 const size_t to = tiles.count - t < BLOCK ? tiles.count : t + BLOCK;
-                if (piece.packed) NAME(pack_a)(o, unpacked, depth, &tiles, t, to, copy);
+                if (piece.packed) piece.origin = tile_row(&tiles, t);
+                if (piece.packed && transposed) NAME(pack_a)(o, unpacked, steps, &tiles, t, to, copy);
+                else if (piece.packed) NAME(pair_rows)
+                (copy, unpacked + piece.origin * o->lda, o->lda, tile_row(&tiles, to) - piece.origin, steps);
                 NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }
         }
     }
 }
+
+#undef NAME
+#undef TARGET
+#undef LANES
+#undef ROWS
+#undef VECTORS
+#undef PAIRS
+#undef EACH

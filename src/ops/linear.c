@@ -4,20 +4,22 @@
 
 #include "ops/matmul.h"
 
-void linear_forward(real *y, const real *x, const real *w, const real *b, size_t rows, size_t in, size_t out) {
+void linear_forward(real *y, const real *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+                    bool bf16) {
     if (b)
         for (size_t r = 0; r < rows; r++) memcpy(y + r * out, b, out * sizeof *y);
-    matmul(PLAIN, PLAIN, rows, out, in, 1, x, in, w, out, b != NULL, y, out);
+    matmul(bf16, PLAIN, PLAIN, rows, out, in, 1, x, in, w, out, b != NULL, y, out);
 }
 
-void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out) {
-    matmul(PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
+void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out, bool bf16) {
+    matmul(bf16, PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
 }
 
-void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile) {
+void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
+                            bool bf16) {
     const size_t row = tile.rows.begin, column = tile.columns.begin;
-    matmul(TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, x + row, in, dy + column, out,
-           true, dw + row * out + column, out);
+    matmul(bf16, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, x + row, in, dy + column,
+           out, true, dw + row * out + column, out);
 }
 
 /* The columns are summed PIECE at a time, in registers. */

@@ -17,27 +17,29 @@ void matmul_openblas(const Product *o, const real *a, const real *b, real *c) {
                (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
-static CpuLevel level = CPU_OTHER; /* of the kernels of ops/gemm.c; CPU_OTHER: products are OpenBLAS's */
+static GemmKernel kernels[2]; /* for operands of `real`, and of bf16 */
 
 void matmul_product(const Product *o, const real *a, const real *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
-    if (level != CPU_OTHER) gemm(level, o, a, b, c);
+    if (kernels[o->bf16] != GEMM_NONE) gemm(kernels[o->bf16], o, a, b, c);
     else matmul_openblas(o, a, b, c);
 }
 
-void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
-    matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0}, a, b, c);
+void matmul(bool bf16, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
+            size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+    matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, bf16}, a, b, c);
 }
 
 void matmul_setup(void) {
     openblas_set_num_threads(1);
-    level = gemm_level();
+    for (int bf16 = 0; bf16 < 2; bf16++) kernels[bf16] = gemm_best(bf16);
 }
 
-bool matmul_is_own(void) { return gemm_level() != CPU_OTHER; }
+bool matmul_is_own(void) { return gemm_best(false) != GEMM_NONE; }
 
-size_t matmul_buffer_bytes(void) { return gemm_buffer_bytes(); }
+const char *matmul_kernels(bool bf16) { return gemm_name(gemm_best(bf16)); }
+
+size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(gemm_best(bf16)); }
 
 const char *matmul_core(void) { return openblas_get_corename(); }
 

@@ -24,6 +24,7 @@ typedef struct {
     real alpha;
     Triangle triangle;
     size_t diagonal;
+    bool bf16; /* round a and b to bf16; the sums stay `real`. Not where real is double */
 } Product;
 
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
@@ -32,8 +33,8 @@ typedef struct {
 void matmul_product(const Product *product, const real *a, const real *b, real *c);
 
 /* The same without a triangle. */
-void matmul(Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a, size_t lda,
-            const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+void matmul(bool bf16, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
+            size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
 /* The same product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const real *a, const real *b, real *c);
@@ -45,8 +46,11 @@ void matmul_setup(void);
    nor on the number of threads. */
 bool matmul_is_own(void);
 
+/* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AVX512-BF16" or "emulated bf16". */
+const char *matmul_kernels(bool bf16);
+
 /* Bytes that each thread packs its operands into; 0 with OpenBLAS, which does not say. */
-size_t matmul_buffer_bytes(void);
+size_t matmul_buffer_bytes(bool bf16);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
 const char *matmul_core(void);

@@ -25,7 +25,7 @@ double newton_schulz_flops(size_t rows, size_t columns) {
 static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, real alpha, const real *a,
                               const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    matmul_product(&(Product){op_a, op_b, false, s, s, k, stride, stride, s, alpha, LOWER_C, 0}, a, b, c);
+    matmul_product(&(Product){op_a, op_b, false, s, s, k, stride, stride, s, alpha, LOWER_C, 0, false}, a, b, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -50,6 +50,6 @@ void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real 
         else multiply(s, 1, q, p, other), swap = p, p = other, other = swap;
         if (i + 1 < ITERATIONS) multiply(s, 1, q, g, other), multiply(s, 1, q, other, g);
     }
-    if (tall) matmul(PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
-    else matmul(PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);
+    if (tall) matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
+    else matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);
 }

@@ -12,7 +12,7 @@
 static const char *const OPTIMIZERS[] = {
     [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW"};
 
-static size_t packing_memory(const Model *model) { return model->threads * matmul_buffer_bytes(); }
+static size_t packing_memory(const Model *m) { return m->threads * matmul_buffer_bytes(m->shape.attention.bf16); }
 
 size_t training_memory(const Model *model, const Optimizer *optimizer) {
     return model->parameter_arena.capacity + model->activation_arena.capacity + optimizer->arena.capacity +
@@ -121,6 +121,7 @@ void announce(Progress *to, const char *mark, const Config *config, const Corpus
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
     announce_memory(l, model, optimizer);
     SAY(l, "machine", "%zu thread%s on %s;", model->threads, model->threads == 1 ? "" : "s", cpu);
-    if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
+    if (s->attention.bf16) SAY(l, "", "products of bf16: %s", matmul_kernels(true));
+    else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
 }

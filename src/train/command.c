@@ -8,7 +8,6 @@
 
 #include "base/interrupt.h"
 #include "train/sample.h"
-#include "train/swap_qk.h"
 
 /* --- ./train CONFIG.ini, and resume */
 
@@ -85,34 +84,20 @@ const Verb train_verb = {
 
 /* --- eval */
 
-static bool swaps_qk; /* --swap-qk */
-
-static const Option EVAL_OPTIONS[] = {
-    {"swap-qk", NULL, "instead: scores with initial W_Q, W_K for trained ones", OPTION_SWITCH, &swaps_qk, 0, 0},
-    {0},
-};
-
-static bool print_loss(Run *run, Model *model, bool *complete, Error *err) {
-    Evaluation e;
-    const char *target = config_target(&run->config);
-    if (!run_evaluate(run, model, &e, err)) return false;
-    *complete = e.complete;
-    if (!e.complete) return true;
-    printf("validation loss %.4f nats per %s", e.loss, target);
-    if (!isnan(e.accuracy)) printf(", accuracy %.4f", e.accuracy);
-    printf(", over %zu %ss\n", e.targets, target);
-    return true;
-}
-
 static bool run_evaluation(const Command *command, int *signal, Error *err) {
     static Run run;
     Model model = {0};
-    bool complete;
-    bool ok =
-        run_open(&run, command->target, NULL, 0, false, err) &&
-        run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
-        (swaps_qk ? swap_qk_measure(&run, &model, stdout, &complete, err) : print_loss(&run, &model, &complete, err));
-    *signal = ok && !complete ? interrupt_signal() : 0;
+    Evaluation e = {.complete = true};
+    const bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+                    run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
+                    run_evaluate(&run, &model, &e, err);
+    if (ok && e.complete) {
+        const char *target = config_target(&run.config);
+        printf("validation loss %.4f nats per %s", e.loss, target);
+        if (!isnan(e.accuracy)) printf(", accuracy %.4f", e.accuracy);
+        printf(", over %zu %ss\n", e.targets, target);
+    }
+    *signal = e.complete ? 0 : interrupt_signal();
     model_free(&model);
     run_close(&run);
     return ok;
@@ -122,7 +107,6 @@ const Verb eval_verb = {
     .name = "eval",
     .target = "RUN_DIR",
     .what = "Prints the loss of a trained model over the whole validation split.",
-    .options = EVAL_OPTIONS,
     .run = run_evaluation,
 };
 

@@ -55,7 +55,7 @@ static bool describe_new(const Run *run, const Model *model, const char *command
     char fingerprint[CORPUS_FINGERPRINT];
     Json *d = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
-    js_set(d, "products", js_text(matmul_is_own() ? "sqrtdk" : "OpenBLAS"));
+    js_set(d, "products", js_text(matmul_kernels(model->shape.attention.bf16)));
     js_set(d, "blas_core", js_text(matmul_core()));
     js_set(d, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
     js_set(d, "name", js_text(run->config.name));
@@ -67,14 +67,14 @@ static bool describe_new(const Run *run, const Model *model, const char *command
 
 /* Bits repeat with our own products whatever the number of threads, and with OpenBLAS's where kernels and threads are
    what they were. */
-static void note_differences(const Json *d, size_t then, size_t threads, Progress *progress) {
+static void note_differences(const Json *d, bool bf16, size_t then, size_t threads, Progress *progress) {
     const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
-    const bool own = products && strcmp(products, "sqrtdk") == 0;
-    const char *kernels = own ? "own products" : core ? core : "?";
-    const char *kernels_now = matmul_is_own() ? "own products" : matmul_core();
-    if (strcmp(kernels, kernels_now) == 0 && (own || then == threads)) return;
+    const bool own = products && strcmp(products, "OpenBLAS") != 0;
+    const char *now = matmul_kernels(bf16), *kernels = own ? products : core ? core : "?";
+    if (strcmp(now, "OpenBLAS") == 0) now = matmul_core();
+    if (strcmp(kernels, now) == 0 && (own || then == threads)) return;
     progress_message(progress, "  note      started with %zu thread%s (%s), resumed with %zu (%s):", then,
-                     then == 1 ? "" : "s", kernels, threads, kernels_now);
+                     then == 1 ? "" : "s", kernels, threads, now);
     progress_message(progress, "            from here on equal to rounding, not to the bit");
 }
 
@@ -100,7 +100,7 @@ bool run_resumed(const Run *run, const Model *model, size_t step, const char *co
         set_running(d, run, model);
         progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                          (long long)run->config.train.steps);
-        note_differences(d, run->threads, model->threads, progress);
+        note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
     }
     return save_and_free(d, ok, run, err);
 }
