@@ -172,7 +172,7 @@ for setting in settings:
         measured = [row for row in rows(f"{setting}/{run['run']}/metrics.csv") if row["val_loss"]]
         common = {**run, **names, "rate": run[rate]}
         for row in measured:
-            if int(row["step"]) % 125 == 0:
+            if int(row["step"]) % 250 == 0:
                 tables[1].writerow({**common, "step": row["step"], "val_loss": row["val_loss"]})
         points = [(int(row["step"]), float(row["val_loss"])) for row in measured]
         for loss in map(float, losses.split()):
