@@ -5,6 +5,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+relative=$(realpath --relative-to=. "$tmp") # page.py names files by the shorter of the two paths
+[ ${#relative} -ge ${#tmp} ] || tmp=$relative
 trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
