@@ -32,11 +32,6 @@ TASKS = {
         "PyTorch, AdamW tuned": ("configs/shakespeare_cpu.ini", {"lr": 6e-3, "min_lr": 6e-4, "steps": 1000}),
         "PyTorch, torch.optim.Muon": ("configs/fast_cpu.ini", {}),
     }),
-    # As published, nanoGPT's baby GPT takes a day here.
-    "baby": (1.47, "configs/fast_baby.ini", {
-        "PyTorch, AdamW tuned": ("configs/fast_baby.ini", {"optimizer": "adamw", "lr": 3e-3, "min_lr": 3e-4}),
-        "PyTorch, torch.optim.Muon": ("configs/fast_baby.ini", {}),
-    }),
 }
 
 
