@@ -148,8 +148,7 @@ def report(config, ours, runners, resolved):
     if fp32:
         best, lean = min(fp32, key=lambda r: r.step_ms()), min(fp32, key=lambda r: r.peak_rss_mb())
         print(f"\nBest fp32 peer: {best.name}, {best.step_ms() / ours.step_ms():.2f} times our step. Least memory: {lean.name}, "
-              f"{lean.peak_rss_mb() / ours.peak_rss_mb():.1f} times our memory. Start-up of ours: "
-              f"{statistics.median(r['start_up_s'] for r in ours.reports):.2f} s of processor time before the first step.")
+              f"{lean.peak_rss_mb() / ours.peak_rss_mb():.1f} times our memory.")
         any_precision, own = min(runners[2:], key=lambda r: r.step_ms()), min(runners[:2], key=lambda r: r.step_ms())
         print(f"Best of any precision: {own.name}, and of the peers {any_precision.name}, "
               f"{any_precision.step_ms() / own.step_ms():.2f} times its step.")

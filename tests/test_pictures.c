@@ -58,7 +58,6 @@ static void chart_shows_its_series(void **state) {
                              .count = 101,
                              .style = style_at(k),
                              .thickness = 4,
-                             .dash = k == 1 ? 7 : 0,
                              .markers = k == 2};
     const Chart chart = {"√d_k", "a subtitle", "loss", series, 3};
     for (int round = 0; round < 2; round++) { /* with points; without */
@@ -133,7 +132,6 @@ static void odd_data_still_make_a_chart(void **state) {
                                          .count = count,
                                          .style = style_at(k),
                                          .thickness = k % 3 ? 2 : 0,
-                                         .dash = k == 1 ? 7 : 0,
                                          .markers = k == 2};
                 const Chart chart = {i % 2 ? long_text : "", i % 3 ? "\xff\n" : "", "loss", series,
                                      count == 2 ? CHART_SERIES_MAX : 3};

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/interrupt.h"
 #include "base/machine.h"
@@ -29,12 +28,12 @@ typedef struct {
     double outside_seconds[OUTSIDE_COUNT]; /* of the steps in which the clocks ran, as the profiles */
     size_t step, clocked;                  /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
-    size_t steps;              /* timed */
-    double flops;              /* of a step */
-    double own, openblas;      /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
-    double sgemm, peak;        /* the larger of them; what shares are of: that, or the same in bf16 */
-    double bandwidth;          /* bytes per second */
-    double start_up, peak_rss; /* seconds of processor time before the first step; megabytes */
+    size_t steps;         /* timed */
+    double flops;         /* of a step */
+    double own, openblas; /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
+    double sgemm, peak;   /* the larger of them; what shares are of: that, or the same in bf16 */
+    double bandwidth;     /* bytes per second */
+    double peak_rss;      /* megabytes */
 } Bench;
 
 /* Products of 2048 x 2048, each thread its rows: operations per second in the best of a few. */
@@ -188,7 +187,6 @@ static void print_report(const Bench *b, double step) {
                100 * b->flops / step / b->peak);
     printf("  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
            b->bandwidth / 1e9);
-    printf("  start-up       %.2f s of processor time before the first step\n", b->start_up);
     print_table(b);
 }
 
@@ -201,15 +199,12 @@ static bool print_json(const Bench *b, double step, Error *err) {
     js_set(json, "tokens_per_s", js_number((double)tokens_per_step(b->config) / step));
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
-    js_set(json, "own_gflops", js_number(b->own / 1e9));
-    js_set(json, "openblas_gflops", js_number(b->openblas / 1e9));
     js_set(json, "share_of_peak", js_number(b->flops / step / b->sgemm));
     if (b->model.shape.attention.bf16) {
         js_set(json, "bf16_peak_gflops", js_number(b->peak / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->peak));
     }
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
-    js_set(json, "start_up_s", js_number(b->start_up));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
     const bool ok = js_dump(json, JS_LINE, &text, err);
@@ -241,7 +236,6 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
 /* A second of warming up, then steps for about `seconds`, at least eight. The larger of two peaks counts, one measured
    before the steps and one after. A caught signal ends it early with what was measured. */
 static bool measure(Bench *b, Error *err) {
-    b->start_up = (double)clock() / CLOCKS_PER_SEC;
     const double warming = omp_get_wtime();
     do take_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());

@@ -90,6 +90,12 @@ static inline __attribute__((always_inline)) float pair(float even, float odd) {
 }
 
 #ifdef WIDE
+/* Which numbers of two vectors of bf16 alternate; a mask of the first n of a vector of floats. */
+static const uint16_t ALTERNATE[32]
+    __attribute__((aligned(64))) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+#define FIRST(n) ((__mmask16)((n) < 16 ? (1u << (n)) - 1 : 0xffff))
+
 /* 24 sums, 2 vectors of B and 1 of A in 32 registers of 16 floats. */
 #define NAME(x) x##_avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))

@@ -151,20 +151,35 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. */
+/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. VCVTNE2PS2BF16
+   takes subnormal numbers as zero, as VDPBF16PS does. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
                                                                         size_t n) {
+#if PAIRS == 1
+    for (size_t i = 0; i < n; i += LANES) {
+        const __mmask16 lanes = FIRST(n - i);
+        const __m512 second = next ? _mm512_maskz_loadu_ps(lanes, next + i) : _mm512_setzero_ps();
+        const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, _mm512_maskz_loadu_ps(lanes, x + i));
+        _mm512_mask_storeu_epi32(out + i, lanes, _mm512_permutexvar_epi16(_mm512_load_si512(ALTERNATE), halves));
+    }
+#else
     for (size_t i = 0; i < n; i++) out[i] = EACH == 1 ? x[i] : pair(x[i], next ? next[i] : 0);
+#endif
 }
 
 /* Elements of rows along which k runs: out (rows, depth). */
 static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
     const size_t depth = (steps + 1) / 2;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t p = 0; p < steps / 2; p++)
-            out[i * depth + p] = pair(x[i * stride + 2 * p], x[i * stride + 2 * p + 1]);
-        if (steps % 2) out[i * depth + depth - 1] = pair(x[i * stride + steps - 1], 0);
-    }
+    for (size_t i = 0; i < rows; i++, x += stride, out += depth)
+#if PAIRS == 1
+        for (size_t p = 0; p < depth; p += LANES) {
+            const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
+            const __m512 high = _mm512_maskz_loadu_ps(FIRST(difference(steps, 2 * p + LANES)), x + 2 * p + LANES);
+            _mm512_mask_storeu_ps(out + p, FIRST(depth - p), (__m512)_mm512_cvtne2ps_pbh(high, low));
+        }
+#else
+        for (size_t p = 0; p < depth; p++) out[p] = pair(x[2 * p], 2 * p + 1 < steps ? x[2 * p + 1] : 0);
+#endif
 }
 
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page

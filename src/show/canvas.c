@@ -105,20 +105,8 @@ static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness)
         }
 }
 
-void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color) {
-    double travelled = 0; /* the length of the curve so far: dashes continue round corners */
-    for (size_t i = 1; i < count; i++) {
-        const CurvePoint a = points[i - 1], b = points[i];
-        const double length = hypot(b.x - a.x, b.y - a.y), dx = (b.x - a.x) / length, dy = (b.y - a.y) / length;
-        if (dash < 1) stroke(canvas, a, b, thickness);
-        const double first = dash < 1 || !(length < FAR) ? length : -fmod(travelled, 2 * dash);
-        for (int n = 0; first + 2 * dash * n < length; n++) {
-            const double at = first + 2 * dash * n, from = fmax(0, at), to = fmin(length, at + dash);
-            const CurvePoint start = {a.x + from * dx, a.y + from * dy}, end = {a.x + to * dx, a.y + to * dy};
-            if (from < to) stroke(canvas, start, end, thickness);
-        }
-        travelled += length;
-    }
+void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color) {
+    for (size_t i = 1; i < count; i++) stroke(canvas, points[i - 1], points[i], thickness);
     for (int y = 0; y < canvas->height; y++)
         for (int x = 0; x < canvas->width; x++) {
             unsigned char *covered = &canvas->cover[pixel_index(canvas, x, y)];

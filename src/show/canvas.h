@@ -39,9 +39,8 @@ typedef struct {
     double x, y;
 } CurvePoint;
 /* Lines through all points, anti-aliased with round ends, clipped, and blended as one shape, so that joints are no
-   darker than the rest. `thickness` is in pixels; `dash` is the length of the dashes and of the gaps, 0 for none. A
-   line without length is a dot. */
-void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, double dash, Color color);
+   darker than the rest. `thickness` is in pixels. A line without length is a dot. */
+void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color);
 
 /* Around (x, y), with a thin white edge that sets it apart from what it covers; `radius` is that of the circle. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);

@@ -130,7 +130,7 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Series *serie
     const double left = layout->right + GAP, y = TOP + MARKER_RADIUS + (double)index * LABEL_ROW;
     const CurvePoint sample[2] = {{left, y}, {left + SAMPLE, y}};
     const Color color = series->style.color;
-    if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, series->dash, color);
+    if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, color);
     if (series->markers) canvas_marker(canvas, left + SAMPLE / 2.0, y, MARKER_RADIUS, series->style.marker, color);
     canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
@@ -143,7 +143,7 @@ static void draw_series(Canvas *canvas, const Layout *layout, const Series *seri
         if (point_shown(series, i))
             points[shown++] = (CurvePoint){place_x(layout, series->x[i]), place_y(layout, series->y[i])};
     const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
-    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->dash, color);
+    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
         canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->style.marker, color);
 }

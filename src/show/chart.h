@@ -11,7 +11,6 @@ typedef struct {
     size_t count;
     Style style;
     double thickness; /* of the line, in pixels; 0: no line */
-    double dash;      /* length of the dashes and of the gaps, in pixels; 0: none */
     bool markers;     /* on every point, or on some where points are dense */
 } Series;
 

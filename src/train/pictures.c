@@ -63,8 +63,8 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Series series[] = {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
         {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true},
-        {guess, ends, guesses, 2, gray, .thickness = 1, .dash = 6},
-        {"all right: 0", ends, zero, 2, gray, .thickness = 1, .dash = 6}};
+        {guess, ends, guesses, 2, gray, .thickness = 1},
+        {"all right: 0", ends, zero, 2, gray, .thickness = 1}};
     const Chart chart = {title, subtitle, y_label, series, recall ? 4 : 2};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
 }
