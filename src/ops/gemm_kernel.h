@@ -151,8 +151,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. VCVTNE2PS2BF16
-   takes subnormal numbers as zero, as VDPBF16PS does. */
+/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
                                                                         size_t n) {
 #if PAIRS == 1
