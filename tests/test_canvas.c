@@ -93,13 +93,13 @@ static void drawing_is_clipped(void **state) {
     assert_true(canvas_make(&canvas, 20, 10, &err));
     canvas_rectangle(&canvas, 30, 30, 5, 5, black);
     canvas_rectangle(&canvas, -30, 0, 10, 10, black);
-    canvas_curve(&canvas, (CurvePoint[]){{NAN, 0}, {5, 5}}, 2, 2, 0, black);
-    canvas_curve(&canvas, (CurvePoint[]){{-1e300, 0}, {1e300, 5}}, 2, 2, 0, black);
+    canvas_curve(&canvas, (CurvePoint[]){{NAN, 0}, {5, 5}}, 2, 2, black);
+    canvas_curve(&canvas, (CurvePoint[]){{-1e300, 0}, {1e300, 5}}, 2, 2, black);
     canvas_text(&canvas, INFINITY, 0, 12, ALIGN_LEFT, black, "x");
     canvas_text(&canvas, 500, 500, 12, ALIGN_LEFT, black, "x");
     canvas_text(&canvas, 5, 5, 0, ALIGN_LEFT, black, "x");
     assert_int_equal(ink(&canvas), 0);
-    canvas_curve(&canvas, (CurvePoint[]){{-5, -5}, {40, 40}}, 2, 3, 0, black);
+    canvas_curve(&canvas, (CurvePoint[]){{-5, -5}, {40, 40}}, 2, 3, black);
     canvas_text(&canvas, -4, 3, 12, ALIGN_LEFT, black, "clipped on three sides");
     canvas_rectangle(&canvas, -2147483647, -2147483647, 2147483647, 2147483647, black); /* ends at 0 at the most */
     assert_true(ink(&canvas) > 0);

@@ -13,7 +13,7 @@ folder=runs/study
 results=docs/results
 page=docs/results.md
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors muon_rates muon muon_faster)
+sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 bench_seconds=1
