@@ -37,7 +37,7 @@ void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 
-/* One Philox4x32-10 block, here so that loops over many blocks are vectorized: its rounds, a straight line of 64 bits. */
+/* One Philox4x32-10 block, here so that loops over many blocks are vectorized: a straight line, in lanes of 64 bits. */
 static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
     uint64_t c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 #pragma GCC unroll 10

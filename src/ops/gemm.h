@@ -14,8 +14,8 @@
 #include "ops/matmul.h"
 
 /* Those of one precision give the same bits, but that AVX512_BF16 takes subnormal numbers as zero. GEMM_NONE: products
-   are OpenBLAS's. Of bf16 the operands are rounded (to nearest, ties to even); sums are of floats, and of two steps of k
-   the second is added first, as VDPBF16PS does. */
+   are OpenBLAS's. Of bf16 the operands are rounded (to nearest, ties to even); sums are of floats, and of two steps of
+   k the second is added first, as VDPBF16PS does. */
 typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16 } GemmKernel;
 
 /* Whether this build has the kernel and this processor runs it; the fastest of those, perhaps GEMM_NONE; its name, one
