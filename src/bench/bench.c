@@ -163,7 +163,7 @@ static void print_table(const Bench *b) {
         const Line *l = &lines[i];
         if (l->seconds < 1e-3 * total) continue;
         printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
-        const double peak = i == OP_COUNT + UPDATE ? b->sgemm : b->peak;
+        const double peak = i == OP_COUNT + UPDATE ? b->sgemm : b->peak; /* Muon's own products stay in fp32 */
         if (l->flops > 0)
             printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
         else if (l->bytes > 0)
