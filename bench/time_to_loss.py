@@ -61,7 +61,7 @@ def peer(settings):
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(int(settings["config"]["seed"]))
     p = Problem(settings["config"], optimizers=("adamw", "muon"))
-    c = {key: float(p.config[key]) for key in ("beta1", "beta2", "eps", "weight_decay", "grad_clip", "lr", "muon_lr", "momentum")}
+    c = {key: float(p.config[key]) for key in ("beta1", "beta2", "eps", "weight_decay", "adamw_decay", "grad_clip", "lr", "muon_lr", "momentum")}
     model, muon = Model(p), p.config["optimizer"] == "muon"
     for name, x in model.named_parameters():  # the residual projections, as nanoGPT and init = gpt2
         if name.endswith("proj.weight"):
@@ -69,7 +69,7 @@ def peer(settings):
     named = list(model.named_parameters())
     matrices = [x for name, x in named if muon and x.dim() == 2 and name.startswith("blocks.")]
     rest = [x for _, x in named if not any(x is m for m in matrices)]
-    decay = 0.0 if muon else c["weight_decay"]
+    decay = c["adamw_decay" if muon else "weight_decay"]
     groups = [{"params": [x for x in rest if x.dim() == 2], "weight_decay": decay},
               {"params": [x for x in rest if x.dim() < 2], "weight_decay": 0.0}]
     optimizers = [torch.optim.AdamW(groups, lr=c["lr"], betas=(c["beta1"], c["beta2"]), eps=c["eps"], fused=True)]

@@ -21,7 +21,7 @@ static Config *config_of(OptimizerKind kind) {
     config.train.optimizer = (int)kind;
     config.train.beta1 = 0.9, config.train.beta2 = 0.99, config.train.eps = 1e-8;
     config.train.momentum = 0.9, config.train.weight_decay = 0.1, config.train.grad_clip = 1;
-    config.train.lr = 0.1, config.train.muon_lr = 0.02;
+    config.train.lr = 0.1, config.train.muon_lr = 0.02, config.train.adamw_decay = 0.3;
     return &config;
 }
 
@@ -176,8 +176,11 @@ static bool by_muon(const Config *c, const Tensor *t) {
     const bool matrix = t->role == ATTN_W || t->role == ATTN_PROJ_W || t->role == FC_W || t->role == MLP_PROJ_W;
     return c->train.optimizer == OPTIMIZER_MUON && matrix;
 }
-static bool decays(const Config *c, const Tensor *t) {
-    return c->train.optimizer == OPTIMIZER_MUON ? by_muon(c, t) : t->dimensions == 2;
+
+/* Of what Muon does not update. */
+static double decay(const Config *c, const Tensor *t) {
+    if (t->dimensions < 2) return 0;
+    return c->train.optimizer == OPTIMIZER_MUON ? c->train.adamw_decay : c->train.weight_decay;
 }
 
 /* Queries and keys are learned qk_lr_scale times as fast as the rest, and decay as it does. */
@@ -207,8 +210,8 @@ static void check_updates(const Config *c, size_t threads, double tolerance) {
             const Tensor *t = &table.items[i];
             if (by_muon(c, t)) reference_muon(c, t, numbers + t->offset, g + t->offset, clip, lr);
             for (size_t j = t->offset; j < t->offset + t->count && !by_muon(c, t); j++)
-                reference_step(c, &numbers[j], (double)g[j] * clip, decays(c, t) ? c->train.weight_decay : 0, lr,
-                               lr_scale(t, j - t->offset), (double)step + 1);
+                reference_step(c, &numbers[j], (double)g[j] * clip, decay(c, t), lr, lr_scale(t, j - t->offset),
+                               (double)step + 1);
         }
     }
     for (size_t i = 0; i < table.count; i++) {
@@ -369,7 +372,8 @@ static void muon_threads(void **state) {
     tensors_free(&table);
 }
 
-/* Without a gradient only decay moves anything, and only tensors of two dimensions, under Muon only its matrices. */
+/* Without a gradient only decay moves anything, and only tensors of two dimensions: under Muon its matrices by
+   muon_lr * weight_decay, the others by lr * adamw_decay. */
 static void decay_alone(void **state) {
     (void)state;
     for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
@@ -383,7 +387,7 @@ static void decay_alone(void **state) {
         optimizer_step(&o, &table, p, g, 0, 0.5, 0);
         for (size_t i = 0; i < table.count; i++) {
             const Tensor *t = &table.items[i];
-            const double left = !decays(c, t) ? 1 : by_muon(c, t) ? 0.99 : 0.95; /* 1 - .1 times lr, or muon_lr */
+            const double left = 1 - (by_muon(c, t) ? 0.01 : 0.5 * decay(c, t));
             for (size_t j = t->offset; j < t->offset + t->count; j++)
                 assert_close(p[j], left * (double)before[j], left < 1 ? 1e-7 * fabs((double)before[j]) : 0, "%s",
                              t->name);

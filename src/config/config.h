@@ -57,7 +57,7 @@ typedef struct {
     } attention;
     struct {
         int64_t steps, batch, accumulate, warmup, seed;
-        double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, qk_lr_scale;
+        double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, adamw_decay, qk_lr_scale;
         double grad_clip, qk_clip; /* 0: no clipping */
         int optimizer, precision;  /* OptimizerKind, Precision */
     } train;

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include "base/range.h"
+#include "ops/lanes.h"
 #include "ops/newton_schulz.h"
 
 enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
@@ -57,7 +58,9 @@ bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tenso
                      .beta2 = config->train.beta2,
                      .eps = config->train.eps,
                      .momentum = config->train.momentum,
-                     .weight_decay = config->train.weight_decay,
+                     .muon_decay = config->train.weight_decay,
+                     .weight_decay = config->train.optimizer == OPTIMIZER_MUON ? config->train.adamw_decay
+                                                                               : config->train.weight_decay,
                      .grad_clip = config->train.grad_clip,
                      .threads = threads,
                      .flat = tensors->flat};
@@ -80,13 +83,13 @@ double learning_rate(const Config *config, size_t step) {
 }
 
 MULTIVERSIONED static double sum_of_squares(const real *x, size_t n) {
-    enum { LANES = 8 };
-    double lane[LANES] = {0}, sum = 0;
+    enum { PARTS = 8 };
+    double part[PARTS] = {0}, sum = 0;
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i + PARTS <= n; i += PARTS)
+        for (size_t l = 0; l < PARTS; l++) part[l] += (double)x[i + l] * (double)x[i + l];
     for (; i < n; i++) sum += (double)x[i] * (double)x[i];
-    for (size_t l = 0; l < LANES; l++) sum += lane[l];
+    for (size_t l = 0; l < PARTS; l++) sum += part[l];
     return sum;
 }
 
@@ -119,11 +122,7 @@ MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restri
         real gradient = g[i] * k.clip;
         m[i] = k.beta1 * m[i] + k.one_minus_beta1 * gradient;
         v[i] = k.beta2 * v[i] + k.one_minus_beta2 * gradient * gradient;
-#ifdef REAL_DOUBLE
-        real root = sqrt(v[i]) * k.bias_correction2;
-#else
-        real root = sqrtf(v[i]) * k.bias_correction2;
-#endif
+        real root = (real)sqrt((double)v[i]) * k.bias_correction2;
         p[i] = p[i] * k.decay - k.lr * (m[i] * k.bias_correction1) / (root + k.eps);
     }
 }
@@ -147,13 +146,9 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-MULTIVERSIONED static void scale(real *x, real factor, size_t n) {
-    for (size_t i = 0; i < n; i++) x[i] *= factor;
-}
-
 /* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x */
-static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real *parameters, const real *gradients,
-                 real *scratch) {
+MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real *parameters,
+                                const real *gradients, real *scratch) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
     const double lr = u->muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
     real *p = parameters + matrix->offset, *x = o->v + matrix->offset, *b = o->m + matrix->offset;
@@ -162,10 +157,10 @@ static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real
         nesterov(u, x + r * width, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * width, columns);
     }
-    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->weight_decay);
+    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->muon_decay);
     for (size_t r = 0; r < rows; r++) {
-        scale(x + r * width, inverse, columns);
-        scale(p + r * width, decay, columns);
+        lanes_scale(x + r * width, columns, inverse);
+        lanes_scale(p + r * width, columns, decay);
     }
     newton_schulz(rows, columns, x, width, (real)-lr, p, width, scratch);
 }
@@ -182,7 +177,7 @@ static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) 
     return alike ? t->count - at : (*block)->end - column;
 }
 
-/* The numbers of `range` of the flat arrays but for Muon's matrices, beside which nothing else decays. */
+/* The numbers of `range` of the flat arrays but for Muon's matrices. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
     for (size_t i = 0; i < tensors->count; i++) {
@@ -195,7 +190,7 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             count = run_length(t, at - t->offset, &block);
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
-            u.decay = block->decays && o->kind != OPTIMIZER_MUON ? (real)(1 - lr * o->weight_decay) : 1;
+            u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
             if (o->kind == OPTIMIZER_SGD) sgd(&u, parameters + at, o->m + at, gradients + at, count);
             else adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
         }

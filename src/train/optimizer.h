@@ -14,7 +14,8 @@ typedef struct {
 
 typedef struct {
     OptimizerKind kind;
-    double lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, grad_clip;
+    double lr, muon_lr, beta1, beta2, eps, momentum, grad_clip;
+    double muon_decay, weight_decay; /* of Muon's matrices; of what is not Muon's */
     size_t threads, flat;
     real *m, *v; /* flat: first and second moment (AdamW); velocity (SGD, and Muon's matrices) and, for SGD, NULL;
                     where Muon has its matrices, v is the space in which it makes an update */
@@ -41,7 +42,7 @@ double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
    A column block's learning rate is `lr` times its lr_scale; weight decay, decoupled, is by `lr` itself, on tensors of
-   two dimensions only; AdamW's moments are bias-corrected. Muon's matrices, which alone decay then, have muon_lr times
-   lr / train.lr in place of `lr`. */
+   two dimensions only; AdamW's moments are bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of
+   `lr`, and the decay train.weight_decay; beside them AdamW's tensors decay by train.adamw_decay. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);
