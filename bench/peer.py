@@ -13,9 +13,10 @@ import numpy as np
 
 
 class Problem:
-    """A config as `./train CONFIG --dry-run` resolves it, and its text as ids."""
+    """A config as `./train CONFIG --dry-run` resolves it, and its text as ids. `others`: key = value beside the usual that
+    the peer knows as well."""
 
-    def __init__(self, config, optimizers=("adamw",)):
+    def __init__(self, config, *others):
         self.config = config
         with open(config["corpus"], encoding="utf-8") as f:
             text = f.read()
@@ -32,12 +33,11 @@ class Problem:
         named = {"none": 1.0, "dk": self.D, "sqrt_dk": math.sqrt(self.D), "2sqrt_dk": 2 * math.sqrt(self.D)}
         divisor = config["scale_divisor"]
         self.multiplier = 1 / (named[divisor] if divisor in named else float(divisor))
-        unlike = {"norm": "pre", "activation": "gelu", "tie_embeddings": "yes", "accumulate": "1"}
-        if config["optimizer"] not in optimizers:
-            unlike["optimizer"] = optimizers[0]
-        for key, value in unlike.items():
-            if config[key] != value:
-                sys.exit(f"compare.py: the peers are written for {key} = {value}, not {config[key]}")
+        usual = {"norm": "pre", "activation": "gelu", "tie_embeddings": "yes", "accumulate": "1", "optimizer": "adamw",
+                 "qk_norm": "none"}
+        for key, value in usual.items():
+            if config[key] != value and (key, config[key]) not in others:
+                sys.exit(f"the peers are written for {key} = {value}, not {config[key]}")
         self.random = np.random.default_rng(int(config["seed"]))
 
     def batch(self):

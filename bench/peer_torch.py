@@ -19,6 +19,7 @@ class Block(nn.Module):
         self.ln_1, self.ln_2 = (nn.LayerNorm(p.C, bias=p.bias) for _ in range(2))
         self.attn = nn.Linear(p.C, 3 * width, bias=p.bias)
         self.attn_proj = nn.Linear(width, p.C, bias=p.bias)
+        self.q_norm, self.k_norm = (nn.RMSNorm(p.D, eps=1e-6) if p.config["qk_norm"] == "rms" else nn.Identity() for _ in range(2))
         self.fc = nn.Linear(p.C, p.F, bias=p.bias)
         self.mlp_proj = nn.Linear(p.F, p.C, bias=p.bias)
         self.drop = nn.Dropout(p.dropout)
@@ -26,7 +27,7 @@ class Block(nn.Module):
     def forward(self, x):
         p, (B, T, _) = self.p, x.shape
         q, k, v = (y.view(B, T, p.H, p.D).transpose(1, 2) for y in self.attn(self.ln_1(x)).chunk(3, dim=2))
-        att = F.scaled_dot_product_attention(q, k, v, dropout_p=p.dropout, is_causal=True, scale=p.multiplier)
+        att = F.scaled_dot_product_attention(self.q_norm(q), self.k_norm(k), v, dropout_p=p.dropout if self.training else 0, is_causal=True, scale=p.multiplier)
         x = x + self.drop(self.attn_proj(att.transpose(1, 2).reshape(B, T, p.H * p.D)))
         return x + self.drop(self.mlp_proj(F.gelu(self.fc(self.ln_2(x)), approximate="tanh")))
 

@@ -32,6 +32,10 @@ TASKS = {
         "PyTorch, AdamW tuned": ("configs/shakespeare_cpu.ini", {"lr": 6e-3, "min_lr": 6e-4, "steps": 1000}),
         "PyTorch, torch.optim.Muon": ("configs/fast_cpu.ini", {}),
     }),
+    "baby": (1.47, "configs/fast_baby.ini", {
+        "PyTorch, AdamW": ("configs/fast_baby.ini", {"optimizer": "adamw", "lr": 3e-3, "min_lr": 3e-4, "weight_decay": 0.1, "warmup": 100}),
+        "PyTorch, torch.optim.Muon": ("configs/fast_baby.ini", {}),
+    }),
 }
 
 
@@ -60,7 +64,7 @@ def peer(settings):
 
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(int(settings["config"]["seed"]))
-    p = Problem(settings["config"], optimizers=("adamw", "muon"))
+    p = Problem(settings["config"], ("optimizer", "muon"), ("qk_norm", "rms"))
     c = {key: float(p.config[key]) for key in ("beta1", "beta2", "eps", "weight_decay", "adamw_decay", "grad_clip", "lr", "muon_lr", "momentum")}
     model, muon = Model(p), p.config["optimizer"] == "muon"
     for name, x in model.named_parameters():  # the residual projections, as nanoGPT and init = gpt2
@@ -116,6 +120,7 @@ def main():
     parser.add_argument("task", nargs="?", choices=TASKS, default="cpu")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--peer-seeds", type=int, help="of PyTorch's recipes (default: as many)")
+    parser.add_argument("--precisions", nargs="*", default=["fp32", "bf16"], help="of ours")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--only", nargs="*", help="recipes of PyTorch; none without a name")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
@@ -124,7 +129,7 @@ def main():
         return peer(json.loads(options.peer))
     target, config, recipes = TASKS[options.task]
     chosen = {name: recipe for name, recipe in recipes.items() if options.only is None or name in options.only}
-    own_rows = {"sqrtdk": "fp32", "sqrtdk, bf16": "bf16"}
+    own_rows = {f"sqrtdk, {precision}": precision for precision in options.precisions}
     results = {name: [] for name in [*own_rows, *chosen]}
     for seed in range(4, options.seeds + 4):  # 1 to 3 chose the config
         for name, precision in own_rows.items():
@@ -133,7 +138,7 @@ def main():
             if seed < 4 + (options.peer_seeds or options.seeds):
                 results[name].append(torch_run(*recipe, seed, options.threads))
         print(f"seed {seed}: {[(name, round(r[-1]['seconds'], 1), round(r[-1]['loss'], 4)) for name, r in results.items()]}", file=sys.stderr)
-    own = statistics.median(r["seconds"] for r in results["sqrtdk"])
+    own = statistics.median(r["seconds"] for r in next(iter(results.values())))
     print(f"\n`{config}`, to {target} nats per character; {machine()}, {options.threads} threads\n")
     print("| recipe | seeds | seconds, median | slowest | times ours | loss, median | worst | reached | peak memory, MB |\n|---|---|---|---|---|---|---|---|---|")
     for name, runs in results.items():
