@@ -79,37 +79,31 @@ typedef struct {
     real mean, rstd;
 } RowNorm;
 
-static RowNorm norm_of(QkNorm norm, const real *x, size_t D) {
-    real mean = 0, squares = 0;
-    for (size_t d = 0; norm == QK_NORM_LAYER && d < D; d++) mean += x[d] / (real)D;
-    for (size_t d = 0; d < D; d++) squares += (x[d] - mean) * (x[d] - mean);
-    const double n = (double)D, s = (double)squares;
+static inline __attribute__((always_inline)) RowNorm norm_of(QkNorm norm, const real *x, size_t D) {
+    const real mean = norm == QK_NORM_LAYER ? lanes_total(x, D) / (real)D : 0;
+    const double n = (double)D, s = (double)lanes_squares(x, mean, D);
     if (norm == QK_NORM_L2) return (RowNorm){0, (real)(1 / sqrt(s + L2_EPSILON))};
     return (RowNorm){mean, (real)(1 / sqrt(s / n + (norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON)))};
 }
 
 /* y = gain (x - mean) rstd; gain NULL: 1. */
-static void normalize(QkNorm norm, real *y, const real *x, const real *gain, size_t D) {
+static inline __attribute__((always_inline)) void normalize(QkNorm norm, real *restrict y, const real *x,
+                                                            const real *gain, size_t D) {
     const RowNorm n = norm_of(norm, x, D);
     for (size_t d = 0; d < D; d++) y[d] = (x[d] - n.mean) * n.rstd * (gain ? gain[d] : 1);
 }
 
 /* dy becomes dx, and dgain gets its part. With x' = (x - mean) rstd, g = gain dy, and N = D (l2: 1):
    dx = rstd (g - mean(g), for layer alone, - x' sum(g x') / N). */
-static void normalize_backward(QkNorm norm, real *dy, const real *x, const real *gain, real *dgain, size_t D) {
+static inline __attribute__((always_inline)) void normalize_backward(QkNorm norm, real *restrict dy, const real *x,
+                                                                     const real *gain, real *restrict dgain, size_t D) {
     const RowNorm n = norm_of(norm, x, D);
-    const real N = norm == QK_NORM_L2 ? 1 : (real)D;
-    real sum = 0, product = 0;
-    for (size_t d = 0; d < D; d++) {
-        const real x_hat = (x[d] - n.mean) * n.rstd;
-        if (gain) {
-            dgain[d] += dy[d] * x_hat;
-            dy[d] *= gain[d];
-        }
-        sum += dy[d];
-        product += dy[d] * x_hat;
+    for (size_t d = 0; gain && d < D; d++) {
+        dgain[d] += dy[d] * (x[d] - n.mean) * n.rstd;
+        dy[d] *= gain[d];
     }
-    const real mean = norm == QK_NORM_LAYER ? sum / N : 0;
+    const real N = norm == QK_NORM_L2 ? 1 : (real)D, sum = lanes_total(dy, D);
+    const real mean = norm == QK_NORM_LAYER ? sum / N : 0, product = n.rstd * (lanes_dot(dy, x, D) - n.mean * sum);
     for (size_t d = 0; d < D; d++) dy[d] = n.rstd * (dy[d] - mean - (x[d] - n.mean) * n.rstd * product / N);
 }
 
@@ -121,7 +115,7 @@ size_t prepared_size(const Attention *a, size_t T) { return is_prepared(a) ? siz
 
 static AttentionParameter gain_of(AttentionPart part) { return part == QUERY ? PARAMETER_Q_GAIN : PARAMETER_K_GAIN; }
 
-void prepare(Head *h, size_t rows, real *scratch, AttentionRounding *rounding) {
+MULTIVERSIONED void prepare(Head *h, size_t rows, real *scratch, AttentionRounding *rounding) {
     const size_t D = h->a->D, T = h->layer->T;
     const real *qkv = h->layer->qkv;
     const bool prepared = is_prepared(h->a);
@@ -162,7 +156,7 @@ static void multiplier_backward(real *dqkv, const Head *h) {
     if (additive) lanes_scale(dv, D, h->multiplier);
 }
 
-void prepare_backward(real *dqkv, const Head *h) {
+MULTIVERSIONED void prepare_backward(real *dqkv, const Head *h) {
     const Attention *a = h->a;
     const AttentionLayer *l = h->layer;
     if (a->learned != LEARNED_NO) multiplier_backward(dqkv, h);

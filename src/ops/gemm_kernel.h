@@ -172,6 +172,7 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
     for (size_t i = 0; i < rows; i++, x += stride, out += depth)
 #if PAIRS == 1
         for (size_t p = 0; p < depth; p += LANES) {
+            __builtin_prefetch(x + AHEAD * stride + 2 * p), __builtin_prefetch(x + AHEAD * stride + 2 * p + LANES);
             const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
             const __m512 high = _mm512_maskz_loadu_ps(FIRST(difference(steps, 2 * p + LANES)), x + 2 * p + LANES);
             _mm512_mask_storeu_ps(out + p, FIRST(depth - p), (__m512)_mm512_cvtne2ps_pbh(high, low));

@@ -112,3 +112,26 @@ static inline __attribute__((always_inline)) real lanes_dot(const real *x, const
     for (; j < n; j++) rest += x[j] * y[j];
     return lanes_sum(&sum) + rest;
 }
+
+/* sum_j x_j */
+static inline __attribute__((always_inline)) real lanes_total(const real *x, size_t n) {
+    Lanes sum = {0};
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) sum += *(const Lanes *)(x + j);
+    real rest = 0;
+    for (; j < n; j++) rest += x[j];
+    return lanes_sum(&sum) + rest;
+}
+
+/* sum_j (x_j - mean)^2 */
+static inline __attribute__((always_inline)) real lanes_squares(const real *x, real mean, size_t n) {
+    Lanes sum = {0};
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        const Lanes centered = *(const Lanes *)(x + j) - mean;
+        sum += centered * centered;
+    }
+    real rest = 0;
+    for (; j < n; j++) rest += (x[j] - mean) * (x[j] - mean);
+    return lanes_sum(&sum) + rest;
+}

@@ -2,32 +2,11 @@
 
 #include "ops/lanes.h"
 
-static inline __attribute__((always_inline)) real sum(const real *x, size_t n) {
-    Lanes lanes = {0};
-    size_t c = 0;
-    for (; c + LANES <= n; c += LANES) lanes += *(const Lanes *)(x + c);
-    real rest = 0;
-    for (; c < n; c++) rest += x[c];
-    return lanes_sum(&lanes) + rest;
-}
-
-static inline __attribute__((always_inline)) real sum_of_squares(const real *x, real mean, size_t n) {
-    Lanes lanes = {0};
-    size_t c = 0;
-    for (; c + LANES <= n; c += LANES) {
-        const Lanes centered = *(const Lanes *)(x + c) - mean;
-        lanes += centered * centered;
-    }
-    real rest = 0;
-    for (; c < n; c++) rest += (x[c] - mean) * (x[c] - mean);
-    return lanes_sum(&lanes) + rest;
-}
-
 MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma,
                                       const real *beta, size_t rows, size_t C) {
     for (size_t r = 0; r < rows; r++) {
-        const real *x_r = x + r * C, m = sum(x_r, C) / (real)C;
-        const real s = 1 / (real)sqrt((double)(sum_of_squares(x_r, m, C) / (real)C + (real)LAYERNORM_EPSILON));
+        const real *x_r = x + r * C, m = lanes_total(x_r, C) / (real)C;
+        const real s = 1 / (real)sqrt((double)(lanes_squares(x_r, m, C) / (real)C + (real)LAYERNORM_EPSILON));
         real *y_r = y + r * C;
         if (beta)
             for (size_t c = 0; c < C; c++) y_r[c] = (x_r[c] - m) * s * gamma[c] + beta[c];

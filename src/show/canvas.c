@@ -253,6 +253,8 @@ static void write_bytes(void *context, void *bytes, int size) {
 bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     FileWriter writer;
     if (!file_writer_open(&writer, path, err)) return false;
+    stbi_write_png_compression_level = 5; /* with the filter "up": half of the time and .02 more bytes */
+    stbi_write_force_png_filter = 2;
     if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
         file_writer_abandon(&writer);
         return failed(err, "no memory to compress %s", path);
