@@ -169,10 +169,10 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *o
 /* Elements of rows along which k runs: out (rows, depth). */
 static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
     const size_t depth = (steps + 1) / 2;
-    for (size_t i = 0; i < rows; i++, x += stride, out += depth)
+    for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
+        if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps);
 #if PAIRS == 1
         for (size_t p = 0; p < depth; p += LANES) {
-            __builtin_prefetch(x + AHEAD * stride + 2 * p), __builtin_prefetch(x + AHEAD * stride + 2 * p + LANES);
             const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
             const __m512 high = _mm512_maskz_loadu_ps(FIRST(difference(steps, 2 * p + LANES)), x + 2 * p + LANES);
             _mm512_mask_storeu_ps(out + p, FIRST(depth - p), (__m512)_mm512_cvtne2ps_pbh(high, low));
@@ -180,6 +180,7 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
 #else
         for (size_t p = 0; p < depth; p++) out[p] = pair(x[2 * p], 2 * p + 1 < steps ? x[2 * p + 1] : 0);
 #endif
+    }
 }
 
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
