@@ -120,8 +120,9 @@ mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = s
 mutant 'norm of q and k: what the length takes forgotten' $file 's/ - (x\[d\] - n.mean) \* n.rstd \* product \/ N/ - 0 * product/' \
     --set attention.qk_norm=rms
 mutant 'norm of q and k: mean forgotten' $file 's/QK_NORM_LAYER ? sum \/ N : 0/QK_NORM_LAYER ? 0 : 0/' --set attention.qk_norm=layer
-mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\] \* x_hat/dgain[d] += dy[d] * gain[d] * x_hat/' \
+mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\] \*/dgain[d] += dy[d] * gain[d] */' \
     --set attention.qk_norm=rms
+mutant 'norm of q and k: mean left in the projection' $file 's/ - n.mean \* sum//' --set attention.qk_norm=layer
 mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real)D : (real)D/' \
     --set attention.qk_norm=l2 --set attention.scale_divisor=1
 mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(dqkv + h->part\[KEY\]/if (false) &/' --set attention.scale_learned=head
