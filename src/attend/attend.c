@@ -1,9 +1,6 @@
 #include "attend/attend.h"
 
 #include <math.h>
-#include <string.h>
-
-#include "base/text.h"
 
 bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
                     Error *err) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/command.h"
-#include "base/range.h"
 #include "show/terminal.h"
 #include "train/run.h"
 #include "train/snapshot.h"

@@ -4,7 +4,6 @@
 
 #include "attend/attend.h"
 #include "base/files.h"
-#include "base/text.h"
 #include "train/pictures.h"
 
 enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "base/files.h"
 #include "report/report.h"
 #include "show/progress.h"

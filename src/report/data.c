@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/text.h"
 #include "report/report.h"
 #include "show/heatmap.h"
 #include "sweep/parts.h"
-#include "train/run.h"
 #include "train/snapshot.h"
 
 enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };

@@ -1,8 +1,6 @@
 /* A line chart: curves over steps, axes, ticks, a title, and labels right of the plot. */
 #pragma once
 
-#include <stddef.h>
-
 #include "show/palette.h"
 
 typedef struct {

@@ -1,9 +1,6 @@
 /* Attention weights as pictures: a grid of panels, one matrix each, queries down, keys across. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "show/terminal.h"
 
 typedef struct {

@@ -5,10 +5,8 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/range.h"
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
-#include "train/run.h"
 
 /* A key that nobody set and that some run has otherwise is swept or follows from swept ones (d_k from heads): written
    down, it would no longer follow. */

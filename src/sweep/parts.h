@@ -6,10 +6,7 @@
    sweep_summarize, and the writers of tables. */
 #pragma once
 
-#include "base/json.h"
-#include "base/results.h"
 #include "base/statistics.h"
-#include "config/config.h"
 #include "show/palette.h"
 #include "sweep/sweep.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/files.h"
 #include "sweep/parts.h"
-#include "train/logs.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/real.h"
-#include "base/text.h"
 #include "sweep/parts.h"
 
 static const char *short_name(const Config *config, size_t axis) {

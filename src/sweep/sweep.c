@@ -4,7 +4,6 @@
 
 #include "base/machine.h"
 #include "sweep/parts.h"
-#include "train/trainer.h"
 
 /* Everything that training could be refused for, before anything is written. Decides the threads of a run and how many
    run at a time: no more than there are threads, runs and memory for. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/text.h"
 #include "sweep/parts.h"
 
 /* --- summary.csv */

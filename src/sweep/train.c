@@ -14,10 +14,8 @@
 #include <sys/prctl.h>
 #endif
 
-#include "base/command.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/results.h"
 #include "sweep/parts.h"
 
 /* --- one process */

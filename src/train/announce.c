@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "base/text.h"
 #include "data/recall.h"
 #include "model/probe.h"
 #include "ops/matmul.h"

@@ -1,12 +1,9 @@
 #include "train/pictures.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "show/chart.h"
-#include "train/logs.h"
 
 /* HEADS_SHOWN: of a layer; more lines of panels of the longest text would be too high for one picture. */
 enum { PANELS_ACROSS = 4, HEADS_SHOWN = 48, FEW_POINTS = 20 };

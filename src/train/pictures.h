@@ -2,8 +2,6 @@
    again at any time, to the same bytes. */
 #pragma once
 
-#include "base/range.h"
-#include "data/corpus.h"
 #include "show/heatmap.h"
 #include "train/run.h"
 #include "train/snapshot.h"

@@ -1,12 +1,10 @@
 #include "train/snapshot.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 

@@ -3,10 +3,6 @@
    be made again. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "config/config.h"
 #include "model/probe.h"
 
 enum { SNAPSHOT_TEXT_MAX = 48 }; /* characters of the text: a heatmap with more would not be readable */
