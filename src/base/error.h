@@ -18,8 +18,7 @@ typedef struct {
 } Error;
 
 /* Fills in *err (printf-style, made plain as by text_make_plain, so that the message stays one line) and returns
-   false: `return error_set(err, STATUS_DIVERGED, ...)`. The arguments may be err's own, to put something around them.
- */
+   false: `return error_set(err, STATUS_DIVERGED, ...)`. The arguments may be err's own, to put words around them. */
 bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* So that static analysers see that the result is always false. */
 #ifdef __clang_analyzer__

@@ -42,8 +42,7 @@ bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, Gradie
 void gradcheck_free(GradientTable *table);
 void gradcheck_print(const GradientRow *row, FILE *out);
 
-/* Initializes the parameters, then adds .3 N(0,1) to those of one dimension: gains of 1 and biases of 0 hide mistakes.
- */
+/* Initializes the parameters, then adds .3 N(0,1) to those of one dimension: gains of 1, biases of 0 hide mistakes. */
 void gradcheck_parameters(Model *model, Init init, uint64_t seed);
 
 /* The verb (command.c). */

@@ -52,6 +52,5 @@ void probe_gradients(Model *model, const Batch *batch, double *scratch, Gradient
 
 /* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's
    entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v of two
-   summed embeddings in a post-norm model, v / (v + epsilon) after the LayerNorm of a pre-norm one. See docs/model.md.
- */
+   summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. See docs/model.md. */
 double probe_predicted_std(const ModelShape *shape, Init init);

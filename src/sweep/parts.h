@@ -22,9 +22,8 @@ typedef enum {
     MEASURE_BEST_VAL_LOSS,
     MEASURE_BEST_STEP,
     MEASURE_VAL_ACCURACY,
-    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST means over all heads of all layers, from the first and
-                            */
-    MEASURE_ENTROPY_LAST,  /* from the last step of attention.csv */
+    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST means over all heads of all layers, of the first and */
+    MEASURE_ENTROPY_LAST,  /* the last step of attention.csv */
     MEASURE_SCORE_STD_FIRST,
     MEASURE_SCORE_STD_LAST,
     MEASURE_SATURATED_FIRST,
@@ -92,8 +91,7 @@ typedef struct {
 } Sweep;                    /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from s->config. Errors have status STATUS_USAGE: no [sweep], too many
-   combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, also after a failure.
- */
+   combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or not. */
 bool sweep_plan(Sweep *sweep, Error *err);
 void sweep_free(Sweep *sweep);
 /* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of

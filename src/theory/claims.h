@@ -104,8 +104,7 @@ typedef struct {
     Statistic statistics[STATISTICS_MAX];
     /* Text with figures in it: {1.0:.2f} is statistic 1 of case 0, printed by %.2f; {1.0-2:.2f} those of the cases 0 to
        2, with " / " between them. Before the numbers: ~ the standard error, < and > the ends of the interval; = how
-       many figures agree with what is said, ^ the exponent b of figure ~ x^b, where x grows fourfold from case to case.
-     */
+       many figures agree with what is said, ^ the exponent b of figure ~ x^b, where x grows fourfold each case. */
     const char *measured; /* NULL: nothing */
     Verdict if_so;        /* the verdict when all that is said holds; nothing said always does */
     const char *why;

@@ -34,8 +34,7 @@ bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error
    unless `optimizer` is NULL, and *state but for the last losses, which are in the logs. False in *found when the run
    was stopped before its first checkpoint. Errors about what is in the files have status STATUS_USAGE: another format,
    another type of numbers, files of different steps, and any key that decides what is computed or measured and that the
-   config now sets differently; each names the difference. What cannot be read is an error, never an absent checkpoint.
- */
+   config now sets differently; each names the difference. What cannot be read is an error, not an absent checkpoint. */
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, bool *found, Error *err);
 
 /* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */

@@ -4,8 +4,7 @@
 #include "train/checkpoint.h"
 #include "train/snapshot.h"
 
-/* Arrays are made before the first step; the loop allocates nothing but for pictures, snapshots' files and checkpoints.
- */
+/* Arrays are made before the first step; the loop allocates only for pictures, snapshots' files and checkpoints. */
 typedef struct {
     Run run;
     RunState state;
