@@ -51,25 +51,20 @@ static bool header_text(const NamedArray *a, size_t count, const Metadata *lines
     return ok;
 }
 
-static bool write_stream(FILE *stream, const NamedArray *a, size_t count, const Metadata *lines, size_t n, Error *err) {
-    char *header = NULL;
-    if (!header_text(a, count, lines, n, &header, err)) return false;
-    /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
-    uint64_t length = (strlen(header) + 7) / 8 * 8;
-    fwrite(&length, sizeof length, 1, stream);
-    fprintf(stream, "%-*s", (int)length, header);
-    for (size_t i = 0; i < count; i++) fwrite(a[i].data, 1, named_array_bytes(&a[i]), stream);
-    free(header);
-    return true;
-}
-
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err) {
     FileWriter writer;
-    if (!file_writer_open(&writer, path, err)) return false;
-    if (write_stream(writer.stream, arrays, count, metadata, lines, err)) return file_writer_commit(&writer, err);
-    file_writer_abandon(&writer);
-    return false;
+    char *header = NULL;
+    const bool ok = header_text(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, path, err);
+    if (ok) {
+        /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
+        const uint64_t length = (strlen(header) + 7) / 8 * 8;
+        fwrite(&length, sizeof length, 1, writer.stream);
+        fprintf(writer.stream, "%-*s", (int)length, header);
+        for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), writer.stream);
+    }
+    free(header);
+    return ok && file_writer_commit(&writer, err);
 }
 
 static bool parse_header(SafetensorsFile *f, Error *err) {
