@@ -244,20 +244,12 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
     draw_text(canvas, -y, x, size, align, true, color, text);
 }
 
-/* What a full disk does not take is known to the stream: file_writer_commit finds it there. */
-static void write_bytes(void *context, void *bytes, int size) {
-    FILE *stream = context;
-    if (size > 0 && !ferror(stream)) fwrite(bytes, 1, (size_t)size, stream);
-}
-
 bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
-    FileWriter writer;
-    if (!file_writer_open(&writer, path, err)) return false;
+    int size;
     stbi_write_png_compression_level = 5; /* with the filter "up": half of the time and .02 more bytes */
     stbi_write_force_png_filter = 2;
-    if (!stbi_write_png_to_func(write_bytes, writer.stream, canvas->width, canvas->height, 3, canvas->rgb, 0)) {
-        file_writer_abandon(&writer);
-        return failed(err, "no memory to compress %s", path);
-    }
-    return file_writer_commit(&writer, err);
+    unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
+    const bool ok = png ? file_write(path, png, (size_t)size, err) : failed(err, "no memory to compress %s", path);
+    free(png);
+    return ok;
 }
