@@ -55,28 +55,24 @@ void text_number(double number, char *out, size_t capacity) {
 }
 
 /* Edits that make one text the other, neighbours that change places being one (optimal string alignment), without
-   regard to case. Three rows of the table are enough. */
+   regard to case. */
 enum { LONGEST = 63 };
 static size_t edit_distance(const char *given, size_t n, const char *candidate, size_t m) {
-    size_t rows[3][LONGEST + 1];
-    for (size_t i = 0; i <= n; i++) {
-        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
+    size_t edits[LONGEST + 1][LONGEST + 1]; /* from the first i characters to the first j */
+    for (size_t i = 0; i <= n; i++)
         for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                now[j] = i + j;
-                continue;
-            }
+            size_t *least = &edits[i][j];
+            *least = i + j;
+            if (i == 0 || j == 0) continue;
             int a = tolower((unsigned char)given[i - 1]), b = tolower((unsigned char)candidate[j - 1]);
-            size_t distance = before[j - 1] + (a != b);
-            if (distance > before[j] + 1) distance = before[j] + 1;
-            if (distance > now[j - 1] + 1) distance = now[j - 1] + 1;
+            if (*least > edits[i - 1][j - 1] + (a != b)) *least = edits[i - 1][j - 1] + (a != b);
+            if (*least > edits[i - 1][j] + 1) *least = edits[i - 1][j] + 1;
+            if (*least > edits[i][j - 1] + 1) *least = edits[i][j - 1] + 1;
             if (i > 1 && j > 1 && a == tolower((unsigned char)candidate[j - 2]) &&
-                b == tolower((unsigned char)given[i - 2]) && distance > earlier[j - 2] + 1)
-                distance = earlier[j - 2] + 1;
-            now[j] = distance;
+                b == tolower((unsigned char)given[i - 2]) && *least > edits[i - 2][j - 2] + 1)
+                *least = edits[i - 2][j - 2] + 1;
         }
-    }
-    return rows[n % 3][m];
+    return edits[n][m];
 }
 
 bool text_is_nearer(const char *given, const char *candidate, size_t *best) {
