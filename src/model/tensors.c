@@ -98,7 +98,6 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
     const size_t rows = size_of(shape, ROWS[role].rows), blocks = ROWS[role].blocks;
     const size_t columns = size_of(shape, ROWS[role].columns), width = size_mul(blocks, columns);
     *t = (Tensor){.role = role,
-                  .layer = layer,
                   .stream = (uint32_t)layer * STREAMS_PER_LAYER + ROWS[role].stream,
                   .dimensions = vector ? 1 : 2,
                   .size = {vector ? width : rows, vector ? 1 : width},

@@ -82,7 +82,6 @@ enum { CACHE_LINE = 16 }; /* numbers: tensors begin at multiples of it, and thre
 typedef struct {
     char name[32];
     Role role;
-    size_t layer;
     uint32_t stream;            /* of the random numbers that its entries are drawn from */
     size_t dimensions, size[2]; /* 1 or 2; size[1] is 1 for vectors */
     size_t count, offset;       /* numbers, and where they start in a flat array */
