@@ -268,25 +268,24 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
 }
 
 bool report_sweep_data(const char *directory, Json **data, Error *err) {
-    Sweep *s = calloc(1, sizeof *s);
+    Sweep s = {0};
     char heading[512];
-    bool ok = (s || failed(err, "no memory for a sweep")) && sweep_view(s, directory, err);
+    bool ok = sweep_view(&s, directory, err);
     if (ok) {
         const SweepSetting *least = NULL, *most = NULL;
-        for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
+        for (const SweepSetting *now = s.settings; now < s.settings + s.setting_count; now++) {
             const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
             if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
             if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
         }
-        snprintf(heading, sizeof heading, "%s", s->config.name);
+        snprintf(heading, sizeof heading, "%s", s.config.name);
         if (least && least != most)
             text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
                         least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean,
                         most->label);
-        ok = page_data(s, "sweep", heading, data, err);
+        ok = page_data(&s, "sweep", heading, data, err);
     }
-    if (s) sweep_free(s);
-    free(s);
+    sweep_free(&s);
     return ok;
 }
 
