@@ -217,11 +217,7 @@ static Figure range_of(double *x, size_t n) {
 }
 
 Figure matrix_mean_of(double *x, size_t n) {
-    for (size_t m = 0; m < n / MATRIX_ROWS; m++) {
-        double sum = 0;
-        for (size_t i = 0; i < MATRIX_ROWS; i++) sum += x[m * MATRIX_ROWS + i];
-        x[m] = sum / MATRIX_ROWS;
-    }
+    for (size_t m = 0; m < n / MATRIX_ROWS; m++) x[m] = mean_of(x + m * MATRIX_ROWS, MATRIX_ROWS).value;
     return range_of(x, n / MATRIX_ROWS);
 }
 
