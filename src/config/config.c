@@ -173,8 +173,7 @@ static bool name_from_path(Config *config, const char *path, Error *err) {
     if (length > 4 && strcmp(base + length - 4, ".ini") == 0) length -= 4;
     if (length >= sizeof config->name)
         return rejected(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
-    memcpy(config->name, base, length);
-    config->name[length] = 0;
+    snprintf(config->name, sizeof config->name, "%.*s", (int)length, base);
     return true;
 }
 

@@ -11,17 +11,15 @@ static const Option OPTIONS[] = {
 
 static bool run_report(const Command *command, int *signal, Error *err) {
     const OptionList *directories = &command->targets;
-    char path[4096];
+    const char *path = *out ? out : "report.html";
     (void)signal;
     if (directories->count == 1 && !*out) {
-        if (!report_write(directories->items[0], err) ||
-            !path_join(path, sizeof path, directories->items[0], "report.html", err))
-            return false;
-    } else {
-        snprintf(path, sizeof path, "%s", *out ? out : "report.html");
-        if (!*out && path_exists(path)) return rejected(err, "report.html exists: name the page with --out FILE");
-        if (!report_compare(directories->items, directories->count, path, err)) return false;
+        if (!report_write(directories->items[0], err)) return false;
+        print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
+        return true;
     }
+    if (!*out && path_exists(path)) return rejected(err, "report.html exists: name the page with --out FILE");
+    if (!report_compare(directories->items, directories->count, path, err)) return false;
     print_plain(stdout, "page to look at: %s", path);
     return true;
 }
