@@ -11,7 +11,6 @@
 #include "sweep/sweep.h"
 
 enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
-#define SCALE_KEY "attention.scale_divisor"
 
 /* What a run measured, in the order of summary.csv. */
 typedef enum {
@@ -97,10 +96,6 @@ void sweep_free(Sweep *sweep);
 /* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of
    another swept key or of a column of summary.csv. */
 const char *sweep_key(const Config *config, size_t axis);
-/* Whether a swept key is this one, "section.key". */
-bool sweep_axis_is(const Config *config, size_t axis, const char *name);
-/* Whether two settings have the same values for every swept key but one. */
-bool sweep_agree_but(const Sweep *sweep, size_t axis, size_t a, size_t b);
 
 /* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
    what the runs there have come to, and fails with STATUS_USAGE where one was made with another config. sweep_open

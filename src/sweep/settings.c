@@ -20,11 +20,13 @@ const char *sweep_key(const Config *config, size_t axis) {
     return taken ? config_key_name(config->sweep[axis].key) : name;
 }
 
-bool sweep_axis_is(const Config *config, size_t axis, const char *name) {
+/* Whether a swept key is this one, "section.key". */
+static bool axis_is(const Config *config, size_t axis, const char *name) {
     return strcmp(config_key_name(config->sweep[axis].key), name) == 0;
 }
 
-bool sweep_agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
+/* Whether two settings have the same values for every swept key but one. */
+static bool agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
     for (size_t i = 0; i < s->config.sweep_count; i++)
         if (i != axis && s->settings[a].digit[i] != s->settings[b].digit[i]) return false;
     return true;
@@ -56,7 +58,7 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
     char *label = setting->label;
     for (size_t a = 0; a < s->config.sweep_count; a++) {
         char value[CONFIG_VALUE_MAX];
-        if (sweep_axis_is(&s->config, a, "train.seed")) continue;
+        if (axis_is(&s->config, a, "train.seed")) continue;
         config_value_text(config, s->config.sweep[a].key, value, sizeof value);
         if (*label) text_append(label, SETTING_LABEL, ", ");
         if (a == s->divisor_axis) label_divisor(s, config, label);
@@ -74,7 +76,7 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     if (!combinations_config(&s->config, i, &run->config, values, err) || !name_run(&s->config, run, err)) return false;
     for (size_t a = s->config.sweep_count; a-- > 0; rest /= s->config.sweep[a].count) {
         const size_t value = rest % s->config.sweep[a].count;
-        if (sweep_axis_is(&s->config, a, "train.seed")) {
+        if (axis_is(&s->config, a, "train.seed")) {
             run->seed = value;
             continue;
         }
@@ -100,7 +102,7 @@ static bool divides_by_sqrt_dk(const Config *config) {
 
 static size_t find_reference(const Sweep *s, size_t setting) {
     for (size_t other = 0; other < s->setting_count; other++)
-        if (sweep_agree_but(s, s->divisor_axis, setting, other) &&
+        if (agree_but(s, s->divisor_axis, setting, other) &&
             divides_by_sqrt_dk(&s->runs[s->settings[other].run[0]].config))
             return other;
     return NO_SETTING;
@@ -116,7 +118,7 @@ bool sweep_plan(Sweep *s, Error *err) {
     s->runs = calloc(s->run_count, sizeof *s->runs);
     s->settings = calloc(s->run_count, sizeof *s->settings);
     if (!s->runs || !s->settings) return failed(err, "no memory for %zu runs", s->run_count);
-    while (s->divisor_axis < config->sweep_count && !sweep_axis_is(config, s->divisor_axis, SCALE_KEY))
+    while (s->divisor_axis < config->sweep_count && !axis_is(config, s->divisor_axis, "attention.scale_divisor"))
         s->divisor_axis++;
     for (size_t i = 0; i < s->run_count; i++)
         if (!make_run(s, i, err)) return false;
@@ -189,7 +191,7 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
     size_t others = 0, keys = 0, smaller = 0;
     char name[64];
     for (size_t i = 0; i < s->config.sweep_count; i++) {
-        if (i == axis || sweep_axis_is(&s->config, i, "train.seed")) continue;
+        if (i == axis || axis_is(&s->config, i, "train.seed")) continue;
         others = others * s->config.sweep[i].count + s->settings[setting].digit[i];
         keys++;
     }
@@ -199,7 +201,7 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
     for (size_t g = 0; g < s->setting_count; g++) {
         const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
-        smaller += sweep_agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
+        smaller += agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
     scale_text(divisor, name, sizeof name);
     return style_of_divisor(name, smaller);
