@@ -93,12 +93,6 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     return true;
 }
 
-static int fail(const Error *err) {
-    fflush(stdout);
-    fprintf(stderr, "%s: %s\n", program_name, err->message);
-    return (int)err->status;
-}
-
 int main(int argc, char **argv) {
     Error err = {0};
     int caught = 0;
@@ -108,8 +102,10 @@ int main(int argc, char **argv) {
     Command command = {.argv = argv, .line = line, .report = report_write};
     bool ok = line ? act(argc, argv, &command, &caught, &err) : failed(&err, "no memory for the command line");
     free(line);
-    if (!ok) return fail(&err);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return caught ? 128 + caught : 0;
-    failed(&err, "cannot write to standard output: %s", strerror(errno));
-    return fail(&err);
+    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
+        ok = failed(&err, "cannot write to standard output: %s", strerror(errno));
+    if (ok) return caught ? 128 + caught : 0;
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", program_name, err.message);
+    return (int)err.status;
 }
