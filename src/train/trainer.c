@@ -83,13 +83,6 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-static void announce_run(Trainer *t) {
-    const Config *c = &t->run.config;
-    progress_message(t->progress, "training %s into %s", c->name, t->run.directory);
-    announce(t->progress, "", c, &t->run.corpus, &t->model, &t->optimizer, measure_scores(t));
-    if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
-}
-
 /* However the run ended, the loss curves, run.json and the page are brought to their last state. Reports the first
    error. */
 static bool finish(Trainer *t, const TrainOptions *options, bool ok, Error *err) {
@@ -117,7 +110,9 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
     if (*t.run.made.note) progress_message(t.progress, "%s", t.run.made.note);
     if (ok) {
         initialize(&t);
-        announce_run(&t);
+        progress_message(t.progress, "training %s into %s", config->name, t.run.directory);
+        announce(t.progress, "", config, &t.run.corpus, &t.model, &t.optimizer, measure_scores(&t));
+        if (*t.text_note.message) progress_message(t.progress, "  note      %s", t.text_note.message);
         t.start = omp_get_wtime();
         ok = finish(&t, options, loop_run(&t, err), err);
     } else if (*t.run.directory) {
