@@ -7,8 +7,6 @@
 
    Indented lines are lines like others, a byte order mark and ends of lines \r\n are accepted. A line that is none of
    these is an error. */
-#include "config/config.h"
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,3 @@
-#include "model/attention.h"
-
 #include <string.h>
 
 #include "model/attention_stages.h"

@@ -1,5 +1,3 @@
-#include "model/transformer.h"
-
 #include <math.h>
 #include <omp.h>
 #include <string.h>

@@ -1,5 +1,3 @@
-#include "sweep/sweep.h"
-
 #include <string.h>
 
 #include "base/machine.h"
