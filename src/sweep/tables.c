@@ -57,14 +57,6 @@ static void interval_text(Interval interval, const char *format, char out[64]) {
     if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
-/* The runs of a setting that are in no mean: "2 diverged; 1 not finished". */
-static void remark(const SweepSetting *setting, char *out, size_t capacity) {
-    const size_t left = setting->count - setting->finished - setting->diverged;
-    *out = 0;
-    if (setting->diverged) text_append(out, capacity, "%zu diverged", setting->diverged);
-    if (left) text_append(out, capacity, "%s%zu not finished", *out ? "; " : "", left);
-}
-
 /* printf's width, which is in bytes, of a field of so many columns that holds the text. */
 static int field(size_t columns, const char *text) {
     return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
@@ -93,7 +85,10 @@ void sweep_print_table(const Sweep *s, FILE *out) {
         if (setting->mean[MEASURE_ENTROPY_LAST].count)
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
                     setting->mean[MEASURE_ENTROPY_LAST].mean);
-        remark(setting, text, sizeof text);
-        fprintf(out, "%s%s\n", *text ? "\n    " : "", text);
+        /* The runs of a setting that are in no mean. */
+        const size_t left = setting->count - setting->finished - setting->diverged;
+        if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
+        if (left) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", left);
+        fputc('\n', out);
     }
 }
