@@ -90,15 +90,11 @@ static void lay_out(Model *m, bool training) {
     if (training) lay_out_gradients(m, rows, arena);
 }
 
-/* Every size that reaches the products must fit the int that cblas takes. */
-static bool sizes_fit(const ModelShape *s, size_t max_batch) {
-    return size_mul(max_batch, s->T) <= INT_MAX && s->C <= INT_MAX && s->F <= INT_MAX && s->V <= INT_MAX &&
-           attention_width_in(&s->attention) <= INT_MAX;
-}
-
 bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
-    if (!sizes_fit(shape, max_batch))
+    /* Every size that reaches the products must fit the int that cblas takes. */
+    if (size_mul(max_batch, shape->T) > INT_MAX || shape->C > INT_MAX || shape->F > INT_MAX || shape->V > INT_MAX ||
+        attention_width_in(&shape->attention) > INT_MAX)
         return rejected(
             err,
             "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
