@@ -16,17 +16,12 @@ static double threshold(const real *logits, size_t n, size_t k) {
     return least;
 }
 
-static int32_t likeliest(const real *logits, size_t n) {
-    size_t best = 0;
-    for (size_t v = 1; v < n; v++)
-        if (logits[v] > logits[best]) best = v;
-    return (int32_t)best;
-}
-
 /* The id where the cumulative probability passes `uniform`. */
 static int32_t draw(const real *logits, size_t n, const SampleOptions *options, double uniform) {
-    const int32_t best = likeliest(logits, n);
-    if (options->temperature <= 0) return best;
+    size_t best = 0; /* the likeliest */
+    for (size_t v = 1; v < n; v++)
+        if (logits[v] > logits[best]) best = v;
+    if (options->temperature <= 0) return (int32_t)best;
     const double most = (double)logits[best];
     const double least = options->top_k && options->top_k < n ? threshold(logits, n, options->top_k) : -INFINITY;
     double sum = 0;
@@ -37,7 +32,7 @@ static int32_t draw(const real *logits, size_t n, const SampleOptions *options, 
         if ((double)logits[v] >= least) left -= exp(((double)logits[v] - most) / options->temperature);
         if (left < 0) return (int32_t)v;
     }
-    return best; /* rounding used up the sum */
+    return (int32_t)best; /* rounding used up the sum */
 }
 
 bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
