@@ -19,6 +19,7 @@ function el(name, attributes = {}, ...children) {
     element.append(...shown.map(child => typeof child === "string" ? plain(child) : child));
     return element;
 }
+const label = (x, y, text, anchor = "middle") => el("text", {x, y, "text-anchor": anchor}, text);
 const finite = Number.isFinite;
 function short(x) {
     if (!finite(x)) return "–";
@@ -145,14 +146,13 @@ function make_scale(values, log, from, to) {
 }
 function draw_axes(svg, o, x, y, W, H) {
     const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
-    const words = (x, y, anchor, text) => el("text", {x, y, "text-anchor": anchor}, text);
     for (const tick of x.ticks)
         svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
-            words(x(tick), H - bottom + 16, "middle", short(tick)));
+            label(x(tick), H - bottom + 16, short(tick)));
     for (const tick of y.ticks)
-        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), words(left - 6, y(tick) + 4, "end", short(tick)));
+        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), label(left - 6, y(tick) + 4, short(tick), "end"));
     svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
-        words((left + W - right) / 2, H - 6, "middle", o.x),
+        label((left + W - right) / 2, H - 6, o.x),
         el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
 }
 function draw_series(s, x, y) {
@@ -328,7 +328,6 @@ function make_thumbs() {
 function make_matrix({T, text}) {
     const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
     const W = left + side + 66, H = Math.max(top + side + 46, 200);
-    const words = (x, y, text) => el("text", {x, y, "text-anchor": "middle"}, text);
     const band = 180 / data.colors.length, bar = (data.colors || []).map((fill, i) =>
         el("rect", {x: left + side + 14, y: top + 180 - (i + 1) * band, width: 14, height: band + .5, fill}));
     const square = {x: left, y: top, width: side, height: side, preserveAspectRatio: "none"};
@@ -339,10 +338,10 @@ function make_matrix({T, text}) {
         onpointermove: event => choose(place_of(event)), onclick: event => choose(place_of(event), true),
         "aria-label": "attention weights; the arrow keys choose a query and a key"},
         rect("masked"), image, chosen,
-        text.map((c, i) => [words(left - 9, top + (i + .5) * cell + 4, visible(c)),
-            words(left + (i + .5) * cell, top + side + 13, visible(c))]),
-        words(left + side / 2, top + side + 34, "key"),
-        el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, words(0, 0, "query")),
+        text.map((c, i) => [label(left - 9, top + (i + .5) * cell + 4, visible(c)),
+            label(left + (i + .5) * cell, top + side + 13, visible(c))]),
+        label(left + side / 2, top + side + 34, "key"),
+        el("g", {transform: `translate(14 ${top + side / 2}) rotate(-90)`}, label(0, 0, "query")),
         bar, [0, .05, .2, .5, 1].map(w => el("text", {x: left + side + 32, y: top + 180 * (1 - Math.sqrt(w)) + 5}, w)));
     const place = i => ({[$("side").value]: i});
     const spans = text.map((c, i) => el("span", {class: "key", onpointerenter: () => choose(place(i)),
