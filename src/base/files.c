@@ -48,12 +48,6 @@ bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
     return true;
 }
 
-void file_writer_abandon(FileWriter *writer) {
-    if (writer->stream) fclose(writer->stream);
-    writer->stream = NULL;
-    unlink(writer->temporary);
-}
-
 bool directory_sync(const char *path, Error *err) {
     char copy[4096];
     snprintf(copy, sizeof copy, "%s", path);

@@ -18,8 +18,7 @@ typedef struct {
 #define FILE_NEW ".new" /* suffix of a file that is being written */
 bool file_writer_open(FileWriter *writer, const char *path, Error *err);
 bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
-void file_writer_abandon(FileWriter *writer);
-bool file_write(const char *path, const void *data, size_t size, Error *err); /* the three in one */
+bool file_write(const char *path, const void *data, size_t size, Error *err); /* both in one */
 
 /* "directory/name" into `out`; an error when it is longer than `capacity`. */
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err);

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
 #include <sys/sysctl.h>
@@ -20,12 +23,31 @@
 static const char UNKNOWN[] = "unknown processor";
 
 #ifdef __x86_64__
+bool cpu_has_tiles(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 }; /* clang and gcc name these differently */
+    unsigned eax, ebx, ecx, edx = 0;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & AMX_BF16 && edx & AMX_TILE;
+}
+
+/* Whether Linux lets this process have the 8 KB that each thread's tiles take: a permission that does not survive exec.
+ */
+static bool tiles_permitted(void) {
+#ifdef __linux__
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h has it from Linux 5.16 on */
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
 CpuLevel cpu_level(void) {
     __builtin_cpu_init(); /* by CPUID, and what the operating system saves */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    return !wide ? CPU_AVX2 : __builtin_cpu_supports("avx512bf16") ? CPU_AVX512_BF16 : CPU_AVX512;
+    if (!wide) return CPU_AVX2;
+    if (!__builtin_cpu_supports("avx512bf16")) return CPU_AVX512;
+    return cpu_has_tiles() && tiles_permitted() ? CPU_AMX_BF16 : CPU_AVX512_BF16;
 }
 
 void cpu_name(char *out, size_t capacity) {
@@ -43,6 +65,8 @@ void cpu_name(char *out, size_t capacity) {
 #else
 CpuLevel cpu_level(void) { return CPU_OTHER; }
 
+bool cpu_has_tiles(void) { return false; }
+
 void cpu_name(char *out, size_t capacity) {
     snprintf(out, capacity, "%s", UNKNOWN);
 #ifdef __APPLE__
@@ -52,7 +76,7 @@ void cpu_name(char *out, size_t capacity) {
 #endif
 
 const char *cpu_level_name(CpuLevel level) {
-    static const char *const names[] = {"this processor", "SSE", "AVX2", "AVX-512", "AVX-512"};
+    static const char *const names[] = {"this processor", "SSE", "AVX2", "AVX-512", "AVX-512", "AVX-512"};
     return names[level];
 }
 

@@ -6,12 +6,15 @@
 #include "base/error.h"
 
 /* Instructions for vectors, oldest first. OTHER: not an x86-64. */
-typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 } CpuLevel;
+typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16, CPU_AMX_BF16 } CpuLevel;
 
 /* The widest that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which names what an
-   emulator such as valgrind hides). */
+   emulator such as valgrind hides). Of AMX Linux is asked for permission, which a process has to do itself. */
 CpuLevel cpu_level(void);
 const char *cpu_level_name(CpuLevel level);
+
+/* Whether the processor has tiles that multiply bf16 (AMX), which Linux may still refuse. */
+bool cpu_has_tiles(void);
 
 /* The processor's own name, "AMD EPYC 9354" or so; "unknown processor" where it has none. */
 void cpu_name(char *out, size_t capacity);

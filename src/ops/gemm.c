@@ -18,7 +18,7 @@ enum {
     BLOCK = 40,     /* tiles of rows that are multiplied by all of those panels before the next tiles */
     PACK_A = 128,   /* steps from which on a transposed A is packed, too */
     AHEAD = 6,      /* rows by which packing prefetches: another core may have written them */
-    TILE_ROWS = 12, /* of the largest tile */
+    TILE_ROWS = 12, /* of the largest tile in vectors */
 };
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
 static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
@@ -114,6 +114,22 @@ static const uint16_t ALTERNATE[32]
 #define PAIRS 0
 #include "ops/gemm_kernel.h"
 
+/* The processor's tiles: eight of 16 rows of 64 bytes. Loaded by each product: every thread has its own. */
+static const struct {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} TILE_CONFIG = {.palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+
+/* 4 tiles of sums, 2 of A and 2 of B. */
+#define NAME(x) x##_amx
+#define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
+#define LANES 16
+#define ROWS 32
+#define VECTORS 2
+#define PAIRS 3
+#include "ops/gemm_kernel.h"
+
 #define NAME(x) x##_avx512bf16
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
 #define LANES 16
@@ -137,6 +153,7 @@ static void (*const KERNELS[])(const Product *, const float *, const float *, fl
     [GEMM_AVX2] = gemm_avx2,
     [GEMM_AVX512] = gemm_avx512,
     [GEMM_AVX512_BF16] = gemm_avx512bf16,
+    [GEMM_AMX_BF16] = gemm_amx,
 #endif
     [GEMM_EMULATED_BF16] = gemm_emulated};
 #endif
@@ -145,21 +162,24 @@ bool gemm_runs(GemmKernel kernel) {
 #ifdef REAL_DOUBLE
     return (void)kernel, false;
 #else
-    static const CpuLevel needed[] = {
-        CPU_OTHER, [GEMM_AVX2] = CPU_AVX2, [GEMM_AVX512] = CPU_AVX512, [GEMM_AVX512_BF16] = CPU_AVX512_BF16};
+    static const CpuLevel needed[] = {[GEMM_AVX2] = CPU_AVX2,
+                                      [GEMM_AVX512] = CPU_AVX512,
+                                      [GEMM_EMULATED_BF16] = CPU_OTHER,
+                                      [GEMM_AVX512_BF16] = CPU_AVX512_BF16,
+                                      [GEMM_AMX_BF16] = CPU_AMX_BF16};
     return kernel != GEMM_NONE && cpu_level() >= needed[kernel];
 #endif
 }
 
 GemmKernel gemm_best(bool bf16) {
-    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : GEMM_AVX2, fastest = bf16 ? GEMM_AVX512_BF16 : GEMM_AVX512;
+    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : GEMM_AVX2, fastest = bf16 ? GEMM_AMX_BF16 : GEMM_AVX512;
     for (GemmKernel kernel = fastest; kernel >= slowest; kernel--)
         if (gemm_runs(kernel)) return kernel;
     return GEMM_NONE;
 }
 
 const char *gemm_name(GemmKernel kernel) {
-    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16"};
+    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16", "AMX-BF16"};
     return names[kernel];
 }
 

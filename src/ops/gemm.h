@@ -13,10 +13,11 @@
 #include "base/machine.h"
 #include "ops/matmul.h"
 
-/* Those of one precision give the same bits, but that AVX512_BF16 takes subnormal numbers as zero. GEMM_NONE: products
-   are OpenBLAS's. Of bf16 the operands are rounded (to nearest, ties to even); sums are of floats, and of two steps of
-   k the second is added first, as VDPBF16PS does. */
-typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16 } GemmKernel;
+/* GEMM_NONE: products are OpenBLAS's. The two of floats give the same bits. Of bf16 the operands are rounded (to
+   nearest, ties to even) and the sums are of floats: AVX512_BF16 and its emulation give the same bits, but that the
+   former takes subnormal numbers as zero, and of two steps of k they add the second first; AMX_BF16 adds in an order of
+   its own. */
+typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
 
 /* Whether this build has the kernel and this processor runs it; the fastest of those, perhaps GEMM_NONE; its name, one
    for both of fp32. */

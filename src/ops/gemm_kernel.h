@@ -3,17 +3,71 @@
        TARGET         its instruction set
        LANES          floats to a vector
        ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
-       PAIRS          0: operands are floats; of bf16 1: multiplied by VDPBF16PS, 2: emulated
+       PAIRS          0: operands are floats; of bf16 1: multiplied by VDPBF16PS, 2: emulated, 3: by TDPBF16PS
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
    the high one. There is no include guard. */
 
-#define EACH ((size_t)(PAIRS ? 2 : 1)) /* steps of an element */
+#define EACH ((size_t)(PAIRS ? 2 : 1))        /* steps of an element */
+#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* of so many elements the depth is a multiple, filled up with zeros */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
 
+/* Elements of `steps` of k. */
+static inline size_t NAME(elements_of)(size_t steps) {
+    const size_t depth = (steps + EACH - 1) / EACH;
+    return (depth + GRAIN - 1) / GRAIN * GRAIN;
+}
+
+/* out = alpha sum, or out + that. */
+static inline __attribute__((always_inline)) TARGET void NAME(put)(float *c, NAME(vec) sum, float alpha,
+                                                                   bool accumulate) {
+    NAME(loose) *out = (NAME(loose) *)c;
+    if (accumulate && EACH == 1) *out += alpha * sum;
+    for (size_t l = 0; accumulate && EACH == 2 && l < LANES; l++) /* fused on every processor */
+        (*out)[l] = fmaf(alpha, sum[l], (*out)[l]);
+    if (!accumulate) *out = alpha * sum;
+}
+
+#if PAIRS == 3
+/* C (rows, vectors) = alpha A B, or C + that, by two times two of the processor's tiles of 16 rows. A is packed (rows,
+   row), B a packed panel. Each entry is a sum over blocks of 32 steps of k, and in each the even steps and the odd ones
+   are summed apart (Intel's manual, TDPBF16PS). What lies beyond the rows is read as well, and not used. */
+static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
+                               size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
+    (void)step;
+    float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
+    const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
+    const bool lower = rows > LANES, right = vectors > 1;
+    __asm__ volatile("" ::: "memory"); /* gcc does not know that tiles are loaded from memory */
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (size_t p = 0; p < k; p += GRAIN, a += GRAIN, b += GRAIN * vectors * LANES) {
+        _tile_loadd(4, a, a_stride);
+        _tile_loadd(6, b, b_stride);
+        _tile_dpbf16ps(0, 4, 6);
+        if (right) {
+            _tile_loadd(7, b + LANES, b_stride);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if (!lower) continue;
+        _tile_loadd(5, a + LANES * row, a_stride);
+        _tile_dpbf16ps(2, 5, 6);
+        if (right) _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, &sum[0][0], sizeof *sum);
+    _tile_stored(1, &sum[0][LANES], sizeof *sum);
+    _tile_stored(2, &sum[LANES][0], sizeof *sum);
+    _tile_stored(3, &sum[LANES][LANES], sizeof *sum);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t v = 0; v < vectors; v++)
+            NAME(put)(c + i * ldc + v * LANES, *(const NAME(vec) *)&sum[i][v * LANES], alpha, accumulate);
+}
+#else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
 #if PAIRS
     return (NAME(vec))(*(const Bits *)x + (NAME(order)){0});
@@ -58,13 +112,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         }
     }
     for (size_t i = 0; i < rows; i++)
-        for (size_t v = 0; v < vectors; v++) {
-            NAME(loose) *out = (NAME(loose) *)(c + i * ldc + v * LANES);
-            if (accumulate && EACH == 1) *out += alpha * sum[i][v];
-            for (size_t l = 0; accumulate && EACH == 2 && l < LANES; l++) /* fused on every processor */
-                (*out)[l] = fmaf(alpha, sum[i][v][l], (*out)[l]);
-            if (!accumulate) *out = alpha * sum[i][v];
-        }
+        for (size_t v = 0; v < vectors; v++) NAME(put)(c + i * ldc + v * LANES, sum[i][v], alpha, accumulate);
 }
 
 /* The tile with its number of rows, its vectors and one of its distances known to the compiler. */
@@ -88,6 +136,7 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
     }
 #undef CASE
 }
+#endif
 
 /* LANES rows of LANES numbers, `stride` apart, become columns, in log2(LANES) rounds that exchange ever smaller
    halves. */
@@ -126,8 +175,9 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
         const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS, width = vectors * LANES;
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
-            const Range k = tile_steps(o, row, rows, column + j, piece);
+            Range k = tile_steps(o, row, rows, column + j, piece);
             if (k.begin > k.end) continue; /* the tile is not needed */
+            k.begin -= k.begin % GRAIN;
             const float *a = piece->step != 1 && piece->packed ? piece->a + (t - from) * piece->depth * ROWS
                                                                : piece->a + (row - piece->origin) * piece->row;
             if (j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
@@ -154,7 +204,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
 /* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
                                                                         size_t n) {
-#if PAIRS == 1
+#if PAIRS & 1
     for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = FIRST(n - i);
         const __m512 second = next ? _mm512_maskz_loadu_ps(lanes, next + i) : _mm512_setzero_ps();
@@ -168,10 +218,10 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *o
 
 /* Elements of rows along which k runs: out (rows, depth). */
 static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
-    const size_t depth = (steps + 1) / 2;
+    const size_t depth = NAME(elements_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
         if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps);
-#if PAIRS == 1
+#if PAIRS & 1
         for (size_t p = 0; p < depth; p += LANES) {
             const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
             const __m512 high = _mm512_maskz_loadu_ps(FIRST(difference(steps, 2 * p + LANES)), x + 2 * p + LANES);
@@ -187,15 +237,15 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
    at each step. */
 static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
-    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first,
-                 depth = (steps + EACH - 1) / EACH;
+    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
     for (size_t p = 0; p < depth; p++) {
         const float *x = a + EACH * p * o->lda, *next = EACH * p + 1 < steps ? x + o->lda : NULL;
         if (p + AHEAD < depth) prefetch(x + EACH * AHEAD * o->lda + first, columns);
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
-            if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
+            if (EACH * p >= steps) memset(to_tile, 0, ROWS * sizeof *to_tile);
+            else if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
                 NAME(elements)(to_tile, x + row, next ? next + row : NULL, ROWS);
             else NAME(elements)(to_tile, x + row, next ? next + row : NULL, rows);
         }
@@ -214,10 +264,21 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
     }
 }
 
+/* The same as (rows, depth), which the processor's tiles are loaded from. */
+static TARGET void NAME(pack_a_rows)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
+                                     size_t to, float *out) {
+    float columns[DEPTH * ROWS];
+    const size_t depth = NAME(elements_of)(steps);
+    for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth) {
+        NAME(pack_a)(o, a, steps, tiles, t, t + 1, columns);
+        NAME(pack_transposed)(out, depth, columns, ROWS, tile_rows(tiles, t), depth);
+    }
+}
+
 /* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
    narrower, and has zeros beyond the columns. */
 static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, size_t columns, float *panels) {
-    const size_t wide = (size_t)VECTORS * LANES, depth = (steps + EACH - 1) / EACH;
+    const size_t wide = (size_t)VECTORS * LANES, depth = NAME(elements_of)(steps);
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
         float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
@@ -229,9 +290,10 @@ static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, 
         const float *row = b + EACH * p * o->ldb, *next = EACH * p + 1 < steps ? row + o->ldb : NULL;
         if (p + AHEAD < depth) prefetch(row + EACH * AHEAD * o->ldb, columns);
         for (size_t j = 0; j < columns; j += wide) {
-            const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < width ? left : width;
+            const size_t left = columns - j, width = left <= LANES ? LANES : wide;
+            const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
             float *to = panels + j * depth + p * width;
-            if (left >= wide) NAME(elements)(to, row + j, next ? next + j : NULL, wide);
+            if (own == wide) NAME(elements)(to, row + j, next ? next + j : NULL, wide);
             else NAME(elements)(to, row + j, next ? next + j : NULL, own);
             for (size_t x = own; x < width; x++) to[x] = 0;
         }
@@ -240,12 +302,16 @@ static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, 
 
 static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
+    const size_t block = ROWS > TILE_ROWS ? BLOCK * TILE_ROWS / ROWS : BLOCK;
+    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
+#if PAIRS == 3
+    __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
+#endif
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
             const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
-            const size_t depth = (steps + EACH - 1) / EACH;
-            const bool transposed = o->op_a == TRANSPOSED;
+            const size_t depth = NAME(elements_of)(steps);
             NAME(pack_b)
             (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, steps, columns,
              panels);
@@ -259,17 +325,21 @@ static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, 
                            .depth = depth,
                            .accumulate = o->accumulate || first > 0};
             const float *unpacked = piece.a;
-            if (piece.packed) piece.a = copy, piece.row = transposed ? 1 : depth, piece.step = transposed ? ROWS : 1;
-            for (size_t t = 0; t < tiles.count; t += BLOCK) {
-                const size_t to = tiles.count - t < BLOCK ? tiles.count : t + BLOCK;
+            if (piece.packed) piece.a = copy, piece.row = by_steps ? 1 : depth, piece.step = by_steps ? ROWS : 1;
+            for (size_t t = 0; t < tiles.count; t += block) {
+                const size_t to = tiles.count - t < block ? tiles.count : t + block;
                 if (piece.packed) piece.origin = tile_row(&tiles, t);
-                if (piece.packed && transposed) NAME(pack_a)(o, unpacked, steps, &tiles, t, to, copy);
+                if (piece.packed && by_steps) NAME(pack_a)(o, unpacked, steps, &tiles, t, to, copy);
+                else if (piece.packed && transposed) NAME(pack_a_rows)(o, unpacked, steps, &tiles, t, to, copy);
                 else if (piece.packed) NAME(pair_rows)
                 (copy, unpacked + piece.origin * o->lda, o->lda, tile_row(&tiles, to) - piece.origin, steps);
                 NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }
         }
     }
+#if PAIRS == 3
+    _tile_release();
+#endif
 }
 
 #undef NAME
@@ -279,3 +349,4 @@ static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, 
 #undef VECTORS
 #undef PAIRS
 #undef EACH
+#undef GRAIN

@@ -46,7 +46,7 @@ void matmul_setup(void);
    nor on the number of threads. */
 bool matmul_is_own(void);
 
-/* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AVX512-BF16" or "emulated bf16". */
+/* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
 /* Bytes that each thread packs its operands into; 0 with OpenBLAS, which does not say. */

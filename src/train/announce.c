@@ -120,7 +120,9 @@ void announce(Progress *to, const char *mark, const Config *config, const Corpus
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
     announce_memory(l, model, optimizer);
     SAY(l, "machine", "%zu thread%s on %s;", model->threads, model->threads == 1 ? "" : "s", cpu);
-    if (s->attention.bf16) SAY(l, "", "products of bf16: %s", matmul_kernels(true));
+    const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
+    if (s->attention.bf16)
+        SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
 }
