@@ -33,7 +33,7 @@ PEERS = {  # name -> program, variant, Python module it needs, whether it comput
 
 
 def environment(threads):
-    """Without what a shell says of threads: OMP_WAIT_POLICY=passive costs PyTorch a quarter of its speed, and us little."""
+    """Without what a shell says of threads: OMP_WAIT_POLICY=passive costs PyTorch a quarter of its speed, and us none."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_"))}
     env["OMP_NUM_THREADS"] = str(threads)
     return env
