@@ -63,14 +63,14 @@ EMBEDDED := $(wildcard src/*/*.S)
 FLOAT := $(SOURCES:%.c=$(BUILD)/float/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
 DOUBLE := $(SOURCES:%.c=$(BUILD)/double/%.o) $(EMBEDDED:%.S=$(BUILD)/embedded/%.o)
 
-# Gradients are compared with differences in double precision, and with PyTorch's in both; everything else is tested as
-# it runs.
+# Gradients are compared with differences in double precision, those of PyTorch, plain and theory in both; everything
+# else is tested as it runs.
 TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
-BOTH_TESTS := $(filter test_torch,$(TESTS))
+BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
-RACES := $(addprefix build/clang-thread/test_,optimizer probe evaluate sample training determinism gradients_passes gradients_model gradients_probe)
+RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism gradients_passes gradients_model gradients_measure)
 
 .PHONY: all test bits lint race coverage bench study study-quick page notebook fixtures fixtures-check install clean FORCE
 all: train
@@ -95,8 +95,8 @@ $(BUILD)/double/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
-# The font and the built-in corpus become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard src/report/page.*)
+# The font, the built-in corpus, the report's page and the table of claims become part of the program.
+$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt docs/claims.md $(wildcard src/report/page.*)
 	@mkdir -p $(@D)
 	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 

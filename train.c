@@ -1,5 +1,5 @@
-/* What can be typed: a table of verbs, each a call into its folder of src/. The only place that prints an Error and
-   turns its status into the exit status. */
+/* The command line: a table of verbs, each a call into its folder of src/. This is the only place that prints an
+   Error and turns its status into the exit status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
@@ -17,7 +17,7 @@
 #include "sweep/sweep.h"
 #include "theory/theory.h"
 
-/* In the order of the help; training, which needs no word, is the first. Ended by NULL. */
+/* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */
 static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,
                                     &sample_verb, &attend_verb,    &report_verb, &bench_verb,
                                     &theory_verb, &gradcheck_verb, NULL};
@@ -55,7 +55,7 @@ static void hold_standard_streams(void) {
 }
 
 static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
-    /* Asked for before OpenBLAS is kept to one thread, which its OpenMP build passes on to OpenMP. */
+    /* Processors are counted before OpenBLAS is limited to one thread, since its OpenMP build limits OpenMP with it. */
     command->processors = (size_t)(omp_get_max_threads() < THREADS_MAX ? omp_get_max_threads() : THREADS_MAX);
     matmul_setup();
     interrupt_catch();
@@ -71,8 +71,9 @@ static bool check_word(const char *word, bool help, Error *err) {
     for (size_t i = 1; VERBS[i]; i++)
         if (text_is_nearer(word, VERBS[i]->name, &best)) nearest = VERBS[i]->name;
     if (nearest)
-        return rejected(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word, nearest);
-    return !help || rejected(err, "there is no verb %.40s: %s --help lists them", word, program_name);
+        return usage_error(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word,
+                           nearest);
+    return !help || usage_error(err, "there is no verb %.40s: %s --help lists them", word, program_name);
 }
 
 static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
@@ -100,10 +101,10 @@ int main(int argc, char **argv) {
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     char *line = join_words(argc, argv);
     Command command = {.argv = argv, .line = line, .report = report_write};
-    bool ok = line ? act(argc, argv, &command, &caught, &err) : failed(&err, "no memory for the command line");
+    bool ok = line ? act(argc, argv, &command, &caught, &err) : runtime_error(&err, "no memory for the command line");
     free(line);
     if (ok && (fflush(stdout) != 0 || ferror(stdout)))
-        ok = failed(&err, "cannot write to standard output: %s", strerror(errno));
+        ok = runtime_error(&err, "cannot write to standard output: %s", strerror(errno));
     if (ok) return caught ? 128 + caught : 0;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", program_name, err.message);

@@ -20,10 +20,10 @@ run() {
     "$program" tests/bits.ini --quiet --threads 2 --out "$out" --set train.lr=1e-3 --set train.steps=20 --set train.warmup=5 \
         --set eval.every=10 --set eval.batches=4 --set log.every=1 --set log.attention_every=10 \
         --set log.sample_tokens=40 "$@" >/dev/null
-    for file in model.safetensors optimizer.safetensors; do # without the header, which has the program's version
-        header=$(od -A n -t u8 -N 8 "$out/checkpoint/$file" | tr -d ' ')
-        printf '%s  %s %s\n' "$(tail -c +$((header + 9)) "$out/checkpoint/$file" | sha256sum | cut -d' ' -f1)" "$name" "$file"
-    done
+    # best.safetensors has the same tensors as last.safetensors has before the moments
+    last=$out/checkpoint/last.safetensors parameters=$(tests/numbers.sh "$out/checkpoint/best.safetensors" | wc -c)
+    printf '%s  %s parameters\n' "$(tests/numbers.sh "$last" | head -c "$parameters" | sha256sum | cut -d' ' -f1)" "$name"
+    printf '%s  %s moments\n' "$(tests/numbers.sh "$last" | tail -c +$((parameters + 1)) | sha256sum | cut -d' ' -f1)" "$name"
     for file in attention.csv samples.txt; do
         printf '%s  %s %s\n' "$(sha256sum <"$out/$file" | cut -d' ' -f1)" "$name" "$file"
     done

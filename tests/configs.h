@@ -64,7 +64,7 @@ static inline void write_config(const Config *of, const char *path) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* config -> file -> again -> file: the same settings, the same bytes. */
+/* A config that is written, read and written again has the same settings and the same bytes. */
 static inline void assert_round_trip(void) {
     char *first, *second;
     size_t n, m;

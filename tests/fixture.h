@@ -22,7 +22,7 @@ static inline int fixture_leave(void **state) {
     return temporary_leave(state);
 }
 
-/* Valid until fixture_leave, a test's teardown. */
+/* Opens a fixture, which stays valid until fixture_leave, a test's teardown. */
 static inline Fixture *fixture_open(const char *name) {
     char path[256];
     size_t size;
@@ -40,7 +40,7 @@ static inline Fixture *fixture_open(const char *name) {
     return &fixture;
 }
 
-/* Every tensor was asked for, and together they are the whole file. */
+/* Fails unless every tensor was asked for, and together they are the whole file. */
 static inline void fixture_was_read(const Fixture *f) {
     for (size_t i = 0; i < js_object_size(f->header); i++) {
         const char *key = js_object_key(f->header, i);
@@ -71,8 +71,7 @@ static inline const void *fixture_find(Fixture *f, const char *tensor, const cha
     return f->data + from;
 }
 
-/* The numbers of a tensor, which must have so many. Its name is put together
-   printf-style. */
+/* The numbers of a tensor, which must have `count` of them. Its name is put together printf-style. */
 #define fixture_reals(f, count, ...) ((const double *)fixture_named(f, "F64", sizeof(double), count, __VA_ARGS__))
 #define fixture_integers(f, count, ...) ((const int32_t *)fixture_named(f, "I32", sizeof(int32_t), count, __VA_ARGS__))
 static inline __attribute__((format(printf, 5, 6))) const void *fixture_named(Fixture *f, const char *type, size_t size,

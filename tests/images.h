@@ -61,7 +61,7 @@ static inline size_t count_color(const Image *image, Color color) {
     return count;
 }
 
-/* Columns and rows at the edge: nothing may be cut off there. */
+/* Fails where columns or rows at the edge hold ink: nothing may be cut off there. */
 static inline void assert_white_border(const Image *image, int thickness) {
     for (int y = 0; y < image->height; y++)
         for (int x = 0; x < image->width; x++)

@@ -22,7 +22,7 @@ typedef struct {
     size_t batch_T, max_batch; /* 0: T and B */
     size_t accumulate;         /* micro-batches of a check of gradients; 0: 1 */
     size_t answers;            /* only every such target counts; 0: all */
-    bool post, relu, no_bias, untied;
+    bool post, relu, no_bias, untied, plain;
     double dropout;
     ScaleDivisor divisor;
     Init init;
@@ -30,6 +30,7 @@ typedef struct {
 
 typedef struct {
     Model model;
+    Engine engine;
     Batch batch;
     int32_t *ids;
     uint64_t micro_step;
@@ -45,7 +46,8 @@ static inline ModelShape shape_of(const Case *c) {
                     .V = c->V ? c->V : 11,
                     .L = c->L ? c->L : 2};
     s.pre_norm = !c->post, s.relu = c->relu, s.bias = !c->no_bias, s.tied = !c->untied, s.dropout = c->dropout;
-    s.attention.multiplier = (real)scale_multiplier(c->divisor, s.attention.D);
+    s.attention.divisor = divisor_value(c->divisor, s.attention.D);
+    s.attention.multiplier = (real)(1 / s.attention.divisor);
     return s;
 }
 
@@ -56,6 +58,7 @@ static inline void setup(Setup *u, const Case *c, bool training) {
     assert_that(
         model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training, &err),
         "%s: %s", c->name, err.message);
+    assert_true(engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, &u->model, &err));
     gradcheck_parameters(&u->model, c->init, SEED);
     u->ids = malloc(2 * B * T * sizeof *u->ids);
     assert_non_null(u->ids);
@@ -66,13 +69,14 @@ static inline void setup(Setup *u, const Case *c, bool training) {
 }
 
 static inline void teardown(Setup *u) {
+    engine_free(&u->engine);
     model_free(&u->model);
     free(u->ids);
     support_release(NULL);
 }
 
 static inline double backward(Setup *u, double weight, bool zero_gradients) {
-    return model_forward_backward(&u->model, &u->batch, SEED, u->micro_step, weight, zero_gradients);
+    return engine_forward_backward(&u->engine, &u->batch, SEED, u->micro_step, weight, zero_gradients);
 }
 
 /* Executes the program again with threads that sleep while they wait. The tests run thousands of tiny passes; with

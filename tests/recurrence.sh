@@ -12,15 +12,15 @@ text=${SHAKESPEARE:-data/tinyshakespeare.txt}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# losses SEED: at steps 250, 1000 and 2000
+# losses SEED: trains with the seed and prints the validation losses at steps 250, 1000 and 2000
 losses() {
     ./train configs/shakespeare_cpu.ini --quiet --out "$out/$1" --set data.corpus="$text" --set train.seed="$1" \
         --set log.attention_every=0 --set log.sample_tokens=0 >/dev/null
     awk -F, '$1 == 250 || $1 == 1000 || $1 == 2000 { printf " %.4f", $6 }' "$out/$1/metrics.csv"
 }
-# column N: the table's values
+# column N: prints the values of the table's column N
 column() { awk -F'|' -v n="$1" '/^\| *[0-9]+ *\| *[0-9]\.[0-9]+ *\| *[0-9]\.[0-9]+ *\|/ { print $(n + 2) }' docs/results.md; }
-# band: values on stdin -> mean, standard deviation, lower and upper end
+# band: reads values from stdin and prints their mean, standard deviation, lower and upper end of the band
 band() {
     awk '{ sum += $1; squares += $1 * $1; n++ }
          END {

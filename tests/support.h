@@ -10,22 +10,24 @@
 
 #include <cmocka.h>
 
+#include <ftw.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/real.h"
 #include "base/rng.h"
 #include "gradcheck/difference.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* |actual - expected| <= tolerance, a NaN never; the rest says where, printf-style. */
+/* Asserts |actual - expected| <= tolerance, which a NaN never is. The other arguments say where, printf-style. */
 #define assert_close(actual, expected, tolerance, ...)                                                                 \
     support_close(__FILE__, __LINE__, (double)(actual), (double)(expected), (double)(tolerance), __VA_ARGS__)
-/* A condition with the place it failed at, printf-style. */
+/* Asserts a condition; the other arguments say where it failed, printf-style. */
 #define assert_that(condition, ...) support_that(__FILE__, __LINE__, (condition), #condition, __VA_ARGS__)
 
 static inline __attribute__((format(printf, 6, 7))) void
@@ -102,6 +104,15 @@ static inline bool make_temporary(char path[512]) {
     return mkdtemp(path) != NULL;
 }
 
+static int support_remove(const char *path, const struct stat *info, int type, struct FTW *walk) {
+    (void)info, (void)type, (void)walk;
+    return remove(path);
+}
+/* Removes a directory and what is in it; symbolic links are removed, not followed. */
+static inline bool directory_remove(const char *path, Error *err) {
+    return nftw(path, support_remove, 16, FTW_DEPTH | FTW_PHYS) == 0 || runtime_error(err, "cannot remove %s", path);
+}
+
 static inline double dot(const real *x, const real *y, size_t count) {
     double sum = 0;
     for (size_t i = 0; i < count; i++) sum += (double)x[i] * (double)y[i];
@@ -113,7 +124,7 @@ static inline double max_abs(const real *x, size_t count) {
         if (!(fabs((double)x[i]) <= max)) max = fabs((double)x[i]);
     return max;
 }
-/* Every entry within `tolerance`, or tolerance * max|expected| where that is more. */
+/* Asserts that every entry is within `tolerance`, or tolerance * max|expected| where that is more. */
 static inline void assert_all_close(const real *actual, const real *expected, size_t count, double tolerance,
                                     const char *what) {
     double max = max_abs(expected, count);

@@ -33,7 +33,8 @@ static inline const char *in(const char *name) {
     return path;
 }
 
-/* Without the fsync of file_write, as some tests write thousands; removed first, for ext4 flushes what is truncated. */
+/* Writes a file without the fsync of file_write, since some tests write thousands. The old file is removed first,
+   since ext4 flushes what is truncated. */
 static inline const char *put(const char *name, const void *data, size_t size) {
     const char *path = in(name);
     remove(path);
@@ -45,7 +46,7 @@ static inline const char *put(const char *name, const void *data, size_t size) {
 }
 static inline const char *put_text(const char *name, const char *text) { return put(name, text, strlen(text)); }
 
-/* The whole file, a zero byte behind it. */
+/* The content of a whole file, with a zero byte behind it. */
 static inline char *contents(const char *path, size_t *size) {
     char *data = NULL;
     Error err;
@@ -55,7 +56,7 @@ static inline char *contents(const char *path, size_t *size) {
     return kept(data);
 }
 
-/* What was refused is the user's fault, and the message has the word. */
+/* Asserts that the last error is the user's (STATUS_USAGE) and that its message has the word. */
 static inline void assert_refused(bool done, const Error *err, const char *word, const char *what) {
     assert_that(!done, "accepted: %.200s", what);
     assert_that(err->status == STATUS_USAGE, "status %d for %.200s (%.500s)", (int)err->status, what, err->message);

@@ -97,7 +97,7 @@ static void as_it_was_logged(void **state) {
     assert_refused(attend_to_log(&logged, &run, &err), &err, "line", "a log without a whole line");
 }
 
-/* At most the context, in characters; what comes after it does not matter. */
+/* A text is cut to the context, in characters; what comes after that does not matter. */
 static void texts(void **state) {
     (void)state;
     Error err = {0};
@@ -112,8 +112,9 @@ static void texts(void **state) {
     assert_refused(attend_to("t\0h", 3, &err), &err, "(U+0000)", "a zero");
     assert_refused(attend_to("the\xff keys", 9, &err), &err, "not UTF-8: byte 4 is 0xff", "another encoding");
     assert_refused(attend_to("na\xc3", 3, &err), &err, "not UTF-8: byte 3", "a character cut off");
-    assert_int_equal(remove(in("run/checkpoint/current")), 0);
-    assert_refused(attend_to("the", 3, &err), &err, "has no checkpoint yet", "a run without a checkpoint");
+    assert_int_equal(remove(in("run/checkpoint/last.safetensors")), 0);
+    assert_refused(attend_to("the", 3, &err), &err, "was trained, but lacks checkpoint/last.safetensors",
+                   "no checkpoint");
 }
 
 static void make_snapshot(size_t H, const char *text, Error *err) {
@@ -127,7 +128,7 @@ static void make_snapshot(size_t H, const char *text, Error *err) {
         if (i % T <= i / T % T) snapshot.attention.weights[i] = 1 / (float)(i / T % T + 1); /* uniform */
 }
 
-/* As in attention.csv: of rows with two keys or more, among which is a sink. */
+/* The statistics are those of attention.csv: over rows with two keys or more, a sink being one. */
 static void statistics(void **state) {
     (void)state;
     Error err;
@@ -154,7 +155,7 @@ static void statistics(void **state) {
     HeadStatistics measured[2];
     for (size_t i = 0; i < 16; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
     model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = 16});
-    probe_statistics(&model, 1, 16, measured);
+    measure_heads(&model, 1, 16, measured);
     for (size_t head = 0; head < 2; head++) {
         s = snapshot_statistics(&snapshot, 0, head);
         assert_close(s.entropy, measured[head].entropy, 1e-5, "entropy of head %zu", head);
@@ -198,7 +199,7 @@ static void csv(void **state) {
                         "0,0,2,2,\"\n\",\"\n\",0,0.333333343\n");
 }
 
-/* The verb as it is typed. */
+/* Runs the verb as it is typed. */
 static void safetensors(void **state) {
     (void)state;
     Error err = {0};
@@ -267,8 +268,8 @@ static void in_numbers(void **state) {
     assert_non_null(strstr(show(COLORS_NONE, 12), "\n\na␣↵\ufffd\ufffd\n\nfirst\n 1.\n na 40\n 25 25 25\n\nsecond\n"));
 }
 
-/* The line at `text`: how many columns it takes. Its colours are sequences that select colours and nothing else, and at
-   its end there are none. */
+/* How many columns the line at `text` takes. Its escape sequences may select colours and nothing else, and none is
+   selected at its end. */
 static size_t columns_of(const char *text, TerminalColors colors) {
     size_t columns = 0;
     bool colored = false;
@@ -318,8 +319,8 @@ static void in_colors(void **state) {
     assert_int_equal(terminal_color_256((Color){9, 8, 7}), 232);
 }
 
-/* The longest text in terminals of any width: nothing wraps, every weight is in a cell, and a label without room loses
-   what is behind its last comma. */
+/* The longest text in terminals of any width: nothing wraps, every weight is in a cell, and a label that does not
+   fit loses what is behind its last comma. */
 static void fits_in_a_line(void **state) {
     (void)state;
     static const size_t widths[] = {200, 80, 51, 40, 20, 6};
@@ -369,7 +370,7 @@ static void width_and_colors_of_a_stream(void **state) {
     (void)state;
     FILE *file = print_into();
     assert_int_equal(setenv("COLORTERM", "truecolor", 1) | setenv("TERM", "xterm", 1), 0);
-    assert_int_equal(terminal_make(file).colors, COLORS_NONE); /* of no terminal */
+    assert_int_equal(terminal_make(file).colors, COLORS_NONE); /* a file is no terminal */
     static const char *const values[] = {"40", "1", "0", "-3", "x", "99999999999999999999"};
     static const size_t columns[] = {40, 1, 80, 80, 80, 80};
     for (size_t i = 0; i < COUNT_OF(values); i++) {
@@ -407,7 +408,7 @@ static void glance(void **state) {
     assert_non_null(strstr(text, "layers 1, heads 2, d_k 16, context 24\n\ntraining   "));
     assert_non_null(strstr(text, "\n  accuracy 0."));
     for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, COLORS_NONE) <= 40);
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n");
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
     assert_true(attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run, &err));
     assert_non_null(strstr(what_was_printed(), "first nan, lowest nan, last nan"));
 }

@@ -3,8 +3,11 @@
 #include "support.h"
 
 #include <float.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/range.h"
@@ -172,7 +175,7 @@ static void arena(void **state) {
     assert_int_equal(arena.used, measured);
     arena_free(&arena);
     assert_null(arena.base);
-    arena_free(&arena); /* of nothing */
+    arena_free(&arena); /* an arena that has nothing */
 }
 
 static void arena_that_does_not_fit(void **state) {
@@ -259,7 +262,7 @@ static void errors(void **state) {
     assert_string_equal(err.message, "");
 }
 
-/* As the layers have it: in a loop that the compiler vectorizes, for each instruction set. */
+/* exp as the layers use it: in a loop that the compiler vectorizes, for each instruction set. */
 MULTIVERSIONED static void exp_of(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = exp_real(x[i]);
 }
@@ -325,7 +328,7 @@ static void gelu_in_float(void **state) {
     }
 }
 
-/* As NumPy's percentile has them. */
+/* Quantiles are those of NumPy's percentile. */
 static void quantiles(void **state) {
     (void)state;
     double x[] = {4, -1, 10, 2};
@@ -367,6 +370,30 @@ static void appended_text_is_cut_off(void **state) {
     assert_string_equal(out, "12; thr");
 }
 
+/* A signal is noted; its repeats within a second change nothing; a later one ends the program. */
+static void signals_that_repeat(void **state) {
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        int how;
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
+            interrupt_catch();
+            raise(SIGTERM);
+            raise(SIGHUP);
+            raise(SIGTERM);
+            if (later) usleep(1100000);
+            if (later) raise(SIGINT);
+            _exit(interrupt_signal());
+        }
+        assert_int_equal(waitpid(child, &how, 0), child);
+        if (later) assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGINT);
+        else assert_true(WIFEXITED(how) && WEXITSTATUS(how) == SIGTERM);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(philox_known_answers),
@@ -385,6 +412,7 @@ int main(void) {
         TEST(exp_special_values),
         TEST(gelu_in_float),
         TEST(appended_text_is_cut_off),
+        TEST(signals_that_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void text_is_measured(void **state) {
     assert_true(canvas_text_fit(20, 1000, "step") == 20);
 }
 
-/* Upwards is the same ink, turned: rows become columns from the bottom. */
+/* Text written upwards has the same ink, turned: rows become columns from the bottom. */
 static void upwards_text_is_turned(void **state) {
     (void)state;
     Canvas flat, up;

@@ -149,7 +149,7 @@ static void round_trip(void **state) {
     }
 }
 
-/* Another program's view of the file: GPT-2's names and shapes, offsets without gaps, the numbers where they say. */
+/* The file as another program reads it: GPT-2's names and shapes, offsets without gaps, the numbers where these say. */
 static void file_layout(void **state) {
     (void)state;
     const struct {
@@ -201,7 +201,7 @@ static void file_layout(void **state) {
     js_free(header);
 }
 
-/* Another program's order of tensors, no metadata, blanks: all of it safetensors. */
+/* A file as another program may write it is loaded too: another order of tensors, no metadata, blanks in the header. */
 static void other_writers(void **state) {
     (void)state;
     Error err = {0};

@@ -37,6 +37,8 @@ check_files() {
 }
 # Every file and directory with its checksum: two listings that are the same mean that nothing was written.
 listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
+# The parameters and moments of a run's last checkpoint.
+numbers() { "$repository/tests/numbers.sh" "$1/checkpoint/last.safetensors"; }
 
 # run COMMAND...: $status, $name, and what it printed in $said/out and $said/err
 run() {
@@ -103,6 +105,18 @@ for words in --help -h help --version --keys 'bench --help' 'resume --help' 'swe
 done
 check "help sweep" "$("$train" sweep --help)" "$("$train" help sweep)"
 check "help" "$("$train" --help)" "$("$train" help)"
+# README.md and docs/usage.md have every verb, and usage.md every option but those that all verbs take.
+verbs=$("$train" --help | sed -n 's/.* \.\/train \([^ ]*\) .*\[options\]$/\1/p' | sort)
+check_match "verbs in --help" '^sweep$' "$verbs"
+check "commands in README.md" "$verbs" \
+    "$(sed -n 's/^| .\.\/train \([A-Za-z][a-zA-Z.]*\).*/\1/p' "$repository/README.md" | sort)"
+check "commands in docs/usage.md" "$verbs" \
+    "$(sed -n 's/^\.\/train \([^-][^ ]*\).*/\1/p' "$repository/docs/usage.md" | sort)"
+options() { grep -oE -e '--[a-z][a-z-]*' | grep -vxE -e '--(threads|quiet|help)' | sort -u; }
+for verb in $verbs; do
+    expected=$("$train" "$verb" --help | sed '/--version/d; /^Start with/,$d' | options)
+    check "options of $verb in docs/usage.md" "$expected" "$(grep "^\./train $verb " "$repository/docs/usage.md" | options)"
+done
 "$train" --keys >"$said/keys"
 check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$repository/docs/config.md" | head -5)"
 
@@ -185,19 +199,20 @@ if "$@" "$train" --version >/dev/null 2>&1; then
 fi
 
 # --- refused: verbs that read a run
-cp -R ours cut && head -c 5000 ours/checkpoint/model.safetensors >cut/checkpoint/model.safetensors
-cp -R ours stub && printf 'abc' >stub/checkpoint/model.safetensors
-cp -R ours bare && rm bare/checkpoint/current/model.safetensors
-cp -R ours unsaved && rm unsaved/checkpoint/current
+cp -R ours cut && head -c 9000 ours/checkpoint/last.safetensors >cut/checkpoint/last.safetensors
+cp -R ours stub && printf 'abc' >stub/checkpoint/last.safetensors
+cp -R ours bare && rm bare/checkpoint/last.safetensors
+cp -R ours unsaved && rm unsaved/checkpoint/* unsaved/*.csv unsaved/samples.txt
+sed -i.was '/"steps"/d' unsaved/run.json && rm unsaved/run.json.was
 cp -R ours sweep-of-one && echo '{"program": "sqrtdk", "runs": [{"name": "seed=1"}]}' >sweep-of-one/run.json
 for verb in eval sample 'attend --text a'; do
     # shellcheck disable=SC2086 # a verb, perhaps with an option
     while read -r run said_of_it; do refuses 2 "$said_of_it" "$train" $verb "$run"; done <<'RUNS'
 directory directory is not the directory of a run
 nowhere nowhere is not the directory of a run
-cut cut/checkpoint/current/model.safetensors
-stub stub/checkpoint/current/model.safetensors
-bare bare/checkpoint/current/model.safetensors
+cut cut/checkpoint/last.safetensors
+stub stub/checkpoint/last.safetensors
+bare bare was trained, but lacks checkpoint/last.safetensors: put that file back, or, if another version of sqrtdk made
 unsaved unsaved has no checkpoint yet: ./train resume unsaved
 sweep-of-one sweep-of-one is a sweep, whose runs are below it: name one, such as sweep-of-one/seed=1
 RUNS
@@ -240,7 +255,7 @@ ends 0 "$train" tiny.ini
 check_match "stdout of: $name" '^done after 20 steps' "$(cat "$said/out")"
 check_files runs/tiny/config.ini runs/tiny/vocab.json runs/tiny/metrics.csv runs/tiny/attention.csv runs/tiny/loss.png \
     runs/tiny/samples.txt runs/tiny/attention/step000000_layer0.png runs/tiny/attention/step000020_layer0.png \
-    runs/tiny/checkpoint/model.safetensors runs/tiny/checkpoint/best.safetensors
+    runs/tiny/checkpoint/last.safetensors runs/tiny/checkpoint/best.safetensors
 check "the result in runs/tiny/run.json" finished "$(result_of runs/tiny)"
 check "steps in runs/tiny/metrics.csv" "step 0 10 20 " "$(cut -d, -f1 runs/tiny/metrics.csv | tr '\n' ' ')"
 listing | grep runs/ >"$said/first"
@@ -328,7 +343,7 @@ mkdir elsewhere
 check_match "the corpus in runs/tiny/config.ini" "^corpus = /.*/corpus.txt$" "$(cat runs/tiny/config.ini)"
 check "eval from elsewhere" "$("$train" eval runs/tiny)" "$(cd elsewhere && ../train eval "$tmp/work/runs/tiny")"
 cp -R ours relative && sed -i.was 's,^corpus = .*,corpus = corpus.txt,' relative/config.ini && rm relative/config.ini.was
-ends 0 "$train" resume relative --set train.steps=30 --quiet # a run of an earlier version
+ends 0 "$train" resume relative --set train.steps=30 --quiet # its config.ini was edited
 check_match "the corpus in relative/config.ini" "^corpus = /.*/corpus.txt$" "$(cat relative/config.ini)"
 check "resume from elsewhere" 0 "$(cd elsewhere && ../train resume "$tmp/work/relative" --set train.steps=40 --quiet >/dev/null; echo $?)"
 bad=$(printf 'x\033[31m\302\233y\342\200\256z\nw') shown='x?[31m?y?z?w'
@@ -436,6 +451,12 @@ refuses 2 'kept is a sweep' "$train" resume kept --set train.steps=30
 refuses 2 'kept exists: continue that sweep with ./train resume kept' "$train" sweep sweep.ini --out kept
 ends 0 "$train" sweep sweep.ini --threads 2 --dry-run
 check_match "stdout of: $name" '^; 2 runs, 2 at a time with 1 thread each' "$(cat "$said/out")"
+ends 0 "$train" sweep sweep.ini --threads 2 --jobs 1 --dry-run
+check_match "stdout of: $name" '^; 2 runs, 1 at a time with 2 threads each' "$(cat "$said/out")"
+ends 0 "$train" sweep sweep.ini --jobs 9 --out jobs
+check_match "stderr of: $name" 'in jobs: 2 runs, 2 at a time with 1 thread each' "$(cat "$said/err")"
+check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" "$(sed 's/,[^,]*$//' jobs/summary.csv)"
+refuses 2 '--jobs 2 is for a sweep, and runs/tiny is none' "$train" resume runs/tiny --jobs 2
 
 # --- a sweep that is stopped, or killed, and resumed: the same table as of one that was not
 set -- --set train.steps=500 --set sweep.train.seed=1,2 --threads 2
@@ -513,7 +534,7 @@ for signal in INT:130 TERM:143; do
     running=
     check "the result in $out/run.json" interrupted "$(result_of "$out")"
     check_match "its last words" '^stopped after [0-9]+ steps' "$(cat "$said/out")"
-    check_files "$out/checkpoint/model.safetensors" "$out/loss.png"
+    check_files "$out/checkpoint/last.safetensors" "$out/loss.png"
     ends 0 "$train" eval "$out"
 done
 
@@ -536,9 +557,10 @@ for signal in INT KILL; do
 done
 ends 0 "$train" tiny.ini --out never-stopped --quiet --set train.steps=150
 for out in resumed-*; do
-    for file in checkpoint/model.safetensors checkpoint/optimizer.safetensors samples.txt attention.csv loss.png; do
+    for file in checkpoint/best.safetensors samples.txt attention.csv loss.png; do
         check "$out/$file" "$(cksum <never-stopped/$file)" "$(cksum <"$out/$file")"
     done
+    check "parameters and moments of $out" "$(numbers never-stopped | cksum)" "$(numbers "$out" | cksum)"
     check "$out/metrics.csv" "$(cut -d, -f1,2,4- never-stopped/metrics.csv)" "$(cut -d, -f1,2,4- "$out/metrics.csv")"
 done
 listing >"$said/before"
@@ -548,6 +570,7 @@ check "changed by: $name" "" "$(listing | diff "$said/before" -)"
 refuses 2 'only train.steps can be set, not train.lr=1' "$train" resume never-stopped --set train.lr=1
 refuses 2 'train.steps = 10 is less' "$train" resume never-stopped --set train.steps=10
 refuses 2 'directory is not the directory of a run' "$train" resume directory
+refuses 2 'bare was trained, but lacks checkpoint/last.safetensors' "$train" resume bare --set train.steps=170
 refuses 2 'nowhere' "$train" resume nowhere
 refuses 2 'no option --out' "$train" resume never-stopped --out x
 ends 0 "$train" resume never-stopped --set train.steps=160
@@ -576,8 +599,7 @@ check "stderr of: $name" "" "$(cat "$said/err")"
 if grep -qs avx2 /proc/cpuinfo; then # products are the program's own, and OpenBLAS's in double precision only
     ends 0 env OPENBLAS_CORETYPE=Prescott "$train" tiny.ini --out slow
     check "lines that name the kernels" 0 "$(grep -c OPENBLAS_CORETYPE "$said/err")"
-    check "parameters, whatever OpenBLAS's kernels" "$(cksum <runs/tiny/checkpoint/model.safetensors)" \
-        "$(cksum <slow/checkpoint/model.safetensors)"
+    check "parameters, whatever OpenBLAS's kernels" "$(numbers runs/tiny | cksum)" "$(numbers slow | cksum)"
 fi
 
 # --- the benchmark: figures that fit together, and nothing written

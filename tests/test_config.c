@@ -12,7 +12,7 @@ static void defaults(void **state) {
         "scale_learned = no\nscale_length = none\nsoftcap = 0\nsink = none\nscore_precision = fp32\n\n"
         "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
         "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nmuon_lr = 0.02\nweight_decay = 0.1\nadamw_decay = 0\nqk_lr_scale = 1\n"
-        "grad_clip = 1\nqk_clip = 0\nprecision = fp32\nseed = 1\n\n"
+        "grad_clip = 1\nqk_clip = 0\nprecision = fp32\nengine = fast\nseed = 1\n\n"
         "[eval]\nevery = 250\nbatches = 0\n\n"
         "[log]\nout = runs/c\nevery = 10\nattention_every = 250\nattention_text = \"\"\nsample_tokens = 256\n"
         "checkpoint_every = 1000\n";
@@ -83,7 +83,10 @@ static void wrong_values(void **state) {
          "a whole number from 1 to 1024",
          {"0", "-1", "1025", "", "two", "99999999999999999999", "1.5", "2 3"}},
         {"train.seed", "a whole number from 0 to 9223372036854775807", {"9223372036854775808", "-1", "1e18"}},
-        {"log.every", "a whole number from 1 to 1000000000", {"0"}},
+        {"log.every", "a whole number from 1 to 1000000000", {"0", "doubling"}},
+        {"log.attention_every",
+         "a whole number from 0 to 1000000000, or doubling",
+         {"-1", "-2", "1000000001", "", "1e18", "none"}},
         {"train.lr", "a number above 0 and at most 1000000", {"0", "-1", "nan", "inf", "1e7", "", "x", "1,5", "1e-3x"}},
         {"train.min_lr", "a number from 0 to 1000000", {"-1e-9", "nan", "-inf"}},
         {"train.beta1", "a number from 0 to below 1", {"1", "-0.1"}},
@@ -105,6 +108,11 @@ static void wrong_values(void **state) {
         }
     refuses("[model]\nheads = 0\n", "2: \"heads = 0\": heads takes a whole number from 1 to 1024");
     refuses_set("model.heads=+2", "heads takes a whole number from 1 to 1024; write 2");
+    refuses("[log]\nattention_every = dubling\n",
+            "2: \"attention_every = dubling\": attention_every takes a whole number from 0 to 1000000000, or doubling; "
+            "did you mean doubling?");
+    refuses_set("log.attention_every=2e2",
+                "attention_every takes a whole number from 0 to 1000000000, or doubling; write 200");
     refuses("[train]\nsteps = 1e3\n",
             "2: \"steps = 1e3\": steps takes a whole number from 1 to 1000000000; write 1000");
     refuses("[attention]\nscale_divisor = sqrt\n",
@@ -137,6 +145,11 @@ static void right_values(void **state) {
     assert_round_trip();
     assert_int_equal(again.attention.scale_divisor.mode, SCALE_NUMBER);
     assert_true(again.attention.scale_divisor.number == 0.1);
+    loads("[log]\nattention_every = \"doubling\" ; a word beside the numbers\n");
+    assert_int_equal(config.log.attention_every, EVERY_DOUBLING);
+    assert_round_trip();
+    assert_true(set("t", "log.attention_every", "7") && config.log.attention_every == 7);
+    assert_round_trip();
     for (int i = 0; i < 200; i++) { /* any double survives its shortest text */
         char value[64];
         snprintf(value, sizeof value, "%.17g", exp(-14 + 0.13 * i));
@@ -187,6 +200,12 @@ static void sweeps(void **state) {
     assert_string_equal(config.sweep[0].values[1], "sqrt_dk");
     assert_string_equal(config.sweep[0].values[3], "3.5");
     assert_string_equal(config.sweep[1].values[1], "2");
+    loads("[sweep]\nattention_every = 0, doubling\n");
+    assert_string_equal(config.sweep[0].values[1], "doubling");
+    const char *swept[SWEEP_AXES_MAX];
+    assert_true(combinations_config(&config, 1, &again, swept, &err) && again.log.attention_every == EVERY_DOUBLING);
+    refuses("[sweep]\nattention_every = doubling, 1, doubling\n",
+            "2: \"attention_every = doubling, 1, doubling\": the value doubling is given twice");
     loads_set("[sweep]\nscale_divisor = none, dk\n", "sweep.attention.scale_divisor=2sqrt_dk, 7 ,8");
     assert_int_equal(config.sweep_count, 1);
     assert_int_equal(config.sweep[0].count, 3);

@@ -195,7 +195,7 @@ static void files(void **state) {
     assert_string_equal(err.message, "config c.ini has 1048577 bytes; at most 1048576 are accepted");
 }
 
-/* Mutated files: whatever is in them, a message of one line; what is accepted survives being written. */
+/* Mutated files: each is either refused with a message of one line, or accepted and the same after it was written. */
 static void mutations(void **state) {
     (void)state;
     static const char SEED[] =

@@ -10,7 +10,7 @@
 static const char MULTILINGUAL[] =
     "Ünïcødé: λόγος, Привет, 漢字 かな 한국어, עברית العربية \xF0\x9F\x8E\x89\xF0\x9D\x92\xB3\xF4\x8F\xBF\xBF\n\t\"\\/\x7F\x01\xE2\x80\xA8";
 
-/* Every code point, against glibc's iconv; every beginning of its bytes alone is refused. */
+/* Every code point is encoded as by glibc's iconv, and every proper beginning of its bytes is refused. */
 static void utf8_of_every_code_point(void **state) {
     (void)state;
     iconv_t oracle = iconv_open("UTF-8", "UTF-32LE");
@@ -33,7 +33,7 @@ static void utf8_of_every_code_point(void **state) {
     iconv_close(oracle);
 }
 
-/* Unicode 15, table 3-7. */
+/* Well-formed sequences by Unicode 15, table 3-7. */
 static size_t table_3_7(const unsigned char *b, size_t size) {
     static const unsigned char rows[][5] = {
         {0x00, 0x7F, 0x00, 0xFF, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},

@@ -18,7 +18,7 @@ static int make(void **state) {
     for (uint32_t i = 0; i < COUNT; i++) end += utf8_encode(0x4E00 + i, end);
     return corpus_load(&corpus, put("corpus.txt", text, (size_t)(end - text)), NULL, 0.3, T, &err) ? 0 : 1;
 }
-/* Another share for validation, of the same characters. */
+/* Splits the same characters with another share for validation. */
 static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
 
 static void make_model(size_t batch, size_t threads) {
@@ -43,7 +43,7 @@ static int clear(void **state) {
     return temporary_leave(state);
 }
 
-/* Sum of the losses of `length` characters after place `at`. */
+/* The sum of the losses of `length` characters after place `at`. */
 static double losses_from(size_t at, size_t length) {
     int32_t tokens[T];
     double sum = 0;
@@ -60,7 +60,7 @@ static double losses_from(size_t at, size_t length) {
 
 static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
     int32_t *targets = kept(calloc(batch * T, sizeof *targets));
-    const Evaluation e = evaluate(&model, &corpus, batch, batches, tokens, targets);
+    const Evaluation e = evaluate(&(Engine){.model = &model}, &corpus, batch, batches, tokens, targets);
     assert_true(e.complete && isnan(e.accuracy));
     for (size_t i = 0; i < batch * T; i++)
         if (tokens[i]) assert_int_equal(targets[i], tokens[i] + 1);
@@ -88,7 +88,8 @@ static void whole_split(void **state) {
     }
 }
 
-/* Full windows only, at even distances: at multiples of T, the steps between them equal or one apart. */
+/* With eval.batches = N there are full windows only, at even distances: at multiples of T, and the distances between
+   them differ by at most one window. */
 static void check_distances(const int32_t *tokens, const int32_t *targets, size_t count, size_t whole) {
     size_t least = whole, most = 0;
     for (size_t b = 0; b < count; b++) {

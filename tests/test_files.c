@@ -132,7 +132,7 @@ static void writing_fails(void **state) {
     assert_holds("file", "old", 3);
 }
 
-/* A full disk, played by a limit on the size of files. */
+/* A limit on the size of files stands for a full disk. */
 static void disk_is_full(void **state) {
     (void)state;
     put("file", "old");
@@ -219,7 +219,7 @@ static void directories(void **state) {
     assert_int_equal(entries(), 2);
 }
 
-/* Absent is what the system says is absent, and nothing else. */
+/* A path is absent when the system says so, and never because of another error. */
 static void there_or_not(void **state) {
     (void)state;
     Error err = {0};

@@ -47,14 +47,14 @@ static GemmKernel same_bits(GemmKernel kernel) {
     return kernel == GEMM_AMX_BF16 ? kernel : is_bf16(kernel) ? GEMM_EMULATED_BF16 : GEMM_AVX2;
 }
 
-/* x, or the nearest number with 8 significant bits. */
+/* Returns x, or with bf16 the nearest number with 8 significant bits. */
 static double operand(GemmKernel kernel, real x) {
     int exponent;
     const double fraction = frexp((double)x, &exponent);
     return is_bf16(kernel) ? ldexp(nearbyint(fraction * 256), exponent - 8) : (double)x;
 }
 
-/* Entry (i, j), and the sum of the sizes of its terms, which bounds its rounding. */
+/* Computes entry (i, j), and the sum of the sizes of its terms, which bounds its rounding. */
 static double expected(GemmKernel kernel, const Case *x, size_t i, size_t j, double *size) {
     const Product *p = &x->product;
     double sum = 0;
@@ -105,7 +105,7 @@ static void shapes_of_a_model(void **state) {
                 check(kernels[l], shapes[s][0], shapes[s][1], shapes[s][2], flags, flags % 2 ? 1 : .5F);
 }
 
-/* The whole, by rows, by columns and by the other width. */
+/* Computes the whole product, then by rows, by columns and with vectors of the other width. */
 static void bits_are_the_same(void **state) {
     (void)state;
     for (unsigned flags = 0; flags < 8; flags++) {

@@ -14,8 +14,8 @@
 enum { H = 2, D = 3, HEAD = 1, HD = H * D, STRIDE = 3 * HD }; /* the second of two heads */
 
 typedef struct {
-    ReferenceHead shape; /* of that head */
-    Attention attention;
+    ReferenceHead shape; /* sizes of that head */
+    AttentionConfig attention;
     real *qkv, *out, *dout, *row_max, *row_sum, *pair_max, *scratch;
     real *q, *k, *v; /* into qkv */
 } Case;
@@ -34,22 +34,22 @@ static Case attention_start(size_t T, double multiplier, double dropout, double 
     return a;
 }
 
-static AttentionLayer layer_of(const Case *a) {
+static AttentionArrays layer_of(const Case *a) {
     const size_t before = HEAD * a->shape.T; /* rows of the first head */
-    return (AttentionLayer){.attention = &a->attention,
-                            .T = a->shape.T,
-                            .qkv = a->qkv,
-                            .out = a->out,
-                            .saved = {a->row_max - before, a->row_sum - before, a->pair_max},
-                            .dropout = a->shape.dropout,
-                            .batch_row = 1000};
+    return (AttentionArrays){.attention = &a->attention,
+                             .T = a->shape.T,
+                             .qkv = a->qkv,
+                             .out = a->out,
+                             .saved = {a->row_max - before, a->row_sum - before, a->pair_max},
+                             .dropout = a->shape.dropout,
+                             .batch_row = 1000};
 }
 static void forward(const Case *a) {
-    const AttentionLayer layer = layer_of(a);
+    const AttentionArrays layer = layer_of(a);
     attention_forward(&layer, HEAD, a->scratch);
 }
 static void backward(const Case *a, real *dqkv) {
-    const AttentionLayer layer = layer_of(a);
+    const AttentionArrays layer = layer_of(a);
     attention_backward(&layer, HEAD, dqkv, a->dout, a->scratch);
 }
 
@@ -71,7 +71,7 @@ static void assert_others_untouched(const real *x, size_t T, size_t stride, doub
         if (i % stride % HD / D != HEAD) assert_close(x[i], value, 0, "%s[%zu] of the other head", name, i);
 }
 
-/* (T, D) out of a fused buffer. */
+/* Copies (T, D) out of a fused buffer. */
 static real *compact(const real *x, size_t T, size_t stride) {
     real *packed = reals(T * D);
     for (size_t i = 0; i < T * D; i++) packed[i] = x[i / D * stride + i % D];
@@ -172,26 +172,26 @@ static void attention_with_huge_scores(void **state) {
     assert_that(isfinite(max_abs(d, T * STRIDE)), "gradients of huge scores are finite");
 }
 
-static void attention_scores_for_probes(void **state) {
+static void attention_scores_for_measurements(void **state) {
     (void)state;
     static const size_t ranges[][2] = {{0, 1}, {0, 130}, {64, 10}, {129, 1}, {30, 50}};
     const Case a = attention_start(130, .3, 0, 1);
-    const AttentionLayer layer = layer_of(&a);
+    const AttentionArrays layer = layer_of(&a);
     for (size_t n = 0; n < COUNT_OF(ranges); n++) {
         const size_t first = ranges[n][0], count = ranges[n][1], keys = first + count;
         real *scores = filled_reals(count * keys, NAN);
-        for (ScoreStage stage = SCORES_RAW; stage <= SCORES_MAPPED; stage++) {
-            const double of_mapped = stage == SCORES_RAW ? .3 : 1;
+        for (ScoreStage stage = SCORES_RAW; stage <= SCORES_MODIFIED; stage++) {
+            const double of_modified = stage == SCORES_RAW ? .3 : 1;
             attention_scores(&layer, HEAD, first, count, stage, scores, NULL, a.scratch);
             for (size_t i = 0; i < count; i++)
                 for (size_t j = 0; j <= first + i; j++)
-                    assert_close(scores[i * keys + j] * of_mapped, reference_score(a.q, a.k, &a.shape, first + i, j),
+                    assert_close(scores[i * keys + j] * of_modified, reference_score(a.q, a.k, &a.shape, first + i, j),
                                  1e-14, "score of %zu for %zu", first + i, j);
         }
     }
 }
 
-/* Number of kept entries of `count`, all others 0, none of another size than 1 / (1 - p). */
+/* Counts the kept entries of `count`, which must be 1 / (1 - p); all others must be 0. */
 static size_t kept(const real *mask, size_t count, double p) {
     size_t sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -298,7 +298,7 @@ int main(void) {
         TEST(attention_weights_are_convex),
         TEST(attention_is_causal),
         TEST(attention_with_huge_scores),
-        TEST(attention_scores_for_probes),
+        TEST(attention_scores_for_measurements),
         TEST(dropout_share),
         TEST(dropout_masks_differ),
         TEST(dropout_over_rows),

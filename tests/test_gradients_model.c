@@ -16,12 +16,12 @@ static void check_case(const Case *c) {
         if (r % c->answers) u.ids[u.batch.B * u.batch.T + r] = -1;
     const Batch batches[] = {u.batch,
                              {c->answers ? u.batch.tokens : u.batch.targets, u.batch.tokens, u.batch.B, u.batch.T}};
-    const TrainingLoss of = {.model = &u.model,
-                             .batches = batches,
-                             .count = c->accumulate ? c->accumulate : 1,
-                             .seed = SEED,
-                             .micro_step = u.micro_step};
-    assert_that(gradcheck_model(&of, 12, NULL, &table, &err), "%s: %s", c->name, err.message);
+    const TrainingLoss original = {.engine = &u.engine,
+                                   .batches = batches,
+                                   .count = c->accumulate ? c->accumulate : 1,
+                                   .seed = SEED,
+                                   .micro_step = u.micro_step};
+    assert_that(gradcheck_model(&original, 12, NULL, &table, &err), "%s: %s", c->name, err.message);
     for (size_t i = 0; i < table.count; i++) {
         const GradientRow *row = &table.rows[i];
         assert_that(!row->failure && !row->rounded, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g",
@@ -33,10 +33,10 @@ static void check_case(const Case *c) {
 }
 
 /* Pre- or post-norm, GELU or ReLU, with biases or without, tied or untied: all sixteen, without and with dropout, and
-   each value of each of these with both initializations. */
+   each value of each of these with both initializations; and the sixteen by the plain engine, which has no dropout. */
 static void every_combination(void **state) {
     (void)state;
-    for (unsigned n = 0; n < 32; n++) {
+    for (unsigned n = 0; n < 48; n++) {
         char name[64];
         Case c = {.name = name,
                   .post = n & 1,
@@ -44,11 +44,12 @@ static void every_combination(void **state) {
                   .no_bias = n & 4,
                   .untied = n & 8,
                   .dropout = n & 16 ? .2 : 0,
+                  .plain = n & 32,
                   .init = __builtin_parity(n) ? INIT_TORCH : INIT_UNIT,
                   .threads = 1 + (n ^ n >> 2) % 3};
-        snprintf(name, sizeof name, "%s-norm %s%s%s%s%s", c.post ? "post" : "pre", c.relu ? "relu" : "gelu",
+        snprintf(name, sizeof name, "%s-norm %s%s%s%s%s%s", c.post ? "post" : "pre", c.relu ? "relu" : "gelu",
                  c.no_bias ? "" : " bias", c.untied ? "" : " tied", c.dropout > 0 ? " dropout" : "",
-                 c.init == INIT_TORCH ? " torch" : "");
+                 c.init == INIT_TORCH ? " torch" : "", c.plain ? " plain" : "");
         check_case(&c);
     }
 }
@@ -98,7 +99,12 @@ static void every_edge(void **state) {
         {.name = "every second, post, then all of another micro-batch", .answers = 2, .accumulate = 2, .post = true},
         {.name = "two micro-batches, dropout, T = 1", .accumulate = 2, .T = 1, .dropout = .2, .post = true},
     };
-    for (size_t n = 0; n < COUNT_OF(cases); n++) check_case(&cases[n]);
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        Case plain = cases[n];
+        plain.plain = true;
+        check_case(&cases[n]);
+        if (plain.dropout == 0) check_case(&plain);
+    }
 }
 
 /* Two micro-batches of weight 1/2, the first from zero, give the mean of what each gives alone. */
@@ -154,8 +160,8 @@ static void slices_of_a_relu_model(void **state) {
     PerturbedLoss loss;
     setup(&u, &c, true);
     assert_int_equal(model_slice(&u.model.shape, 2), 1);
-    const TrainingLoss of = {.model = &u.model, .batches = &u.batch, .count = 1, .seed = SEED};
-    bool made = perturbed_loss_make(&loss, &of, &err);
+    const TrainingLoss original = {.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED};
+    bool made = perturbed_loss_make(&loss, &original, &err);
     assert_that(made, "%s", err.message);
     const Tensor *t = tensor_find(&u.model.tensors, FC_W, 0);
     const double gradient = u.model.gradients[t->offset], rounding = 1e-15 * loss.loss;
@@ -167,7 +173,7 @@ static void slices_of_a_relu_model(void **state) {
     teardown(&u);
 }
 
-/* What the table of a check consists of, in its order. */
+/* The rows of a check's table, in their order. */
 static void every_tensor_and_activation_has_a_row(void **state) {
     (void)state;
     static const char *const pre[] = {"wte.weight",
@@ -238,8 +244,8 @@ static void every_tensor_and_activation_has_a_row(void **state) {
         Error err;
         GradientTable table;
         setup(&u, &c, true);
-        const TrainingLoss of = {.model = &u.model, .batches = &u.batch, .count = 1, .seed = SEED};
-        assert_true(gradcheck_model(&of, 5, NULL, &table, &err));
+        const TrainingLoss original = {.engine = &u.engine, .batches = &u.batch, .count = 1, .seed = SEED};
+        assert_true(gradcheck_model(&original, 5, NULL, &table, &err));
         const size_t first_activation = n ? 11 : 21;
         assert_int_equal(table.count, n ? COUNT_OF(post) : COUNT_OF(pre));
         for (size_t i = 0; i < table.count; i++) {

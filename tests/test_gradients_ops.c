@@ -10,7 +10,7 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 #include "ops/matmul.h"
-#include "reference.h"
+#include "plain/plain.h"
 
 #ifndef REAL_DOUBLE
 #error "differences need the double build"
@@ -51,7 +51,7 @@ static void minus_one(real *x, size_t count) {
     for (size_t i = 0; i < count; i++) x[i] -= 1;
 }
 
-/* Of a (rows, columns) array that held 1 everywhere, nothing outside `range` of the columns changed. */
+/* Asserts that of a (rows, columns) array that held 1 everywhere, nothing outside `range` of the columns changed. */
 static void assert_untouched_outside(const real *x, size_t rows, size_t columns, Range range, const char *name) {
     for (size_t i = 0; i < rows * columns; i++)
         if (i % columns < range.begin || i % columns >= range.end) assert_close(x[i], 1, 0, "%s[%zu]", name, i);
@@ -74,7 +74,7 @@ static void linear(void **state) {
         l.x = normal_reals(rows * in, 1), l.w = normal_reals(in * out, 1), l.b = bias ? normal_reals(out, 1) : NULL;
         layer_start(&l, rows * out);
         real *expected = reals(rows * out);
-        reference_linear(expected, l.x, l.w, l.b, rows, in, out);
+        plain_linear_forward(expected, l.x, (PlainParameters){.W = l.w, .b = l.b}, rows, in, out);
         assert_all_close(l.y, expected, rows * out, 1e-13, "y");
 
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
@@ -126,7 +126,7 @@ static void layernorm(void **state) {
         l.mean = filled_reals(rows, NAN), l.rstd = filled_reals(rows, NAN);
         layer_start(&l, rows * C);
         real *expected = reals(rows * C);
-        reference_layernorm(expected, l.x, l.w, l.b, rows, C);
+        plain_layernorm_forward(expected, l.x, (PlainParameters){.W = l.w, .b = l.b}, rows, C);
         assert_all_close(l.y, expected, rows * C, 1e-13, "y");
 
         real *dx = filled_reals(rows * C, NAN), *residual = normal_reals(rows * C, 1);
@@ -155,7 +155,8 @@ static void layernorm(void **state) {
     }
 }
 
-/* One entry is its own mean; constant rows have variance 0; a large mean must not eat the variance. */
+/* LayerNorm's limits: one entry is its own mean, constant rows have variance 0, and a large mean must not swallow
+   the variance. */
 static void layernorm_extremes(void **state) {
     (void)state;
     real x[4] = {3, -1, 0, 7}, gamma[4] = {2, 2, 2, 2}, beta[4] = {.5, .5, .5, .5}, y[4], mean[4], rstd[4];
@@ -192,9 +193,9 @@ static void activations(void **state) {
             if (fabs(l.x[i]) < .01) l.x[i] = i % 2 ? .01 : -.01; /* off the kink */
         l.x[0] = 1.5; /* a gradient that is not tiny where there is one entry */
         layer_start(&l, count);
-        for (size_t i = 0; i < count; i++)
-            assert_close(l.y[i], relu ? fmax(l.x[i], 0) : reference_gelu(l.x[i]), 1e-15 * (1 + fabs(l.x[i])), "y[%zu]",
-                         i);
+        real *expected = reals(count);
+        (relu ? plain_relu_forward : plain_gelu_forward)(expected, l.x, count);
+        for (size_t i = 0; i < count; i++) assert_close(l.y[i], expected[i], 1e-15 * (1 + fabs(l.x[i])), "y[%zu]", i);
         real *dx = filled_reals(count, NAN), *in_place = copied_reals(l.dy, count);
         real *y = reals(count), *derivative = copied_reals(l.x, count);
         (relu ? relu_forward : gelu_forward)(y, derivative, derivative, count);
@@ -216,7 +217,7 @@ static void activations(void **state) {
     assert_that(y[4] == 0 && y[5] == 1000 && dx[4] == 0 && dx[5] == 3, "GELU far out");
 }
 
-/* T positions, `out` columns; w is wte, b is wpe, both longer than what is used. */
+/* The embedding of T positions, `out` columns wide; w is wte, b is wpe, both longer than what is used. */
 static void forward_embedding(Layer *l) {
     const size_t T = l->in;
     for (size_t id = 0; id < 3; id++)

@@ -1,9 +1,8 @@
-/* The passes of the whole model in double precision: forward against the plain decoder of reference.h, and the
-   guarantees about threads, masks, dropout and memory. */
+/* The passes of the whole model in double precision: forward against the plain decoder, and the guarantees about
+   threads, masks, dropout and memory. */
 #include "model_case.h"
-#include "reference.h"
 
-/* Logits, losses and their sum, trained or not, against the plain decoder. */
+/* Compares logits, losses and their sum with the plain decoder, in a forward pass alone and in training. */
 static void forward_is_the_plain_decoder(void **state) {
     (void)state;
     for (unsigned n = 0; n < 48; n++) {
@@ -23,21 +22,21 @@ static void forward_is_the_plain_decoder(void **state) {
         Setup u;
         setup(&u, &c, n % 2);
         const size_t rows = u.batch.B * u.batch.T, V = u.model.shape.V;
-        real *expected = reals(rows * V);
-        reference_model(&u.model, &u.batch, expected);
+        Plain plain;
+        Error err = {0};
+        real *losses = reals(rows);
+        assert_true(plain_make(&plain, &u.model.shape, &u.model.tensors, u.batch.B, 1, &err));
+        const double total = plain_forward_backward(&plain, losses, NULL, u.model.parameters, u.batch.tokens,
+                                                    u.batch.targets, u.batch.B, u.batch.T, 0);
         Batch blind = u.batch;
         blind.targets = NULL;
         assert_close(model_forward(&u.model, &blind), 0, 0, "no targets, no loss");
-        assert_all_close(u.model.logits.values, expected, rows * V, 1e-12, "logits");
-        double sum = model_forward(&u.model, &u.batch), total = 0;
-        for (size_t r = 0; r < rows; r++) {
-            double exponentials = 0;
-            for (size_t v = 0; v < V; v++) exponentials += exp(expected[r * V + v]);
-            double loss = log(exponentials) - expected[r * V + (size_t)u.batch.targets[r]];
-            assert_close(u.model.losses[r], loss, 1e-12, "loss of position %zu", r);
-            total += loss;
-        }
-        assert_close(sum, total, 1e-12 * total, "sum of the losses");
+        for (size_t b = 0; b < u.batch.B; b++)
+            assert_all_close(u.model.logits.values + b * u.batch.T * V, plain_logits(&plain, b), u.batch.T * V, 1e-12,
+                             "logits");
+        assert_close(model_forward(&u.model, &u.batch), total, 1e-12 * total, "sum of the losses");
+        assert_all_close(u.model.losses, losses, rows, 1e-12, "losses");
+        plain_free(&plain);
         teardown(&u);
     }
 }
@@ -130,7 +129,7 @@ static void dropout_is_drawn_by_step(void **state) {
     teardown(&u);
 }
 
-/* A batch of three slices: the sum of its sequences one by one. */
+/* A batch of three slices has the gradients that its sequences have one by one, summed. */
 static void slices_add_up(void **state) {
     (void)state;
     Setup u;
@@ -151,8 +150,8 @@ static void slices_add_up(void **state) {
     teardown(&u);
 }
 
-/* The masks of its sequences differ, and are the same in the backward pass: along the gradient the loss changes by its
-   length. */
+/* Dropout masks differ between sequences and are the same in the backward pass: along the gradient the loss changes
+   by the gradient's length. */
 static void slices_have_masks_of_their_own(void **state) {
     (void)state;
     Setup u;

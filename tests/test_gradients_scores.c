@@ -4,7 +4,7 @@
 
 #include "gradcheck/gradcheck.h"
 
-/* By key; of values of one key each is tried with each of the other keys. */
+/* The options, by key: each value of a key is tried with each value of every other key. */
 static const struct {
     const char *key, *value;
 } OPTIONS[] = {{"attention.score", "additive"},
@@ -33,13 +33,15 @@ static void check_model(const Config *c, const char *name) {
     const size_t T = shape.T, count = 2 * B * T;
     int32_t *ids = calloc(count, sizeof *ids);
     Model model;
+    Engine engine;
     GradientTable table;
     for (size_t i = 0; i < count; i++) ids[i] = (int32_t)(i * i / 3 % V);
     const Batch batch = {ids, ids + B * T, B, T};
     assert_that(model_make(&model, &shape, B, 2, true, &err), "%s: %s", name, err.message);
+    assert_true(engine_make(&engine, ENGINE_FAST, &model, &err));
     gradcheck_parameters(&model, (Init)c->model.init, 1);
-    const TrainingLoss of = {.model = &model, .batches = &batch, .count = 1, .seed = 1};
-    assert_that(gradcheck_model(&of, 16, NULL, &table, &err), "%s: %s", name, err.message);
+    const TrainingLoss original = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1};
+    assert_that(gradcheck_model(&original, 16, NULL, &table, &err), "%s: %s", name, err.message);
     for (size_t i = 0; i < table.count; i++) {
         const GradientRow *row = &table.rows[i];
         assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
@@ -75,7 +77,7 @@ static void every_pair(void **state) {
     assert_true(checked == 137 && refused == 5); /* those with qk_clip; the other refused pairs are in test_config.c */
 }
 
-/* Each alone at one position, and at more than a tile of queries holds. */
+/* Each option alone, at one position and at more than a tile of queries holds. */
 static void every_length(void **state) {
     (void)state;
     static const char *const contexts[] = {"model.context=1", "model.context=70"};

@@ -40,7 +40,8 @@ static void means(void **state) {
     assert_true(i.mean == 7 && i.half == 0);
 }
 
-/* What the pairs share is large, how they differ is small: the difference shows it, the means would not. */
+/* Where pairs share something large and differ by something small, the interval of the difference shows it; the
+   means' intervals would not. */
 static void differences(void **state) {
     (void)state;
     const double a[] = {2.1, 3.2, 4.3, 9}, b[] = {2, 3, 4, NAN};

@@ -5,7 +5,7 @@
 
 #include "train/logs.h"
 
-/* An independent reader's numbers (read_table), to the last digit. */
+/* Compares a log with the numbers of an independent reader (read_table), to the last digit. */
 static void assert_same_table(const LogTable *table, const Table *expected) {
     assert_int_equal(table->rows, expected->rows);
     for (size_t row = 0; row < table->rows; row++)
@@ -44,7 +44,7 @@ static void append(const Logs *logs, double step, double val_loss) {
     assert_true(logs_flush(logs, LOG_METRICS, &err));
 }
 
-/* Rows in the digits of docs/formats.md; cut back, and appended to again. */
+/* Rows have the digits of docs/formats.md. A log is cut back, and appended to again. */
 static void cut_back(void **state) {
     (void)state;
     static const char *const lines = "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
@@ -65,7 +65,7 @@ static void cut_back(void **state) {
     FILE *torn = fopen(in("metrics.csv"), "ab"); /* killed while it wrote a row */
     fputs("30,1920,0.1", torn);
     fclose(torn);
-    assert_that(logs_resume(&logs, temporary, size, &err), "%s", err.message);
+    assert_that(logs_resume(&logs, temporary, 20, size, &err), "%s", err.message);
     assert_string_equal(contents(in("metrics.csv"), NULL), lines);
     logs_sizes(&logs, ended);
     assert_memory_equal(size, ended, sizeof size);
@@ -78,7 +78,51 @@ static void cut_back(void **state) {
     log_table_free(&table);
 }
 
-/* As many rows as there are: nothing was sized for fewer. */
+/* A log is cut back only to where the checkpoint of a step was made: after the rows of all steps before it. Until then
+   nothing is written. */
+static void cut_elsewhere(void **state) {
+    (void)state;
+    Logs logs;
+    Error err = {0};
+    bool rows = true;
+    size_t size[LOG_COUNT], length;
+    assert_true(logs_have_rows(temporary, &rows, &err) && !rows);
+    assert_true(logs_start(&logs, temporary, &err));
+    assert_true(logs_have_rows(temporary, &rows, &err) && !rows);
+    for (int step = 0; step < 40; step += 10) append(&logs, step, 3);
+    fputs("==== step 10, x\n\n==== step 20, y\n\n", logs.file[LOG_SAMPLES]);
+    assert_true(logs_flush(&logs, LOG_SAMPLES, &err));
+    assert_true(logs_have_rows(temporary, &rows, &err) && rows);
+    logs_sizes(&logs, size);
+    logs_close(&logs);
+    const char *before = contents(in("metrics.csv"), &length), *third = strstr(before, "\n20,") + 1;
+    const size_t row = strlen(third) / 2, at = (size_t)(third - before); /* rows of 20 and 30 are as long */
+    const struct {
+        size_t step, metrics, samples;
+        const char *word; /* NULL: accepted */
+    } cases[] = {
+        {40, at, size[LOG_SAMPLES], "metrics.csv"},           /* rows of earlier steps would be lost */
+        {30, at, size[LOG_SAMPLES], "metrics.csv"},           /* also one */
+        {20, at + row, size[LOG_SAMPLES] / 2, "metrics.csv"}, /* a row of the step would be twice there */
+        {20, at - 1, size[LOG_SAMPLES] / 2, "metrics.csv"},   /* no whole line */
+        {20, length + 1, size[LOG_SAMPLES] / 2, "metrics.csv"},
+        {30, at + row, size[LOG_SAMPLES] / 2, "samples.txt"},
+        {30, at + row, 0, "samples.txt"},
+        {20, at, size[LOG_SAMPLES] / 2, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        size[LOG_METRICS] = cases[i].metrics, size[LOG_SAMPLES] = cases[i].samples;
+        bool done = logs_resume(&logs, temporary, cases[i].step, size, &err);
+        logs_close(&logs);
+        if (!cases[i].word) assert_that(done, "%s", err.message);
+        else assert_refused(done, &err, cases[i].word, cases[i].word);
+        if (cases[i].word) assert_string_equal(contents(in("metrics.csv"), NULL), before);
+    }
+    assert_int_equal(strlen(contents(in("metrics.csv"), NULL)), at);
+    assert_string_equal(contents(in("samples.txt"), NULL), "==== step 10, x\n\n");
+}
+
+/* A long log is read whole: nothing was sized for fewer rows. */
 static void many_rows(void **state) {
     (void)state;
     enum { ROWS = 20000 };
@@ -94,54 +138,28 @@ static void many_rows(void **state) {
     log_table_free(&table);
 }
 
-/* Of earlier versions, which had no accuracy. */
-#define HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
-#define NEW_HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
-/* A run of an earlier version is read, and resumed in the columns it has. */
-static void fewer_columns(void **state) {
-    (void)state;
-    Logs logs;
-    LogTable table;
-    Error err = {0};
-    size_t size[LOG_COUNT];
-    assert_true(logs_start(&logs, temporary, &err));
-    logs_sizes(&logs, size);
-    logs_close(&logs);
-    put_text("metrics.csv", HEADER "0,0,0,1,2,3,4\n");
-    size[LOG_METRICS] = strlen(HEADER "0,0,0,1,2,3,4\n");
-    assert_that(logs_resume(&logs, temporary, size, &err), "%s", err.message);
-    append(&logs, 10, NAN);
-    logs_close(&logs);
-    assert_string_equal(contents(in("metrics.csv"), NULL), HEADER "0,0,0,1,2,3,4\n10,640,0.123,0.001,2.123457,,3\n");
-    assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
-    assert_int_equal(table.rows, 2);
-    assert_true(table.column[METRICS_GRAD_NORM][0] == 4 && table.column[METRICS_VAL_LOSS][0] == 3);
-    assert_true(isnan(log_last(&table, METRICS_VAL_ACCURACY)));
-    log_table_free(&table);
-}
-
+#define HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
 static void refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"", "does not begin with"},
-        {"step,tokens,seconds,lr,train_loss,grad_norm\n", "val_loss"},
-        {"new," HEADER, "does not begin with"},
-        {HEADER "0,0,0,1,2,3\n", "metrics.csv:2"},
-        {HEADER "0,0,0,1,2,3,4,5\n", "metrics.csv:2"},
-        {HEADER "0,0,0,1,two,3,4\n", "metrics.csv:2"},
-        {HEADER "0,0,0,1,2,3,4\n-1,0,0,1,2,3,4\n", "metrics.csv:3: step is not a whole"},
-        {HEADER "0.5,0,0,1,2,3,4\n", "step is not a whole"},
-        {HEADER ",0,0,1,2,3,4\n", "step is not a whole"},
-        {HEADER "nan,0,0,1,2,3,4\n", "step is not a whole"},
-        {HEADER "1e300,0,0,1,2,3,4\n", "step is not a whole"},
-        {HEADER "0,inf,0,1,2,3,4\n", "tokens is not a whole"},
-        {HEADER "0,0,0,1,,3,4\n", "metrics.csv:2: train_loss is empty"},
-        {HEADER "0,0,0,1,2,3,4\n\n", "metrics.csv:3 is not a row of 7 numbers"},
-        {HEADER "0,0,0,1,2,3, \n4\n", "metrics.csv:2"},
+        {"", "another version of sqrtdk made it: its first line is not step,tokens"},
+        {"step,tokens,seconds,lr,train_loss,grad_norm,val_accuracy\n", "val_loss"},
+        {"step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,0,1,2,3,4\n", "another version"},
+        {"new," HEADER, "its first line is not"},
+        {HEADER "0,0,0,1,2,3,4\n", "metrics.csv:2 is not a row of 8 numbers"},
+        {HEADER "0,0,0,1,2,3,4,.5,6\n", "metrics.csv:2 is not a row of 8 numbers"},
+        {HEADER "0,0,0,1,two,3,4,\n", "metrics.csv:2"},
+        {HEADER "0,0,0,1,2,3,4,\n-1,0,0,1,2,3,4,\n", "metrics.csv:3: step is not a whole"},
+        {HEADER "0.5,0,0,1,2,3,4,\n", "step is not a whole"},
+        {HEADER ",0,0,1,2,3,4,\n", "step is not a whole"},
+        {HEADER "nan,0,0,1,2,3,4,\n", "step is not a whole"},
+        {HEADER "1e300,0,0,1,2,3,4,\n", "step is not a whole"},
+        {HEADER "0,inf,0,1,2,3,4,\n", "tokens is not a whole"},
+        {HEADER "0,0,0,1,,3,4,\n", "metrics.csv:2: train_loss is empty"},
+        {HEADER "0,0,0,1,2,3,4,\n\n", "metrics.csv:3 is not a row of 8 numbers"},
+        {HEADER "0,0,0,1,2,3,4, \n5\n", "metrics.csv:2"},
         {HEADER HEADER, "metrics.csv:2"},
-        {NEW_HEADER "0,0,0,1,2,3,4\n", "metrics.csv:2 is not a row of 8 numbers"},
-        {HEADER "0,0,0,1,2,3,4,.5\n", "metrics.csv:2 is not a row of 7 numbers"},
-        {"step", "does not begin with"},
+        {"step", "its first line is not"},
     };
     LogTable table;
     Error err = {0};
@@ -159,18 +177,18 @@ static void torn_line(void **state) {
     (void)state;
     Error err = {0};
     LogTable table;
-    put_text("metrics.csv", HEADER "100,2,3,4,5,6,7\n200,2,3,4,5,,7\n300,2,3,4,5,6,7");
+    put_text("metrics.csv", HEADER "100,2,3,4,5,6,7,\n200,2,3,4,5,,7,\n300,2,3,4,5,6,7,");
     assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
     assert_int_equal(table.rows, 2);
     assert_true(table.column[METRICS_STEP][1] == 200 && isnan(table.column[METRICS_VAL_LOSS][1]));
     assert_true(log_last(&table, METRICS_VAL_LOSS) == 6);
     log_table_free(&table);
-    put("metrics.csv", HEADER "1,2,3,4,5\0,6,7\n", strlen(HEADER "1,2,3,4,5") + 6);
+    put("metrics.csv", HEADER "1,2,3,4,5\0,6,7,\n", strlen(HEADER "1,2,3,4,5") + 7);
     assert_refused(logs_read(temporary, LOG_METRICS, &table, &err), &err, "metrics.csv:2", "a zero byte");
     log_table_free(&table);
 }
 
-/* The loss that is compared for the best is rounded as in the row. */
+/* Whether a validation loss is the best is decided by its value as rounded in the row. */
 static void rounding(void **state) {
     (void)state;
     assert_true(logs_rounded(2.12345678) == 2.123457 && logs_rounded(1e-9) == 1e-9 && logs_rounded(3) == 3);
@@ -178,8 +196,8 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs),   TRAINING_TEST(cut_back),  TRAINING_TEST(many_rows), TRAINING_TEST(refused),
-        TRAINING_TEST(fewer_columns), TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
+        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),  TRAINING_TEST(cut_elsewhere), TRAINING_TEST(many_rows),
+        TRAINING_TEST(refused),     TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,13 +33,13 @@ dropout = 0.2
 batch = 1
 accumulate = 2
 CONFIG
-# Where not every target counts.
+# Options with which not every target counts.
 recall='--set data.task=recall --set data.recall_pairs=1'
-# More positions than one tile of queries holds.
+# Options for more positions than one tile of queries holds.
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
-# A tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
-mkdir -p "$tmp/original/$build" && cp -a src data tests Makefile train.c "$tmp/original" &&
+# Makes a tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
+mkdir -p "$tmp/original/$build" && cp -a src data docs tests Makefile train.c "$tmp/original" &&
     cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
 
 # gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err
@@ -89,7 +89,8 @@ mutant() {
     [ $((count % at_once)) != 0 ] || wait
 }
 
-for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long" "$recall"; do
+for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long" "$recall" \
+    '--set train.engine=plain --set model.dropout=0'; do
     # shellcheck disable=SC2086 # a list of words, here and below
     gradcheck "$tmp/original" $options && continue
     echo "FAILED: the program as it is, with ${options:-the tiny config}: $(cat "$tmp/original.err")"
@@ -103,17 +104,19 @@ mutant 'softmax: ds without p' $file 's/dp\[j\] = p \* (dp\[j\] - delta)/dp[j] =
 mutant 'attention: mask of dropout not in dp' $file 's/dp\[j\] \* mask\[j\] - delta/dp[j] - delta/'
 mutant 'attention: 1/(1-p) of dropout not in dv' $file 's/s\[j\] = p \* mask\[j\]/s[j] = mask[j] > 0 ? p : 0/'
 mutant 'attention: backward sees one key more' $file \
-    '/void softmax_backward/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
+    '/void backward_rows/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
 mutant 'attention: forward sees one key more' $file \
     '/static real normalize/,/^}/s/first + r + 1, whole/first + r + 1 + (r + 1 < t->count), whole/'
+mutant 'sink: gradient with the other sign' $file 's/\*sum -= p/*sum += p/' --set attention.sink=learned
 mutant 'sink: not in the sum' $file 's/if (sink) row_sum/if (false) row_sum/' --set attention.sink=learned
 
 file=src/model/attention_scores.c
-mutant 'attention: dq without the multiplier' $file 's/D, factor, ds, h->k/D, 1, ds, h->k/'
-mutant 'attention: dk without the multiplier' $file 's/D, factor, ds, q,/D, 1, ds, q,/'
-mutant 'attention: dq from q' $file 's/factor, ds, h->k/factor, ds, h->q/'
+mutant 'attention: dq without the multiplier' $file 's/D, multiplier, ds, h->scored_k/D, 1, ds, h->scored_k/'
+mutant 'attention: dk without the multiplier' $file 's/D, multiplier, ds, q,/D, 1, ds, q,/'
+mutant 'attention: dq from q' $file 's/multiplier, ds, h->scored_k/multiplier, ds, h->scored_q/'
 # shellcheck disable=SC2086
-mutant 'attention: dk from the first tile of queries' $file 's/const real \*q = h->q + t->first \* h->qk_stride/const real *q = h->q/' $long
+mutant 'attention: dk from the first tile of queries' $file \
+    '/void raw_scores_backward/,/^}/s/const real \*q = h->scored_q + t->first \* h->scored_stride/const real *q = h->scored_q/' $long
 mutant 'additive: slope of tanh without the square' $file 's/(1 - y \* y)/(1 - y)/' --set attention.score=additive
 mutant 'additive: gradient of v from its slope' $file 's/dv\[d\] += g \* y/dv[d] += slope/' --set attention.score=additive
 mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = slope/' --set attention.score=additive
@@ -125,23 +128,22 @@ mutant 'norm of q and k: gain before its gradient' $file 's/dgain\[d\] += dy\[d\
 mutant 'norm of q and k: mean left in the projection' $file 's/ - n.mean \* sum//' --set attention.qk_norm=layer
 mutant 'l2: divided by d_k' $file 's/QK_NORM_L2 ? 1 : (real)D/QK_NORM_L2 ? (real)D : (real)D/' \
     --set attention.qk_norm=l2 --set attention.scale_divisor=1
-mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(dqkv + h->part\[KEY\]/if (false) &/' --set attention.scale_learned=head
+mutant 'learned multiplier: keys not multiplied' $file 's/lanes_scale(g->dk/if (false) &/' --set attention.scale_learned=head
 
-file=src/model/attention_map.c
-mutant 'length: not in the backward pass' $file 's/const real factor = row_factor(h, t->first + r);/const real factor = 1;/' \
+file=src/model/attention_score_mod.c
+mutant 'length: not in the backward pass' $file 's/const real length = length_of(h, t->first + r);/const real length = 1;/' \
     --set attention.scale_length=log
-mutant 'cap: not in the backward pass' $file 's/factor \* slope\[j\]/factor/' --set attention.softcap=2
+mutant 'cap: not in the backward pass' $file 's/length \* slope\[j\]/length/' --set attention.softcap=2
 mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attention.softcap=2
-mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
-    --set attention.scale_learned=head
 
 file=src/model/attention.c
-mutant 'attention: dv with the multiplier' $file 's/D, 1, p, dout_tile/D, h.multiplier, p, dout_tile/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, p, do_,/D, h->multiplier, p, do_,/'
+mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
+    --set attention.scale_learned=head
 # shellcheck disable=SC2086
-mutant 'attention: tiles of queries do not add' $file 's/adds = tile + 1 < tiles/adds = false/' $long
-mutant 'sink: gradient with the other sign' $file 's/\*sum -= p/*sum += p/' --set attention.sink=learned
-mutant 'own parameters: of one head alone' $file 's/pair % heads \* size/0/' --set attention.sink=learned
-mutant 'own parameters: last sequence forgotten' $file 's/size > 0 \&\& pair < pairs/size > 0 \&\& pair + 1 < pairs/' \
+mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, scratch/false, scratch/' $long
+mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
+mutant 'own parameters: last sequence forgotten' $file 's/pair = 0; pair < pairs; pair++/pair = 0; pair + 1 < pairs; pair++/' \
     --set attention.sink=learned
 
 file=src/ops/layernorm.c
@@ -178,21 +180,57 @@ file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(batch_weight / |(real)(1 / |'
 mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
-    's/^    unembedding_weights(w, final);/    if (!m->shape.tied) unembedding_weights(w, final);/'
-mutant 'model: pre-norm, residual forgotten' $file 's/x_2, &b->ln_2, LN_2_W, layer, &b->res_2)/x_2, \&b->ln_2, LN_2_W, layer, NULL)/'
-mutant 'model: weights of the second half from the first' $file 's/linear_weights(w, f_2, /linear_weights(w, f_1, /'
+    's/^    op_unembedding_backward_weight(w, final);/    if (!m->shape.tied) &/'
+mutant 'model: pre-norm, residual forgotten' $file \
+    's/op_layernorm_backward_input(w, &b->res_1, \(.*\), &b->res_2)/op_layernorm_backward_input(w, \&b->res_1, \1, NULL)/'
+mutant 'model: weights of the second half from the first' $file 's/backward_weight(w, inputs->fc, /backward_weight(w, inputs->qkv, /'
 file=src/model/operations.c
 mutant 'model: dropout of the embeddings not in the backward pass' $file \
-    '/^void embedding_weights/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
+    '/^void op_embedding_backward/,/^}/s/^    dropout_rows(/    if (false) dropout_rows(/'
 mutant 'model: dropout of a branch not in the backward pass' $file \
-    '/^void residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
+    '/^void op_residual_backward/,/^}/s/&dropout, w/\&(Dropout){0}, w/'
 mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if (false) residual_add(/' \
     --set model.norm=post
-mutant 'model: bias of another layer' $file '/^void linear(/,/^}/s/weight(w, role + 1, layer)/weight(w, role + 1, 0)/' \
+mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(w, role + 1, y->layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
-file=src/model/memory.c
-mutant 'model: a block writes where it reads' $file 's/output = x\[(layer + 1) % 2\]/output = x[layer % 2]/' \
+file=src/model/arrays.c
+mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
+
+file=src/plain/plain.c
+plain='--set train.engine=plain --set model.dropout=0'
+# shellcheck disable=SC2086 # lists of words
+{
+    mutant 'plain embedding: positions forgotten' $file 's/add_scaled(dwpe + t \* C, 1/add_scaled(dwpe + t * C, 0/' $plain
+    mutant 'plain LayerNorm: mean term forgotten' $file 's/rstd \* (g - mean_g - /rstd * (g - /' $plain
+    mutant 'plain LayerNorm: variance term forgotten' $file 's/ - mean_g - xhat \* mean_g_xhat)/ - mean_g)/' $plain
+    mutant 'plain LayerNorm: gain of the gain' $file 's/w.dW\[c\] += dy\[c\] \* xhat/w.dW[c] += g * xhat/' $plain
+    mutant 'plain linear: dx overwritten' $file 's/dx\[t \* in + i\] += dot/dx[t * in + i] = dot/' $plain --set model.norm=post
+    mutant 'plain linear: dW of one position' $file 's/add_scaled(w.dW + i \* out, x\[t \* in + i\]/add_scaled(w.dW + i * out, x[i]/' $plain
+    mutant 'plain linear: bias forgotten' $file 's/if (w.db) add_scaled(w.db, 1/if (w.db) add_scaled(w.db, 0/' $plain
+    mutant 'plain attention: softmax without the sum' $file 's/p_i\[j\] \* (dp - sum)/p_i[j] * dp/' $plain
+    mutant 'plain attention: softmax without p' $file 's/p_i\[j\] \* (dp - sum)/(dp - sum)/' $plain
+    mutant 'plain attention: dq not divided' $file 's/add_scaled(dq + i \* row, ds \/ divisor/add_scaled(dq + i * row, ds/' $plain
+    mutant 'plain attention: dk not divided' $file 's/add_scaled(dk + j \* row, ds \/ divisor/add_scaled(dk + j * row, ds/' $plain
+    mutant 'plain attention: dv without the weight' $file 's/add_scaled(dv + j \* row, p_i\[j\]/add_scaled(dv + j * row, 1/' $plain
+    mutant 'plain attention: forward takes keys for values' $file \
+        '/^void plain_attention_forward/,/^}/s/\*v = k + H \* D/*v = k/' $plain
+    mutant 'plain residual: branch forgotten' $file 's/add_scaled(dbranch, 1/add_scaled(dbranch, 0/' $plain
+    mutant 'plain GELU: slope of tanh forgotten' $file 's/ + x_i \/ 2 \* (1 - tanh_i \* tanh_i) \* du//' $plain
+    mutant 'plain ReLU: mask inverted' $file 's/dx\[i\] += x\[i\] <= 0 ? 0 : dy\[i\]/dx[i] += x[i] <= 0 ? dy[i] : 0/' \
+        $plain --set model.activation=relu
+    mutant 'plain logits: tied embedding gets no gradient' $file 's/add_scaled(dW + v \* C, dlogits/add_scaled(dW + v * C, 0 * dlogits/' $plain
+    mutant 'plain loss: target off by one' $file 's/(v == (size_t)targets\[t\])/(v == (size_t)targets[t] + 1)/' $plain
+    mutant 'plain loss: targets that do not count get a gradient' $file 's/targets\[t\] >= 0 \&\& v < V/v < V/' $plain $recall
+    mutant 'plain loss: weight forgotten' $file 's/+= weight \* (prob/+= (prob/' $plain
+    mutant 'plain pre-norm: residual forgotten' $file \
+        '/^static void pre_norm_backward/,/^}/s/plain_residual_backward(dx, /plain_residual_backward(d->ln_2, /' $plain
+    mutant 'plain post-norm: residual forgotten' $file \
+        '/^static void post_norm_backward/,/^}/s/plain_residual_backward(dx, /plain_residual_backward(d->ln_2, /' \
+        $plain --set model.norm=post
+    mutant 'plain decoder: last LayerNorm from the embeddings' $file 's/block_input(d, L), d->out, block_input(a, L)/block_input(d, L), d->out, a->x/' $plain
+    mutant 'plain batch: a sequence forgotten' $file 's/gradients \&\& b < B/gradients \&\& b + 1 < B/' $plain --set train.batch=2
+}
 
 file=src/train/optimizer.c
 mutant 'muon: without Nesterov' $file 's/x\[i\] = g\[i\] \* k.clip + k.momentum \* b\[i\]/x[i] = b[i]/' torch

@@ -102,7 +102,7 @@ static real *gradients_of_step(const TensorTable *table, size_t step) {
     return g;
 }
 
-/* One number: Loshchilov and Hutter 2019, algorithm 2; torch.optim.SGD with decoupled decay. */
+/* Updates one number by Loshchilov and Hutter 2019, algorithm 2, or as torch.optim.SGD with decoupled decay. */
 typedef struct {
     double p, m, v;
 } Number;
@@ -177,7 +177,7 @@ static bool by_muon(const Config *c, const Tensor *t) {
     return c->train.optimizer == OPTIMIZER_MUON && matrix;
 }
 
-/* Of what Muon does not update. */
+/* The weight decay of a tensor that Muon does not update. */
 static double decay(const Config *c, const Tensor *t) {
     if (t->dimensions < 2) return 0;
     return c->train.optimizer == OPTIMIZER_MUON ? c->train.adamw_decay : c->train.weight_decay;
@@ -189,7 +189,7 @@ static double lr_scale(const Tensor *t, size_t at) {
     return attention && at % t->width < 2 * t->width / 3 ? SHAPE.attention.qk_lr_scale : 1;
 }
 
-/* Ten steps; the change of every parameter within `tolerance` of the largest change in its tensor. */
+/* Makes ten steps. The change of every parameter must be within `tolerance` of the largest change in its tensor. */
 static void check_updates(const Config *c, size_t threads, double tolerance) {
     enum { STEPS = 10 };
     TensorTable table;
@@ -220,6 +220,7 @@ static void check_updates(const Config *c, size_t threads, double tolerance) {
         for (size_t j = t->offset; j < t->offset + t->count; j++)
             most = fmax(most, fabs(numbers[j].p - (double)start[j]));
         assert_true(most > 0.01);
+        for (size_t j = t->offset; j < t->offset + t->count && by_muon(c, t); j++) assert_true(o.v[j] == 0);
         for (size_t j = t->offset; j < t->offset + t->count; j++)
             assert_close((double)p[j] - (double)start[j], numbers[j].p - (double)start[j], tolerance * most, "%s[%zu]",
                          t->name, j - t->offset);
@@ -350,7 +351,7 @@ static void singular_values(void **state) {
                 largest);
 }
 
-/* The same bits whichever thread has a matrix. */
+/* Whichever thread has a matrix, the bits are the same. */
 static void muon_threads(void **state) {
     (void)state;
     static const size_t threads[] = {1, 2, 8};

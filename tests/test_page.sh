@@ -194,6 +194,44 @@ part "a file with the divisor as a number and one without" "<!-- figures -->
 part "no part" "0.5" " needs lines <!-- figures --> and <!-- figures end -->, in pairs"
 part "a part without end" "<!-- figures -->\n0.5" " needs lines <!-- figures --> and <!-- figures end -->, in pairs"
 
+# What another page quotes: quoted WHAT EXPECTED TEXT [FIGURE], where EXPECTED is all that the check says.
+quoted() {
+    printf '%b\n' "$3" >"$tmp/front.md"
+    cat >"$tmp/results.md" <<END
+Nothing.
+
+## Quoted
+
+<!-- quoted by front.md -->
+
+Two figures.
+
+- the loss ends at ${4:-2.188}<!-- best d_k=64 lr=1e-3 scale_divisor=none val_loss --> without
+- from
+  2.1<!-- min best lr=0.001 scale_divisor=none val_loss --> on
+END
+    came=$(page --check)
+    if [ "$came" = "$(printf '%b' "$2")" ]; then pass; else fail "quoted: $1" "$(printf '%b' "$2")" "$came"; fi
+}
+right="Here the loss ends\nat 2.188 without,\nfrom 2.1 on. Of \`1.5\`, 1 and 3e-3\n~~~\n1.5\n~~~"
+quoted "as listed" "" "$right"
+quoted "a wrong figure" "$tmp/results.md:9: $tmp/front.md has 0 times: the loss ends at 2.188 without
+$tmp/front.md:1: 2.189 is not among what $tmp/results.md lists as quoted here" "the loss ends at 2.189 without, from 2.1 on"
+quoted "a figure that is listed nowhere" "$tmp/front.md:7: 0.5 is not among what $tmp/results.md lists as quoted here" \
+    "$right\n0.5"
+quoted "the same figure in other words" "$tmp/front.md:7: 2.188 is not among what $tmp/results.md lists as quoted here" \
+    "$right\n2.188"
+quoted "a figure that has more digits" "$tmp/results.md:10: $tmp/front.md has 0 times: from 2.1 on
+$tmp/front.md:2: 2.15 is not among what $tmp/results.md lists as quoted here" "the loss ends at 2.188 without,\nfrom 2.15 on"
+quoted "twice" "$tmp/results.md:10: $tmp/front.md has 2 times: from 2.1 on" "$right\nfrom 2.1 on"
+quoted "a figure that is not that of the runs, though the pages agree" \
+    "$tmp/results.md:9: 2.189 should be 2.188 (2.1875): best d_k=64 lr=1e-3 scale_divisor=none val_loss" \
+    "the loss ends at 2.189 without, from 2.1 on" 2.189
+rm "$tmp/front.md"
+came=$(page --check)
+expected="$tmp/results.md: $tmp/front.md cannot be read: No such file or directory"
+if [ "$came" = "$expected" ]; then pass; else fail "quoted by nobody" "$expected" "$came"; fi
+
 # Pictures need matplotlib, and only they.
 echo 'raise ImportError("not here")' >"$tmp/matplotlib.py"
 cp "$tmp/good.md" "$tmp/results.md"
@@ -204,6 +242,18 @@ if [ "$came" = "$expected" ]; then pass; else fail "no matplotlib" "$expected" "
 # The pages as they are.
 came=$(configs/study/page.py --check 2>&1)
 if [ -z "$came" ]; then pass; else fail "configs/study/page.py --check" "nothing" "$came"; fi
+
+# README.md with one number changed, and with one more.
+mkdir "$tmp/docs"
+cp docs/results.md "$tmp/docs"
+for change in 's/ends at 1\.59/ends at 1.58/' 's/^## The answer$/&\n\nIt costs 0.7 nats./'; do
+    sed "$change" README.md >"$tmp/README.md"
+    came=$(configs/study/page.py --page "$tmp/docs/results.md" --check) && fail "README.md, $change" "exit status 1" 0
+    case $came in
+    *README.md:*" is not among what "*) pass ;;
+    *) fail "README.md, $change" "a number that is not listed" "$came" ;;
+    esac
+done
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -18,7 +18,7 @@ typedef struct {
     double l, a, b;
 } Lab;
 
-/* In linear RGB, severity 1: Machado, Oliveira and Fernandes 2009, table 1. */
+/* Colour blindness as a matrix in linear RGB, severity 1: Machado, Oliveira and Fernandes 2009, table 1. */
 static const struct {
     const char *name;
     double matrix[3][3];

@@ -42,7 +42,7 @@ static size_t count_beside(const Image *image, Color color, int column, bool rig
     return count;
 }
 
-/* Curves left, and right of them their labels' samples, whether or not there is a point. */
+/* Curves are on the left and their labels' samples on the right, whether or not there is a point. */
 static void chart_shows_its_series(void **state) {
     (void)state;
     double x[101], y[3][101];
@@ -109,7 +109,7 @@ static void labels_are_apart(void **state) {
     stbi_image_free(image.rgb);
 }
 
-/* Whatever the points, a picture of the right size that keeps its border. */
+/* Whatever the points, the picture has the right size and an empty border. */
 static void odd_data_still_make_a_chart(void **state) {
     (void)state;
     static const double steps[] = {0, 1000}, same_steps[] = {5, 5}, nothing[] = {NAN, INFINITY}, flat[] = {2, 2};
@@ -200,7 +200,7 @@ static void figure_shows_each_weight(void **state) {
     check_figure(1, 1, 1, false);
 }
 
-/* One row of three panels of 48: the case of the lectures. */
+/* One row of three panels of 48 characters. */
 static void figure_has_readable_cells(void **state) {
     (void)state;
     uint32_t text[T] = {0};
@@ -230,7 +230,7 @@ static void figure_spells_what_the_font_lacks(void **state) {
         images[i] = image_read();
         attention_figure_cell(&figure, 0, 0, 0, 0, &x[i], &y[i]);
     }
-    assert_true(x[1] > x[0] + 15 && y[1] == y[0]); /* there is more room beside the panel */
+    assert_true(x[1] > x[0] + 15 && y[1] == y[0]); /* the characters beside the panel take more */
     size_t beside = 0, below = 0;
     for (int along = 25; along < 45; along++) /* where "a" has nothing */
         for (int across = -7; across <= 7; across++) {

@@ -79,7 +79,8 @@ static void set_width(unsigned short columns) {
     assert_int_equal(ioctl(screen, TIOCSWINSZ, &size), 0);
 }
 
-/* A line that wraps could not be written over; where the terminal does not say, it has 80 columns. */
+/* The line is cut, since a line that wraps could not be overwritten; where the terminal does not say its width, that
+   is 80. */
 static void never_wider_than_a_terminal(void **state) {
     (void)state;
     NEED_TERMINAL();
@@ -91,7 +92,8 @@ static void never_wider_than_a_terminal(void **state) {
     assert_shows(expected);
 }
 
-/* As wide as it is at each update: what is left of a line from before a resize must not wrap either. */
+/* The line is as wide as the terminal at each update: what is left of a line from before a resize must not wrap
+   either. */
 static void follows_a_resize(void **state) {
     (void)state;
     NEED_TERMINAL();

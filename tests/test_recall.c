@@ -61,7 +61,7 @@ static void records(void **state) {
         assert_close(asked[pair], queries / 8, 5 * sqrt(queries * 7 / 64), "queries of pair %zu", pair);
 }
 
-/* Seed, purpose and number: each makes another record. The validation's know of no seed. */
+/* A record depends on seed, purpose and number, a validation record not on the seed. */
 static void what_a_record_depends_on(void **state) {
     (void)state;
     int32_t batches[5][2][B * T], window[2][T], alone[2][T];
@@ -110,7 +110,7 @@ static void make_model(size_t batch) {
     for (size_t i = 0; i < (size_t)V * 16; i++) head[i] *= 50; /* so that losses differ between letters */
 }
 
-/* Loss and right answers of one record from its logits alone. */
+/* Computes loss and right answers of one record from its logits alone. */
 static double by_hand(const int32_t *tokens, const int32_t *targets, size_t *right) {
     double sum = 0;
     model_forward(&model, &(Batch){tokens, NULL, 1, T});
@@ -139,15 +139,15 @@ static void answers_alone_count(void **state) {
         corpus_window(&corpus, i, T, tokens, targets);
         sum += by_hand(tokens, targets, &right);
     }
-    const Evaluation e = evaluate(&model, &corpus, B, 0, tokens, targets);
+    const Evaluation e = evaluate(&(Engine){.model = &model}, &corpus, B, 0, tokens, targets);
     assert_true(e.complete && e.targets == count * recall_answers(PAIRS, T) && right > 0);
     assert_close(e.loss, sum / (answers * (double)count), 1e-5 * e.loss, "validation loss");
     assert_close(e.accuracy, (double)right / (answers * (double)count), 1e-12, "accuracy");
 
-    /* Training: the mean over two batches' answers, and the gradients of that mean. */
+    /* In training the loss is the mean over two batches' answers, and the gradients are those of that mean. */
     CONFIGURE("data.corpus=\"\"", "data.task=recall", "data.recall_pairs=4", "model.context=21", "train.batch=5",
               "train.accumulate=2");
-    const double loss = step_gradients(&model, &corpus, &config, 3, tokens, targets, NULL);
+    const double loss = step_gradients(&(Engine){.model = &model}, &corpus, &config, 3, tokens, targets, NULL);
     sum = 0;
     for (uint64_t number = 6; number < 8; number++) {
         corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);

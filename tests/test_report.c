@@ -49,12 +49,12 @@ static void hostile_text(void **state) {
     const char *page = report();
     assert_string_equal(text_of(js_get(only_run(), "snapshots"), "text"), hostile);
     for (const char *end = page; (end = strstr(end, "</script")) != NULL; end++) ends++;
-    assert_int_equal(ends, 2); /* of the data, of the program */
+    assert_int_equal(ends, 2); /* one ends the data, one the program */
     for (const char *c = page; *c; c++) assert_true((unsigned char)*c != 0x7f);
     assert_null(strstr(page, "\u202e"));
 }
 
-/* Of a long log: the first row, the last, and those with a validation loss. */
+/* A long log keeps the first row, the last, and those with a validation loss. */
 static void thinned_logs(void **state) {
     (void)state;
     enum { ROWS = 70000, VALIDATED = 9999 };
@@ -75,7 +75,7 @@ static void thinned_logs(void **state) {
     assert_non_null(strstr(thinned, "\n69999,"));
 }
 
-/* Where scores are too many: the first and the last step, and as many layers as there is room for, evenly. */
+/* Where there are too many scores, the first and the last step stay, and as many layers as fit, at even distances. */
 static void chosen_steps_and_layers(void **state) {
     (void)state;
     enum { L = 16, H = 48, STEPS = 3 };

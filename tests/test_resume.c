@@ -34,7 +34,6 @@ int fsync(int file) {
     }
 STAND_IN(ftruncate, (int file, off_t size), (file, size))
 STAND_IN(rename, (const char *from, const char *to), (from, to))
-STAND_IN(symlink, (const char *target, const char *path), (target, path))
 STAND_IN(mkdir, (const char *path, mode_t mode), (path, mode))
 STAND_IN(unlink, (const char *path), (path))
 STAND_IN(remove, (const char *path), (path))
@@ -71,7 +70,7 @@ static int child_main(char **arguments) {
     return status;
 }
 
-static char said[1200]; /* by the last child */
+static char said[1200]; /* what the last child said */
 static int child(const char *verb, const char *what, const char *where, size_t threads, long dies, long stops) {
     char command[4096];
     snprintf(command, sizeof command, "/proc/%d/exe child %s %s %s %zu %ld %ld 2>&1", (int)getpid(), verb, what, where,
@@ -123,6 +122,7 @@ static void assert_same_file(const char *a, const char *b, const char *name) {
         assert_string_equal(timeless(x), timeless(y));
         return;
     }
+    if (strcmp(name, "checkpoint/last.safetensors") == 0) x = numbers_of(a, &size_a), y = numbers_of(b, &size_b);
     assert_that(size_a == size_b && memcmp(x, y, size_a) == 0, "%s of %s is not that of %s", name, b, a);
 }
 
@@ -139,7 +139,7 @@ static void run_to_first_checkpoint(const char *name) {
     }
 }
 
-/* Two runs that must not differ, and nothing half done beside them. */
+/* Asserts that two runs do not differ, and that nothing half done is left beside them. */
 static void assert_same_run(const char *a, const char *b) {
     static const char *const names[] = {"config.ini",
                                         "vocab.json",
@@ -152,8 +152,7 @@ static void assert_same_run(const char *a, const char *b) {
                                         "attention/step000008_layer0.png",
                                         "attention/step000000.safetensors",
                                         "attention/step000008.safetensors",
-                                        "checkpoint/model.safetensors",
-                                        "checkpoint/optimizer.safetensors",
+                                        "checkpoint/last.safetensors",
                                         "checkpoint/best.safetensors"};
     size_t pooled = support_pool.count;
     char command[2400];
@@ -175,7 +174,7 @@ enum { STRIDE = 11 }; /* everything is slower */
 enum { STRIDE = 2 };
 #endif
 
-/* Dies before each write in turn, first while training and then while resuming. */
+/* The run dies before each write in turn, first while training and then while resuming. */
 static void dies_anywhere(void **state) {
     (void)state;
     CHILDREN_TRAIN("model.dropout=0.1");
@@ -198,7 +197,7 @@ static void dies_anywhere(void **state) {
     assert_that(resumed > 50 / STRIDE, "only %ld deaths", resumed);
 }
 
-/* Stopped by a signal at steps, evaluations, measurements and samples, again and again until it is done. */
+/* The run is stopped by a signal at steps, evaluations, measurements and samples, again and again until it is done. */
 static void stops_anywhere(void **state) {
     (void)state;
     static const char *const variants[][3] = {
@@ -222,6 +221,25 @@ static void stops_anywhere(void **state) {
         }
         assert_that(stops > 2, "%d stops", stops);
         assert_same_run("whole", "run");
+    }
+}
+
+/* Where attention is measured depends on the step alone, also where the intervals double. */
+static void doubling_intervals(void **state) {
+    (void)state;
+    remove_run("whole"), remove_run("run");
+    CHILDREN_TRAIN("log.attention_every=doubling", "train.steps=8", "log.checkpoint_every=1");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    run_to_first_checkpoint("run");
+    int stops = 0, status;
+    for (long calls = 60; (status = resume("run", -1, calls)) != 0; calls += 60, stops++)
+        assert_that(status == 143, "stop %d: status %d: %s", stops, status, said);
+    assert_that(stops > 1, "%d stops", stops);
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const names[] = {"attention.csv", "attention/step000001.safetensors",
+                                            "attention/step000002_layer0.png", "attention/step000004_layer0.png",
+                                            "checkpoint/last.safetensors"};
+        assert_same_file("whole", "run", names[i]);
     }
 }
 
@@ -313,13 +331,10 @@ int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere),
-        TRAINING_TEST(stops_anywhere),
-        TRAINING_TEST(steps_raised),
-        TRAINING_TEST(free_keys),
-        TRAINING_TEST(one_process_at_a_time),
-        TRAINING_TEST(no_former_end),
-        TRAINING_TEST(edited_before_a_checkpoint),
+        TRAINING_TEST(dies_anywhere),      TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(doubling_intervals), TRAINING_TEST(steps_raised),
+        TRAINING_TEST(free_keys),          TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(no_former_end),      TRAINING_TEST(edited_before_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

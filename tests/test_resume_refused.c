@@ -9,7 +9,7 @@
 static void make_run(void) {
     CONFIGURE("train.steps=6", "eval.every=4", "log.every=2", "log.attention_every=5", "train.warmup=2");
     train("run", 1);
-    assert_non_null(strstr(contents(in("run/checkpoint/a/state.json"), NULL), "\"step\": 6"));
+    assert_non_null(strstr(state_of("run"), "\"step\":6,"));
 }
 
 static bool try_resume(const char *set, Error *err) {
@@ -61,27 +61,8 @@ static void refusals(void **state) {
         {"run/metrics.csv", "grad_norm", "norm", "metrics.csv"},
         {"run/metrics.csv", "\n0,", "\nzero,", "metrics.csv"},
         {"run/attention.csv", "entropy", "chaos", "attention.csv"},
-        {"run/checkpoint/a/state.json", "\"format\": 2", "\"format\": 1", "format"},
-        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": 5", "step 5"},
-        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": -1", "entries"},
-        {"run/checkpoint/a/state.json", "\"step\": 6", "\"step\": 99", "99"},
-        {"run/checkpoint/a/state.json", "\"seconds\"", "\"minutes\"", "entries"},
-        {"run/checkpoint/a/state.json", "\"logs\"", "\"files\"", "entries"},
-        {"run/checkpoint/a/state.json", "\"metrics.csv\": ", "\"metrics.csv\": 9", "metrics.csv"},
-        {"run/checkpoint/a/state.json", "\"metrics.csv\": ", "\"metrics.csv\": -", "entries"},
-        {"run/checkpoint/a/state.json", "model.d_k", "model.d_q", "model.d_k"},
-        {"run/checkpoint/a/state.json", "}", "", "JSON"},
     };
     make_run();
-    /* A key that an earlier version did not have counts as its default, given in config.ini by now or not. */
-    size_t all;
-    const char *const state_json = "run/checkpoint/a/state.json", *const of_now = contents(in(state_json), &all);
-    set_text(state_json, "\"attention.sink\"", "\"attention.zink\"");
-    set_text("run/config.ini", "sink = none", "sink = one");
-    refuse("attention.sink = (nothing)", RAISED);
-    set_text("run/config.ini", "sink = one", "sink = none");
-    refuse("less", "train.steps=3");
-    put(state_json, of_now, all);
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         size_t size;
         const char *kept_text = contents(in(changes[i].file), &size);
@@ -92,13 +73,8 @@ static void refusals(void **state) {
     refuse("train.steps", "train.lr=1");
     refuse("less", "train.steps=3");
     refuse("train.steps", "train.steps=0.5");
-    static const char *const gone[] = {"config.ini",
-                                       "run.json",
-                                       "vocab.json",
-                                       "metrics.csv",
-                                       "checkpoint/a/state.json",
-                                       "checkpoint/a/model.safetensors",
-                                       "checkpoint/a/optimizer.safetensors"};
+    static const char *const gone[] = {"config.ini", "run.json", "vocab.json", "metrics.csv",
+                                       "checkpoint/last.safetensors"};
     for (size_t i = 0; i < COUNT_OF(gone); i++) {
         char path[128];
         snprintf(path, sizeof path, "run/%s", gone[i]);
@@ -110,23 +86,158 @@ static void refusals(void **state) {
     refuse("samples.txt", RAISED);
 }
 
-/* Bytes of state.json set at random: accepted or refused, nothing else; never a value that was not checked. */
+/* What a checkpoint says is compared with the config, the model and the logs, entry by entry. */
+static void changed_checkpoint(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to, *word;
+    } changes[] = {
+        {"\"state\"", "\"stake\"", "has no state in its metadata"},
+        {"\"state\":\"{", "\"state\":\"", "JSON"},
+        {"format\\\":3", "format\\\":2", "another version of sqrtdk; this is " SQRTDK_VERSION},
+        {"format\\\":3", "format\\\":\\\"3\\\"", "\"format\" in its state"},
+        {"\\\"format", "\\\"form", "\"format\" in its state"},
+        {"step\\\":6", "step\\\":-1", "\"step\" in its state"},
+        {"step\\\":6", "step\\\":6.5", "\"step\" in its state"},
+        {"step\\\":6", "step\\\":99", "99"},
+        {"step\\\":6", "step\\\":7", "metrics.csv"},
+        {"step\\\":6", "step\\\":4", "metrics.csv"},
+        {"seconds\\\":", "minutes\\\":", "\"seconds\" in its state"},
+        {"seconds\\\":", "seconds\\\":-", "\"seconds\" in its state"},
+        {"\\\"logs", "\\\"files", "\"metrics.csv\" in its state"},
+        {"metrics.csv\\\":", "metrics.csv\\\":9", "metrics.csv"},
+        {"metrics.csv\\\":", "metrics.csv\\\":-", "\"metrics.csv\" in its state"},
+        {"samples.txt\\\":", "samples.txt\\\":0,\\\"other\\\":", "samples.txt"},
+        {"model.d_k\\\":\\\"16", "model.d_k\\\":\\\"17", "model.d_k = 17, and"},
+        {"scale_divisor\\\":\\\"sqrt_dk", "scale_divisor\\\":\\\"dk", "attention.scale_divisor = dk, and"},
+        {"model.d_k", "model.d_q", "another version of sqrtdk"},
+        {"config\\\":{", "config\\\":{\\\"model.new\\\":\\\"1\\\",", "another version of sqrtdk"},
+        {"\"wte.weight\"", "\"wte.height\"", "has no tensor wte.weight"},
+        {"\"exp_avg.wte.weight\"", "\"exp_avg.wte.height\"", "has no tensor exp_avg.wte.weight"},
+        {"\"exp_avg_sq.wte.weight\"", "\"exp_max_sq.wte.weight\"", "has no tensor exp_avg_sq.wte.weight"},
+        {"\"wte.weight\":{\"dtype\":\"F32\"", "\"wte.weight\":{\"dtype\":\"F64\"", "wte.weight is of type F64"},
+        {"\"exp_avg.ln_f.bias\":{\"dtype\":\"F32\",\"shape\":[32]",
+         "\"exp_avg.ln_f.bias\":{\"dtype\":\"F32\",\"shape\":[16,2]", "exp_avg.ln_f.bias has another shape"},
+        {"\"__metadata__\"",
+         "\"momentum_buffer.wte.weight\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},\"__metadata__\"",
+         "holds the tensor momentum_buffer.wte.weight"},
+    };
+    const char *const path = "run/checkpoint/last.safetensors";
+    size_t size;
+    make_run();
+    const char *whole = contents(in(path), &size);
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        set_header(path, changes[i].from, changes[i].to);
+        refuse(changes[i].word, RAISED);
+        put(path, whole, size);
+    }
+    /* the sizes of logs that drop rows or keep them twice, at the end of a line */
+    static const char *const logs[] = {"metrics.csv", "attention.csv", "samples.txt"};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        char name[32], entry[64], other[64];
+        snprintf(name, sizeof name, "run/%s", logs[i]);
+        const char *text = contents(in(name), NULL), *begin = i == 2 ? "==== step 4" : "\n4,";
+        const char *at = strstr(text, i == 1 ? "\n5," : begin);
+        assert_non_null(at);
+        const size_t now = (size_t)strtoull(strstr(state_of("run"), logs[i]) + strlen(logs[i]) + 2, NULL, 10);
+        snprintf(entry, sizeof entry, "%s\\\":%zu", logs[i], now);
+        snprintf(other, sizeof other, "%s\\\":%zu", logs[i], (size_t)(at - text) + (i < 2));
+        set_header(path, entry, other);
+        refuse(logs[i], RAISED);
+        put(path, whole, size);
+        if (i == 2) continue;
+        snprintf(other, sizeof other, "%s\\\":%zu", logs[i], strlen(text));
+        set_header(path, entry, other);
+        refuse(logs[i], RAISED);
+        put(path, whole, size);
+    }
+}
+
+/* A NaN or an infinity in any tensor, in its first number or its last; without the moments where they are not read. */
+static void not_finite(void **state) {
+    (void)state;
+    const char *const path = "run/checkpoint/last.safetensors";
+    static const char *const names[] = {"\"wte.weight\"", "\"ln_f.bias\"", "\"exp_avg.wte.weight\"",
+                                        "\"exp_avg_sq.ln_f.bias\""};
+    size_t size;
+    Error err = {0};
+    uint64_t header;
+    make_run();
+    char *whole = contents(in(path), &size);
+    memcpy(&header, whole, sizeof header);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        size_t begin, end;
+        const char *entry = memmem(whole, size, names[i], strlen(names[i]));
+        assert_non_null(entry);
+        assert_int_equal(sscanf(strstr(entry, "data_offsets"), "data_offsets\":[%zu,%zu]", &begin, &end), 2);
+        const real bad = i % 2 ? INFINITY : (real)NAN;
+        char *changed = kept(malloc(size)), word[64];
+        memcpy(changed, whole, size);
+        memcpy(changed + sizeof header + header + (i < 2 ? begin : end - sizeof bad), &bad, sizeof bad);
+        put(path, changed, size);
+        snprintf(word, sizeof word, "the tensor %.*s has a NaN", (int)strlen(names[i]) - 2, names[i] + 1);
+        refuse(word, RAISED);
+        assert_true(open_model("run", &err) == (i >= 2));
+    }
+}
+
+/* Bytes of the header set at random: accepted or refused, nothing else; never a value that was not checked. */
 static void mutated(void **state) {
     (void)state;
     static const char likely[] = "0123456789-[]{}\",:.eE\\ \xFF";
+    const char *const path = "run/checkpoint/last.safetensors";
+    uint64_t header;
     make_run();
     size_t size;
-    char *whole = contents(in("run/checkpoint/a/state.json"), &size), *text = kept(malloc(size));
+    char *whole = contents(in(path), &size), *text = kept(malloc(size));
+    memcpy(&header, whole, sizeof header);
     Rng rng = rng_make(3, RNG_SAMPLE, 2);
     for (uint64_t n = 0; n < 400; n++) {
         Error err = {0};
         memcpy(text, whole, size);
-        text[rng_below(&rng, 2 * n, size)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
-        put("run/checkpoint/a/state.json", text, size);
+        text[rng_below(&rng, 2 * n, sizeof header + header)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
+        put(path, text, size);
         /* Fewer steps than were made: refused there at the latest, so that no mutation trains. */
         bool done = try_resume("train.steps=1", &err);
         if (!done) assert_that(err.status == STATUS_USAGE && err.message[0], "mutation %d: %s", (int)n, err.message);
     }
+}
+
+/* What was trained is never trained over because its checkpoint is missing: the logs or run.json say that there were
+   steps. A run that has made none starts. */
+static void lost_checkpoint(void **state) {
+    (void)state;
+    static const char *const lost =
+        "run was trained, but lacks checkpoint/last.safetensors: put that file back, or, if";
+    static const char *const old_format = /* version 0.6.0 */
+        "cd checkpoint && mkdir a && mv last.safetensors a/model.safetensors && ln -s a current"
+        " && ln -s current/model.safetensors model.safetensors";
+    const char *const losses[] = {
+        "rm checkpoint/last.safetensors",
+        "rm -r checkpoint",
+        "mv checkpoint/last.safetensors checkpoint/last.safetensors.new",
+        "mv checkpoint/last.safetensors checkpoint/model.safetensors", /* as version 0.2.0 named it */
+        old_format,
+        "cd checkpoint && mkdir a && mv last.safetensors a/model.safetensors", /* old_format copied without links */
+        "rm checkpoint/last.safetensors metrics.csv samples.txt && sed -i '/\"steps\"/d' run.json",
+        "rm checkpoint/last.safetensors *.csv samples.txt",
+    };
+    Error err = {0};
+    make_run();
+    assert_true(shell("cp -a run whole"));
+    for (size_t i = 0; i < COUNT_OF(losses); i++) {
+        char command[512];
+        snprintf(command, sizeof command, "rm -r run && cp -a whole run && cd run && %s", losses[i]);
+        assert_true(shell(command));
+        refuse(lost, RAISED);
+        assert_refused(open_model("run", &err), &err, lost, losses[i]);
+    }
+    assert_true(
+        shell("rm -r run && cp -a whole run && cd run && rm checkpoint/* && : >samples.txt && sed -i '2,$d' *.csv"
+              " && sed -i 's/finished/running/; /\"steps\"/d' run.json"));
+    assert_refused(open_model("run", &err), &err, "run has no checkpoint yet: ./train resume ", "nothing trained");
+    assert_that(try_resume("train.steps=6", &err), "%s", err.message);
+    assert_true(same_parameters("whole", "run"));
 }
 
 /* What evaluates or samples takes the config the checkpoint was made with, and a checkpoint. */
@@ -142,21 +253,12 @@ static void model_of_its_config(void **state) {
     put_text("run/config.ini", whole);
     set_text("run/config.ini", "steps = 6", "steps = 7");
     assert_that(open_model("run", &err), "%s", err.message);
-    assert_int_equal(remove(in("run/checkpoint/a/state.json")), 0);
-    assert_refused(open_model("run", &err), &err, "state.json", "a checkpoint without its state");
-    assert_int_equal(remove(in("run/checkpoint/current")), 0);
-    assert_refused(open_model("run", &err), &err, "run has no checkpoint yet: ./train resume ",
-                   "a run without a checkpoint");
-    assert_true(directory_remove(in("run/checkpoint"), &err));
-    assert_refused(open_model("run", &err), &err, "run has no checkpoint yet: ./train resume ",
-                   "a run that has just begun");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(refusals),
-        TRAINING_TEST(mutated),
-        TRAINING_TEST(model_of_its_config),
+        TRAINING_TEST(refusals), TRAINING_TEST(changed_checkpoint), TRAINING_TEST(not_finite),
+        TRAINING_TEST(mutated),  TRAINING_TEST(lost_checkpoint),    TRAINING_TEST(model_of_its_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void next_free_name(void **state) {
     assert_made(NULL, in("runs/a-2"), false, in("runs/a-2-2"));
 }
 
-/* The next to "runs/a/" is "runs/a-2", not a directory inside of it. */
+/* After "runs/a/" comes "runs/a-2", not a directory inside of it. */
 static void slash_at_the_end(void **state) {
     (void)state;
     assert_made(NULL, in("runs/a/"), false, in("runs/a"));
@@ -112,9 +112,8 @@ static void named_and_there(void **state) {
 
 /* A run, and a sweep of two, one of which was never started. */
 static void make_run_and_sweep(void) {
-    shell(
-        "mkdir -p run/checkpoint/a sweep/lr=1 && ln -s a run/checkpoint/current && echo mine >run/notes.txt"
-        " && head -c 5000 /dev/urandom >run/checkpoint/a/model.safetensors && touch run/run.json.new sweep/config.ini");
+    shell("mkdir -p run/checkpoint sweep/lr=1 && ln -s ../notes.txt run/checkpoint/link && echo mine >run/notes.txt"
+          " && head -c 5000 /dev/urandom >run/checkpoint/last.safetensors && touch run/run.json.new sweep/config.ini");
     put_text("run/run.json", OURS);
     put_text("sweep/lr=1/run.json", OURS);
     put_text("sweep/run.json", SWEEP);
@@ -135,7 +134,7 @@ static void moved(void **state) {
     put_text("run/run.json", SWEEP);
     results_release(&d);
     assert_made(in("run"), NULL, true, in("run"));
-    shell("diff -r first run.old && test \"$(readlink run.old/checkpoint/current)\" = a && test -e run.old-2/run.json");
+    shell("diff -r first run.old && test -L run.old/checkpoint/link && test -e run.old-2/run.json");
     put_text("run/run.json", OURS);
     assert_int_equal(symlink("/nowhere", in("run.old-3")), 0);
     assert_made(in("run"), NULL, true, in("run"));
@@ -163,8 +162,8 @@ static void working_directory(void **state) {
     assert_that(done && path_exists(in("run.old/notes.txt")), "%s", err.message);
 }
 
-/* Refused, and nothing is moved: a link, a parent that cannot be written, a process in the directory, or in that of one
-   of a sweep's runs. */
+/* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
+   or in a run of the sweep that it holds. */
 static void not_moved(void **state) {
     (void)state;
     Error err = {0};

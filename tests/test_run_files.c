@@ -24,7 +24,7 @@ static void every_file(void **state) {
         "attention.csv",
         "loss.png",
         "samples.txt",
-        "checkpoint/model.safetensors",
+        "checkpoint/last.safetensors",
         "checkpoint/best.safetensors",
         "attention/step000000_layer0.png",
         "attention/step000025_layer0.png",
@@ -49,7 +49,7 @@ static void every_file(void **state) {
     assert_non_null(checkpoint);
     for (struct dirent *e; (e = readdir(checkpoint)) != NULL;) entries += e->d_name[0] != '.';
     closedir(checkpoint);
-    assert_int_equal(entries, 6); /* a slot, current, three links to it, best.safetensors */
+    assert_int_equal(entries, 2);
     size_t samples = 0;
     for (const char *at = contents(in("run/samples.txt"), NULL); (at = strstr(at, "step")) != NULL; at++) samples++;
     assert_int_equal(samples, 4);
@@ -95,7 +95,8 @@ static void metrics(void **state) {
     assert_close(described("run", "best_val_loss"), best, 0, "best validation loss");
 }
 
-/* Rows at the start, at every step asked for, and at the end, in order; intervals that do not divide steps. */
+/* The logs have rows at the start, at every step asked for, and at the end, in order. Some intervals do not divide
+   steps. */
 static void intervals(void **state) {
     (void)state;
     const struct {
@@ -121,6 +122,28 @@ static void intervals(void **state) {
         assert_int_equal(a->rows, cases[n].measurements * 2);
         assert_close(m->at[m->rows - 1][STEP], 17, 0, "last step");
     }
+}
+
+/* log.attention_every = doubling: rows, snapshots and heatmaps at 0, at the powers of two, and at the end. */
+static void doubling_intervals(void **state) {
+    (void)state;
+    static const int steps[] = {0, 1, 2, 4, 8, 16, 17};
+    CONFIGURE("train.steps=17", "log.attention_every=doubling", "log.sample_tokens=0");
+    train("run", 1);
+    const Table *a = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    assert_int_equal(a->rows, COUNT_OF(steps) * 2);
+    size_t files = 0;
+    for (size_t i = 0; i < a->rows; i++) assert_close(a->at[i][0], steps[i / 2], 0, "step of row %zu", i);
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "run/attention/step%06d_layer0.png", steps[i]);
+        assert_true(path_exists(in(name)));
+    }
+    DIR *attention = opendir(in("run/attention"));
+    assert_non_null(attention);
+    for (struct dirent *e; (e = readdir(attention)) != NULL;) files += e->d_name[0] != '.';
+    closedir(attention);
+    assert_int_equal(files, 2 * COUNT_OF(steps)); /* a snapshot and a heatmap each */
 }
 
 static void attention_table(void **state) {
@@ -206,7 +229,7 @@ static void not_a_run(void **state) {
     (void)state;
     static Run run;
     static const char *const files[] = {"run/config.ini", "run/vocab.json", "run/run.json",
-                                        "run/checkpoint/current/model.safetensors"};
+                                        "run/checkpoint/last.safetensors"};
     Error err = {0};
     CONFIGURE("train.steps=1");
     train("run", 1);
@@ -236,9 +259,10 @@ static void not_a_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(every_file),      TRAINING_TEST(metrics),     TRAINING_TEST(intervals),
-        TRAINING_TEST(attention_table), TRAINING_TEST(description), TRAINING_TEST(opened_again),
-        TRAINING_TEST(not_a_run),
+        TRAINING_TEST(every_file),  TRAINING_TEST(metrics),
+        TRAINING_TEST(intervals),   TRAINING_TEST(attention_table),
+        TRAINING_TEST(description), TRAINING_TEST(opened_again),
+        TRAINING_TEST(not_a_run),   TRAINING_TEST(doubling_intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

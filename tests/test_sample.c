@@ -10,7 +10,7 @@ static const double LOGITS[V] = {0.5, -1, 2, 0, 1.25, -3};
 
 static Model model;
 static int32_t window[T];
-static uint32_t letters[V] = {'a', 'b', 'c', 0xE9, 0x6F22, 0x1F389}; /* of one to four bytes */
+static uint32_t letters[V] = {'a', 'b', 'c', 0xE9, 0x6F22, 0x1F389}; /* they take one to four bytes */
 static const Vocabulary vocabulary = {letters, V};
 static const char *const texts[V] = {"a", "b", "c", "é", "漢", "\xF0\x9F\x8E\x89"};
 
@@ -55,7 +55,7 @@ static char *sample(const int32_t *prompt, size_t count, SampleOptions options) 
     return kept(text);
 }
 
-/* Ids of a sampled text. */
+/* Decodes a sampled text into ids. */
 static size_t ids_of(const char *text, int32_t *ids, size_t capacity) {
     Error err;
     size_t count;
@@ -100,7 +100,8 @@ static void frequencies(void **state) {
     check_frequencies(3, 3, three, 3);
 }
 
-/* As a loop finds it that computes every position again. When T ids are full, it goes on from the later half. */
+/* The likeliest text, found by a loop that computes every position again. When T ids are full, it continues from the
+   later half. */
 static void likeliest(void **state) {
     (void)state;
     enum { N = 5 * T };

@@ -51,22 +51,23 @@ static void rounding(void **state) {
     assert_true(isnan(rounded(PRECISION_FP16, NAN, NULL)) && isnan(rounded(PRECISION_BF16, NAN, NULL)));
 }
 
-/* Queries are counted once each, whatever the tiles: they overflow, and all scores with them. */
+/* Each query that overflows is counted once, whatever the tiles; all its scores overflow with it. */
 static void counts(void **state) {
     (void)state;
     enum { LONG = 70, WIDTH = 3 };
-    const Attention attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
+    const AttentionConfig attention = {.H = 1, .D = WIDTH, .multiplier = 1, .precision = PRECISION_FP16};
     real *qkv = reals((size_t)LONG * 3 * WIDTH), *scratch = reals(attention_scratch(&attention, LONG));
     real *scores = reals((size_t)LONG * LONG);
     for (size_t i = 0; i < LONG * 3 * WIDTH; i++) qkv[i] = i / WIDTH % 3 == QUERY ? 1e5f : 0x1p-20f;
-    const AttentionLayer layer = {.attention = &attention, .T = LONG, .qkv = qkv};
+    const AttentionArrays layer = {.attention = &attention, .T = LONG, .qkv = qkv, .out = reals((size_t)LONG * WIDTH)};
     AttentionRounding counts = {0};
-    attention_scores(&layer, 0, 0, 64, SCORES_MAPPED, scores, &counts, scratch);
-    attention_scores(&layer, 0, 64, LONG - 64, SCORES_MAPPED, scores, &counts, scratch);
+    attention_scores(&layer, 0, 0, 64, SCORES_MODIFIED, scores, &counts, scratch);
+    attention_scores(&layer, 0, 64, LONG - 64, SCORES_MODIFIED, scores, &counts, scratch);
     assert_true(counts.overflows == LONG * WIDTH && counts.subnormals == LONG * WIDTH);
     assert_true(counts.infinities == LONG * (LONG + 1) / 2);
     /* a key whose score overflowed downwards has no weight, and adds nothing to the entropy */
-    const AttentionRow row = attention_row(&layer, 0, (const real[]){-(real)INFINITY, 1, 1}, 3);
+    double weights[4];
+    const SoftmaxRow row = attention_row(&layer, 0, (const real[]){-(real)INFINITY, 1, 1}, 3, weights);
     assert_close(row.entropy, log(2), 1e-12, "entropy of two keys");
 }
 
@@ -75,7 +76,7 @@ enum { T = 70, C = 12, H = 3, D = 5, V = 9, L = 2, STEPS_B = SLICE_ROWS / T + 3 
 static Model model;
 static int32_t *ids;
 
-static void start(Attention attention) {
+static void start(AttentionConfig attention) {
     Error err = {0};
     attention.H = H, attention.D = D, attention.qk_init_scale = attention.qk_lr_scale = 1;
     if (attention.multiplier == 0) attention.multiplier = 1;
@@ -92,7 +93,7 @@ static int leave(void **state) {
     ids = NULL;
     return support_release(state);
 }
-/* Micro-batch 0 or 1 of a step. */
+/* Makes micro-batch 0 or 1 of a step. */
 static double backward(size_t micro, bool first) {
     const int32_t *own = ids + 2 * micro * STEPS_B * T;
     return model_forward_backward(&model, &(Batch){own, own + STEPS_B * T, STEPS_B, T}, 1, micro, .5, first);
@@ -103,7 +104,7 @@ static double backward(size_t micro, bool first) {
 static void qk_clip(void **state) {
     (void)state;
     real each[2][L * H], whole[L * H];
-    start((Attention){0});
+    start((AttentionConfig){0});
     for (size_t micro = 0; micro < 2; micro++) {
         backward(micro, true);
         memcpy(each[micro], model.score_max, sizeof whole);
@@ -136,7 +137,7 @@ static void qk_clip(void **state) {
 /* Two heads of the second layer get huge queries: scores of fp16 overflow there, and the first of them is named. */
 static void not_finite(void **state) {
     (void)state;
-    start((Attention){.precision = PRECISION_FP16});
+    start((AttentionConfig){.precision = PRECISION_FP16});
     assert_true(isfinite(backward(0, true)) && model_find_not_finite(&model) == SIZE_MAX);
     real *bias = tensor_at(&model.tensors, model.parameters, ATTN_B, 1);
     for (size_t i = D; i < 3 * D; i++) bias[i] = 6e4f;
@@ -147,12 +148,12 @@ static void not_finite(void **state) {
 /* Positions after cached ones have the logits that they have in a whole pass, however scores are made: a few at a time,
    one, and more than a tile of queries. */
 static void cached(void **state) {
-    static const Attention ways[] = {{0},
-                                     {.score = SCORE_ADDITIVE},
-                                     {.qk_norm = QK_NORM_LAYER, .learned = LEARNED_HEAD},
-                                     {.length = LENGTH_LOG, .softcap = 2},
-                                     {.sink = SINK_LEARNED},
-                                     {.precision = PRECISION_BF16}};
+    static const AttentionConfig ways[] = {{0},
+                                           {.score = SCORE_ADDITIVE},
+                                           {.qk_norm = QK_NORM_LAYER, .learned = LEARNED_HEAD},
+                                           {.length = LENGTH_LOG, .softcap = 2},
+                                           {.sink = SINK_LEARNED},
+                                           {.precision = PRECISION_BF16}};
     static const size_t ends[] = {2, 3, 69, T};
     for (size_t way = 0; way < COUNT_OF(ways); way++) {
         start(ways[way]);

@@ -3,7 +3,7 @@
 #include "training.h"
 
 #include "base/safetensors.h"
-#include "model/probe.h"
+#include "model/measure.h"
 #include "train/pictures.h"
 #include "train/snapshot.h"
 
@@ -93,7 +93,8 @@ static void refused(void **state) {
                                              {"\"step\":\"1\"", "\"step\":\"x\"", "is not of step 1"},
                                              {"\"text\":\"keys\"", "\"text\":\"key\" ", "shape"},
                                              {"\"text\":\"keys\"", "\"test\":\"keys\"", "lacks its text"},
-                                             {"\"scores\"", "\"scares\"", "scores"}};
+                                             {"\"scores\"", "\"scares\"", "scores"},
+                                             {"\"sink\"", "\"mink\"", "has no tensor sink"}};
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         char *changed = kept(malloc(size));
         memcpy(changed, whole, size);
@@ -150,7 +151,7 @@ static void without_a_row(void **state) {
     assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1", "a row that is gone");
 }
 
-/* More heads than one picture can show: the first of them are drawn, and training goes on. */
+/* More heads than one picture can show: the first of them are drawn, and training continues. */
 static void many_heads(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "model.heads=64", "model.d_k=1", "model.context=48", "log.attention_every=0");

@@ -3,7 +3,7 @@
    model by hand: with unit vectors for keys, k_j = e_j, a query's entries are its scores. Then those of a run. */
 #include "training.h"
 
-#include "model/probe.h"
+#include "model/measure.h"
 #include "train/evaluate.h"
 #include "train/run.h"
 
@@ -49,7 +49,7 @@ static void one_key_stands_out(void **state) {
     make_model(B, T);
     for (size_t pair = 0; pair < 4; pair++)
         for (size_t row = 0; row < B * T; row++) set_score(pair, row, row % T, heights[pair]);
-    probe_statistics(&model, B, T, got);
+    measure_heads(&model, B, T, got);
     for (size_t pair = 0; pair < 4; pair++) {
         const double G = heights[pair], share = 2.0 / (T + 1); /* of the visible entries */
         double entropy = 0, max_weight = 0;
@@ -98,8 +98,8 @@ static void expected_entropies(double s, size_t keys, double *entropy) {
     }
 }
 
-/* Of two keys, whose scores differ by d ~ N(0, 2 s^2): the larger weight is 1 / (1 + e^-|d|). Means and standard
-   deviations of that and of the entropy over ln 2. */
+/* The scores of two keys differ by d ~ N(0, 2 s^2), so the larger weight is 1 / (1 + e^-|d|). Computes the means and
+   standard deviations of that and of the entropy over ln 2. */
 typedef struct {
     double weight, weight_std, entropy, entropy_std;
 } TwoKeys;
@@ -116,7 +116,7 @@ static TwoKeys expected_of_two(double s) {
 
 static const double SPREADS[] = {0.3, 1, 3, 8};
 
-/* Scores of every pair drawn from N(0, s^2), s a pair's own. */
+/* Draws the scores of each pair (layer, head) from N(0, s^2), with s of its own. */
 static void draw_scores(size_t part, size_t B, size_t T) {
     make_model(B, T);
     for (size_t pair = 0; pair < 4; pair++) {
@@ -126,14 +126,14 @@ static void draw_scores(size_t part, size_t B, size_t T) {
     }
 }
 
-/* Their statistics over `parts` batches of B, each as many as a model holds at a time. */
+/* Measures these scores over `parts` batches of B, which is as many as the model holds at a time. */
 static void statistics_of_normal_scores(size_t parts, size_t B, size_t T, HeadStatistics mean[4]) {
     for (size_t pair = 0; pair < 4; pair++) mean[pair] = (HeadStatistics){.score_max = -INFINITY};
     for (size_t part = 0; part < parts; part++) {
         HeadStatistics got[4];
         draw_scores(part, B, T);
         assert_int_equal(model_slice(&model.shape, B), B);
-        probe_statistics(&model, B, T, got);
+        measure_heads(&model, B, T, got);
         for (size_t pair = 0; pair < 4; pair++) {
             mean[pair].score_std += got[pair].score_std * got[pair].score_std / (double)parts;
             mean[pair].score_max = fmax(mean[pair].score_max, got[pair].score_max);
@@ -179,18 +179,18 @@ static void two_normal_scores(void **state) {
     }
 }
 
-/* One snapshot's lines of attention.csv: on the fixed batch, by the model as it stands, to the last digit. */
+/* Compares one step's lines of attention.csv with the model as it stands, on the fixed batch, to the last digit. */
 static const char *check_lines(Model *m, size_t B, const int32_t *tokens, size_t step, const char *line) {
     HeadStatistics heads[4];
     model_forward(m, &(Batch){.tokens = tokens, .B = B, .T = m->shape.T});
-    probe_statistics(m, B, m->shape.T, heads);
+    measure_heads(m, B, m->shape.T, heads);
     for (size_t i = 0; i < 4; i++) {
         char expected[256];
         int length =
             snprintf(expected, sizeof expected, "%zu,%zu,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,", step, i / 2, i % 2,
                      heads[i].score_std, heads[i].score_max, heads[i].entropy, heads[i].max_weight, heads[i].saturated);
         assert_that(strncmp(line, expected, (size_t)length) == 0, "%.80s is not %s", line, expected);
-        line += strcspn(line, "\n") + 1; /* the rest is gradients: test_gradients_probe.c */
+        line += strcspn(line, "\n") + 1; /* the rest is gradients: test_gradients_measure.c */
     }
     return line;
 }

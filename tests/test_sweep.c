@@ -1,6 +1,8 @@
 /* Sweeps as a whole: the runs, the tables. */
 #include "sweeping.h"
 
+#include <dirent.h>
+
 /* A run of a sweep is the run that its config gives by itself, to the bit, and the summary has its numbers. */
 static void runs_are_runs_by_themselves(void **state) {
     (void)state;
@@ -17,15 +19,12 @@ static void runs_are_runs_by_themselves(void **state) {
         static const char *const divisors[] = {"none", "sqrt_dk"}, *const numbers[] = {"1", "4"};
         char name[64], divisor[64], seed[64], begin[160];
         double train_loss, val_loss;
-        size_t n, m;
         snprintf(name, sizeof name, "sweep/scale_divisor=%s+seed=%d", divisors[i / 2], i % 2 + 1);
         snprintf(divisor, sizeof divisor, "attention.scale_divisor=%s", divisors[i / 2]);
         snprintf(seed, sizeof seed, "train.seed=%d", i % 2 + 1);
         CONFIGURE(TINY, divisor, seed);
-        train("alone", 2);
-        const char *first = contents(inside(name, "checkpoint/model.safetensors"), &n);
-        const char *second = contents(in("alone/checkpoint/model.safetensors"), &m);
-        assert_that(n == m && memcmp(first, second, n) == 0, "the parameters of %s", name);
+        train_alone("alone", 2);
+        assert_that(same_parameters("alone", name), "the parameters of %s", name);
         assert_true(directory_remove(in("alone"), &err));
         const Table *metrics = read_metrics(name);
         snprintf(begin, sizeof begin, "%s,%s,%d,%s,finished,12,", strchr(name, '/') + 1, divisors[i / 2], i % 2 + 1,
@@ -39,6 +38,25 @@ static void runs_are_runs_by_themselves(void **state) {
     assert_non_null(strstr(contents(in("table.txt"), NULL), "÷ √d_k = 4"));
 }
 
+static size_t threads_of_this_process(void) {
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    while (readdir(tasks)) count++;
+    closedir(tasks);
+    return count;
+}
+
+/* Workers of two threads each; the parent enters no parallel region, after which its next worker would hang. */
+static void parent_stays_single_threaded(void **state) {
+    (void)state;
+    const size_t before = threads_of_this_process();
+    CONFIGURE(FOUR);
+    sweep("sweep", 8);
+    assert_int_equal(threads_of_this_process(), before);
+    assert_non_null(strstr(timeless("sweep"), ",2,\n")); /* the threads of a run, and no error */
+}
+
 static void divergence_is_no_failure(void **state) {
     (void)state;
     CONFIGURE(TINY, "train.optimizer=sgd", "train.grad_clip=0", "train.min_lr=0", "sweep.train.lr=1e-2, 1e6");
@@ -49,22 +67,26 @@ static void divergence_is_no_failure(void **state) {
     assert_non_null(strstr(csv, "\"diverged at step ")); /* its message, with a comma in it */
 }
 
+/* One run waits until the other three have finished, and for a few views more. */
+static bool wait_for_the_others(const char *directory, Error *why) {
+    if (is_the_one(directory) &&
+        !shell("until [ $(grep -l finished sweep/*/run.json | wc -l) = 4 ]; do sleep .05; done; sleep 1.5"))
+        return runtime_error(why, "the others did not finish");
+    return true;
+}
+
 /* What stands on a terminal: one line that fits about all runs, and a line for each that has ended. */
 static void one_progress_line(void **state) {
     (void)state;
     char *text;
     size_t size, widest = 0;
     Progress progress = {.stream = open_memstream(&text, &size), .terminal = true, .last = -INFINITY};
-    char wait[2048]; /* until the sweep has noted that the other three are done, and for a few views more */
-    snprintf(wait, sizeof wait,
-             "until [ \"$(grep -c '\"result\": \"finished\"' %s)\" = 3 ]; do sleep 0.05; done; sleep 1.5",
-             in("sweep/run.json"));
     assert_non_null(progress.stream);
     CONFIGURE(FOUR);
     const TrainOptions options = {.threads = 4,
                                   .out = in("sweep"),
                                   .command_line = "./train sweep tiny.ini",
-                                  .program = program_that("none+seed=2", wait),
+                                  .report = wait_for_the_others,
                                   .progress = &progress};
     int signal_number;
     FILE *table = fopen("/dev/null", "w");
@@ -74,14 +96,14 @@ static void one_progress_line(void **state) {
     fclose(progress.stream);
     kept(text);
     assert_non_null(strstr(text, ": 4 runs, 4 at a time with 1 thread each\n"));
-    assert_non_null(strstr(text, "3 of 4 runs ended, 1 running   step 36/48"));
+    assert_non_null(strstr(text, "3 of 4 runs ended, 1 running   step 48/48"));
     assert_non_null(strstr(text, "[4/4] scale_divisor=none+seed=2: val "));
     for (char *rest = text, *line; (line = strsep(&rest, "\n\r\033")) != NULL;)
         if (strlen(line) > widest && !strstr(line, "sweeping")) widest = strlen(line);
     assert_in_range(widest, 20, 80); /* the path of the test's own directory may be longer */
 }
 
-/* Contexts, heads, texts and lengths that differ between runs. */
+/* Runs of a sweep may differ in context, heads, text and length. */
 static void odd_sweeps_are_trained(void **state) {
     (void)state;
     static const char *const sweeps[] = {"sweep.model.heads=1, 2, 8", "sweep.model.context=8, 16",
@@ -99,9 +121,8 @@ static void odd_sweeps_are_trained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(runs_are_runs_by_themselves),
-        SWEEP_TEST(one_progress_line),
-        SWEEP_TEST(divergence_is_no_failure),
+        SWEEP_TEST(runs_are_runs_by_themselves),  SWEEP_TEST(one_progress_line),
+        SWEEP_TEST(parent_stays_single_threaded), SWEEP_TEST(divergence_is_no_failure),
         SWEEP_TEST(odd_sweeps_are_trained),
     };
     matmul_setup();

@@ -2,30 +2,48 @@
 #include "sweeping.h"
 
 #include <signal.h>
-#include <sys/wait.h>
+#include <time.h>
 
 #include "base/interrupt.h"
 
 static FILE *no_table;
 
-static bool resume(const char *with, const char *directory) {
+static bool resume(AtEnd *at_end, const char *directory) {
     no_table = no_table ? no_table : fopen("/dev/null", "w");
-    return resume_with(with, directory, no_table);
+    return resume_with(at_end, directory, no_table);
 }
 static void resumes(const char *directory) {
-    bool done = resume(program, directory);
+    bool done = resume(NULL, directory);
     assert_that(done, "%s", err.message);
     assert_result(directory, "finished");
 }
 static void assert_says(const char *words) { assert_that(strstr(err.message, words) != NULL, "%s", err.message); }
+
+/* Ways in which one run loses its worker, with nothing of it left on disk. */
+static bool killed(const char *directory, Error *why) { return no_such_luck(directory, why) || raise(SIGKILL); }
+static bool leaves(const char *directory, Error *why) {
+    if (!no_such_luck(directory, why)) exit(0);
+    return true;
+}
+static bool stumbles(const char *directory, Error *why) {
+    if (!no_such_luck(directory, why)) exit(143);
+    return true;
+}
+/* Fails the runs of the first seed. */
+static bool fails_with_seed_1(const char *directory, Error *why) {
+    return !strstr(directory, "seed=1") || runtime_error(why, "this run was done");
+}
+/* Fails every run, but not the sweep. */
+static bool fails_always(const char *directory, Error *why) {
+    return !strstr(directory, "seed=") || runtime_error(why, "this run was trained");
+}
 
 /* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
 static void failures_are_the_runs_own(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     sweep("straight", 2);
-    assert_false(
-        sweep_with(program_that("none+seed=2", "echo './train: no such luck, today' >&2; exit 1"), "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
     assert_int_equal(err.status, STATUS_FAILED);
     assert_string_equal(err.message, "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
     assert_result("sweep", "failed");
@@ -35,15 +53,13 @@ static void failures_are_the_runs_own(void **state) {
         strstr(csv, "scale_divisor=none+seed=2,none,2,1,failed,,,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
     assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,4,finished,12,"));
 
-    assert_false(resume(program_that("none+seed=2", "kill -KILL $$"), "sweep"));
+    assert_false(resume(killed, "sweep"));
     assert_says("scale_divisor=none+seed=2: killed by signal 9");
-    assert_false(resume(program_that("none+seed=2", "exit 0"), "sweep"));
+    assert_false(resume(leaves, "sweep"));
     assert_says("ended with status 0 before it had finished");
-    assert_false(resume(program_that("none+seed=2", "exit 143"), "sweep"));
+    assert_false(resume(stumbles, "sweep"));
     assert_says("ended with status 143 before it had finished");
-    assert_false(resume(in("no-such-program"), "sweep"));
-    assert_says("the program could not be started");
-    assert_true(resume(program_that("seed=1", "echo 'this run was done' >&2; exit 1"), "sweep"));
+    assert_true(resume(fails_with_seed_1, "sweep"));
     assert_result("sweep", "finished");
     assert_same_sweep("straight", "sweep");
 }
@@ -55,18 +71,17 @@ static void resumes_from_anything(void **state) {
         "mkdir -p '%s'", /* nothing written yet */
         "mkdir -p '%s' && echo '{\"program\": \"sqrtdk\", \"result\": \"running\"}' >'%s/run.json'",
         /* before the first checkpoint */
-        "cp -R '%s' '%s' && rm -r '%s/checkpoint' && mkdir '%s/checkpoint' && sed -i s/finished/running/ '%s/run.json'",
+        "cp -R '%s' '%s' && cd '%s' && rm checkpoint/* *.csv samples.txt && sed -i 's/finished/running/; /steps/d' run.json",
     };
     CONFIGURE(FOUR);
     sweep("straight", 2);
     for (size_t i = 0; i < COUNT_OF(remains); i++) {
         char name[16], run[600], command[4096];
         snprintf(name, sizeof name, "sweep%zu", i);
-        assert_false(sweep_with(program_that("none+seed=2", "exit 1"), name, 2, false));
+        assert_false(sweep_with(no_such_luck, name, 2, false));
         snprintf(run, sizeof run, "%s/%s/scale_divisor=none+seed=2", temporary, name);
         if (i < 2) snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
-        else
-            snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run, run, run);
+        else snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run);
         assert_int_equal(system(command), 0);
         resumes(name);
         assert_same_sweep("straight", name);
@@ -77,11 +92,11 @@ static void resumes_from_anything(void **state) {
 static void other_sweeps_are_left_alone(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), NULL, 2, false));
+    assert_false(sweep_with(no_such_luck, NULL, 2, false));
     sweep(NULL, 2);
     assert_result("run", "failed");
     assert_result("run-2", "finished");
-    assert_refused(sweep_with(program, "run", 2, false), &err, "run exists: continue that sweep with ./train resume ",
+    assert_refused(sweep_with(NULL, "run", 2, false), &err, "run exists: continue that sweep with ./train resume ",
                    "a sweep in the place of another");
     resumes("run");
     static Run no_run;
@@ -97,11 +112,11 @@ static void force_moves_the_old_sweep(void **state) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     assert_true(shell("cp -a sweep first"));
-    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, true));
-    assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: ended with status 1");
+    assert_false(sweep_with(no_such_luck, "sweep", 2, true));
+    assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
     assert_result("sweep", "failed");
     assert_true(shell("diff -r first sweep.old"));
-    bool done = sweep_with(program, "sweep", 2, true);
+    bool done = sweep_with(NULL, "sweep", 2, true);
     assert_that(done, "%s", err.message);
     assert_same_sweep("first", "sweep");
     assert_true(shell("diff -r first sweep.old"));
@@ -112,14 +127,14 @@ static void force_moves_the_old_sweep(void **state) {
 static void what_is_not_ours_stays(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
     assert_true(directory_make(in("sweep/scale_divisor=none+seed=2"), true, &err));
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{}");
-    assert_refused(resume(program, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
+    assert_refused(resume(NULL, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     put_text("sweep/scale_divisor=none+seed=2/notes.txt", "mine");
     assert_true(shell("cp -a sweep again && rm again/*none+seed=2/run.json"));
-    assert_false(resume(program, "again"));
+    assert_false(resume(NULL, "again"));
     assert_says("seed=2 is not the directory of a run: it holds no run.json");
     assert_string_equal(contents(in("again/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
     resumes("sweep");
@@ -131,11 +146,11 @@ static void what_is_not_ours_stays(void **state) {
 static void changes_are_refused(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(program_that("none+seed=2", "exit 1"), "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
     int lock;
     assert_true(directory_lock(in("sweep"), &lock, &err));
-    assert_refused(resume(program, "sweep"), &err, "in use", "a sweep that another process is at");
+    assert_refused(resume(NULL, "sweep"), &err, "in use", "a sweep that another process is at");
     close(lock);
     /* one line that is as valid as before, and would leave the runs that have ended as they are */
     char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
@@ -143,18 +158,18 @@ static void changes_are_refused(void **state) {
     memcpy(steps, "\nsteps = 15\n", strlen("\nsteps = 15\n"));
     put_text("sweep/config.ini", edited);
     assert_refused(
-        resume(program, "sweep"), &err,
+        resume(NULL, "sweep"), &err,
         "sweep/config.ini gives the run scale_divisor=none+seed=1 \"train.steps = 15\", but it was trained with \"train.steps = 12\"",
         "another config");
     put_text("sweep/config.ini", before);
     const char *of_run = contents(in("sweep/scale_divisor=sqrt_dk+seed=1/config.ini"), NULL);
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", "[train]\nsteps = 3\n");
-    assert_refused(resume(program, "sweep"), &err, "but it was trained with \"data.corpus = \"\"\": set back",
+    assert_refused(resume(NULL, "sweep"), &err, "but it was trained with \"data.corpus = \"\"\": set back",
                    "another config of a run");
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", of_run);
     const char *corpus = contents(in("corpus.txt"), NULL);
     put_text("corpus.txt", corpus + 7);
-    assert_refused(resume(program, "sweep"), &err, "another text", "another text");
+    assert_refused(resume(NULL, "sweep"), &err, "another text", "another text");
     put_text("corpus.txt", corpus);
     assert_string_equal(contents(in("sweep/run.json"), NULL), run_json);
     /* A key that the program did not have yet had what is its default now. */
@@ -177,18 +192,18 @@ static void made_again(void **state) {
         snprintf(path, sizeof path, "sweep/scale_divisor=none+seed=%d/checkpoint", seed);
         assert_true(directory_remove(in(path), &err));
     }
-    bool done = resume(in("no-such-program"), "sweep");
+    bool done = resume(fails_always, "sweep");
     assert_that(done, "%s", err.message);
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
     /* a run that is not readable is not trained again; one that was removed is */
     const char *run_json = contents(in("sweep/scale_divisor=none+seed=1/run.json"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/run.json", "{");
-    assert_refused(resume(program, "sweep"), &err, "scale_divisor=none+seed=1/run.json", "a run that cannot be read");
+    assert_refused(resume(NULL, "sweep"), &err, "scale_divisor=none+seed=1/run.json", "a run that cannot be read");
     put_text("sweep/scale_divisor=none+seed=1/run.json", run_json);
     const char *metrics = contents(in("sweep/scale_divisor=none+seed=1/metrics.csv"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", "step\n1\n");
-    assert_false(resume(program, "sweep"));
+    assert_false(resume(NULL, "sweep"));
     assert_says("sweep has finished, but scale_divisor=none+seed=1 cannot be read: ");
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", metrics);
@@ -205,7 +220,7 @@ static void a_run_cannot_be_dropped(void **state) {
     assert_non_null(seeds);
     seeds[strlen("train.seed = 1, 2") - 1] = '3';
     put_text("sweep/config.ini", text);
-    assert_refused(resume(program, "sweep"), &err, "no longer has the run scale_divisor=none+seed=2", "a dropped run");
+    assert_refused(resume(NULL, "sweep"), &err, "no longer has the run scale_divisor=none+seed=2", "a dropped run");
 }
 
 /* What follows from a swept key with a single value is that run's, not the base config's. */
@@ -213,7 +228,7 @@ static void one_value(void **state) {
     (void)state;
     CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
     sweep("sweep", 1);
-    bool done = resume(program, "sweep");
+    bool done = resume(NULL, "sweep");
     assert_that(done, "%s", err.message);
 }
 
@@ -225,6 +240,131 @@ static void removed_run_is_trained_again(void **state) {
     assert_true(directory_remove(in("sweep/scale_divisor=none+seed=1"), &err));
     resumes("sweep");
     assert_same_sweep("straight", "sweep");
+}
+
+/* --- signals */
+
+#define LONG                                                                                                           \
+    "train.steps=600", "eval.every=300", "log.every=1", "log.attention_every=300", "log.sample_tokens=0",              \
+        "log.checkpoint_every=10"
+#define TWO LONG, "sweep.attention.scale_divisor=none, sqrt_dk"
+static const char *const NAMES[] = {"scale_divisor=none", "scale_divisor=sqrt_dk"};
+
+/* Starts a sweep as the program would, in a process group of its own. */
+static pid_t start_sweep(const char *out, size_t jobs) {
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {
+        .threads = 1, .jobs = jobs, .out = in(out), .command_line = "./train sweep tiny.ini", .progress = &progress};
+    int signal_number = 0;
+    setpgid(0, 0);
+    signal(SIGHUP, SIG_DFL); /* nohup, under which a test may run, ignores it, and interrupt_catch leaves that so */
+    interrupt_catch();
+    const bool ok = sweep_run(&config, &options, fopen("/dev/null", "w"), &signal_number, &err);
+    exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
+}
+
+/* Waits until a run of a sweep has made `steps` steps, for at most a minute. */
+static void wait_for_steps(const char *sweep_name, const char *run, size_t steps) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", in(sweep_name), run);
+    for (int tries = 0; tries < 60000; tries++) {
+        LogTable metrics = {0};
+        const size_t rows = logs_read_any(path, LOG_METRICS, &metrics, &err) ? metrics.rows : 0;
+        log_table_free(&metrics);
+        if (rows > steps) return;
+        nanosleep(&pause, NULL);
+    }
+    fail_msg("%s does not get on", path);
+}
+
+/* The first worker of a sweep's process. */
+static pid_t worker_of(pid_t sweep_process) {
+    char path[64];
+    int worker = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", sweep_process, sweep_process);
+    FILE *children = fopen(path, "r");
+    assert_non_null(children);
+    assert_int_equal(fscanf(children, "%d", &worker), 1);
+    fclose(children);
+    return worker;
+}
+
+/* Trains both runs of TWO by themselves, in alone0 and alone1, and configures the sweep. */
+static void train_both_alone(void) {
+    CONFIGURE(LONG, "attention.scale_divisor=none");
+    train_alone("alone0", 1);
+    CONFIGURE(LONG);
+    train_alone("alone1", 1);
+    CONFIGURE(TWO);
+}
+static void assert_both_as_alone(const char *sweep_name) {
+    for (int i = 0; i < 2; i++) {
+        char run[64], alone[32];
+        snprintf(run, sizeof run, "%s/%s", sweep_name, NAMES[i]);
+        snprintf(alone, sizeof alone, "alone%d", i);
+        assert_that(same_parameters(alone, run), "%s is not as by itself", run);
+    }
+}
+
+/* The run of a worker that was killed has failed, another worker trains the rest, and resume finishes that run with the
+   bits of one by itself. */
+static void a_killed_worker(void **state) {
+    (void)state;
+    train_both_alone();
+    const pid_t child = start_sweep("sweep", 1);
+    wait_for_steps("sweep", NAMES[0], 25);
+    const pid_t worker = worker_of(child);
+    assert_int_equal(kill(worker, SIGKILL), 0);
+    assert_int_equal(status_of(child), STATUS_FAILED);
+    const char *of_run = contents(inside("sweep/scale_divisor=none", "run.json"), NULL);
+    assert_non_null(strstr(of_run, "\"result\": \"failed\""));
+    assert_non_null(strstr(of_run, "\"error\": \"killed by signal 9 (Killed)\""));
+    assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"killed by signal 9 (Killed)\""));
+    const char *csv = timeless("sweep");
+    assert_non_null(strstr(csv, "\nscale_divisor=none,none,1,failed,"));
+    assert_non_null(strstr(csv, ",killed by signal 9 (Killed)\n"));
+    assert_non_null(strstr(csv, "\nscale_divisor=sqrt_dk,sqrt_dk,4,finished,600,"));
+    assert_true(resume(NULL, "sweep"));
+    assert_non_null(strstr(timeless("sweep"), "\nscale_divisor=none,none,1,finished,600,"));
+    assert_both_as_alone("sweep");
+}
+
+/* A signal to the whole group (Ctrl-C), to the parent alone, or to one worker: all runs are saved, and resumed to the
+   bits of runs by themselves. So they are when the parent is killed. */
+static void signals_reach_all(void **state) {
+    (void)state;
+    enum Target { GROUP, PARENT, WORKER };
+    static const struct {
+        enum Target target;
+        int signal;
+    } cases[] = {{GROUP, SIGINT},  {GROUP, SIGTERM},  {PARENT, SIGINT},  {PARENT, SIGTERM},
+                 {PARENT, SIGHUP}, {WORKER, SIGTERM}, {PARENT, SIGKILL}, {GROUP, SIGKILL}};
+    train_both_alone();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char name[16];
+        const int signal_number = cases[i].signal;
+        snprintf(name, sizeof name, "sweep%zu", i);
+        const pid_t child = start_sweep(name, 2);
+        wait_for_steps(name, NAMES[0], 15);
+        wait_for_steps(name, NAMES[1], 15);
+        const pid_t whom = cases[i].target == GROUP ? -child : cases[i].target == WORKER ? worker_of(child) : child;
+        assert_int_equal(kill(whom, signal_number), 0);
+        assert_int_equal(status_of(child), 128 + signal_number);
+        for (int k = 0; k < 2 && signal_number != SIGKILL; k++) {
+            char run[64];
+            snprintf(run, sizeof run, "%s/%s", name, NAMES[k]);
+            const char *json = contents(inside(run, "run.json"), NULL);
+            assert_that(strstr(json, "\"result\": \"interrupted\"") != NULL, "case %zu: %s", i, json);
+        }
+        bool done = resume(NULL, name);
+        assert_that(done, "case %zu: %s", i, err.message);
+        assert_both_as_alone(name);
+    }
 }
 
 int main(void) {
@@ -239,6 +379,8 @@ int main(void) {
         SWEEP_TEST(a_run_cannot_be_dropped),
         SWEEP_TEST(one_value),
         SWEEP_TEST(removed_run_is_trained_again),
+        SWEEP_TEST(a_killed_worker),
+        SWEEP_TEST(signals_reach_all),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

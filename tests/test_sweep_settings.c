@@ -82,7 +82,7 @@ static void order_and_styles(void **state) {
     assert_true(same_style(sweep_style(&sweep, 0, &dash), style_of_divisor("none", 0)) && dash == 0);
 }
 
-/* The seed first, another key, and no divisor among the keys. */
+/* A sweep with the seed first, another key, and no divisor among the keys. */
 static void seed_anywhere(void **state) {
     (void)state;
     plan("[sweep]\nseed = 1, 2, 3\nlr = 1e-3, 2e-3\n");
@@ -125,7 +125,7 @@ static void refused(void **state) {
                    "more than 256 combinations", "320");
 }
 
-/* attention.csv; what a sweep does not read is 9. */
+/* Writes an attention.csv, in which all that a sweep does not read is 9. */
 #define ATTENTION                                                                                                      \
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
     "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
@@ -150,8 +150,8 @@ static void results_of_a_run(void **state) {
     put_text("run/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"seconds\": 1.5, \"threads\": 2}");
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n"
-                                "0,1,1,1,4,4.5,2\n5,1,1,1,3,,8\n10,1,1,1,2,2.5,3\n12,1,1,1,1,3,4\n");
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
+                                "0,1,1,1,4,4.5,2,\n5,1,1,1,3,,8,\n10,1,1,1,2,2.5,3,\n12,1,1,1,1,3,4,\n");
     put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 1, 3, 2, 1) ROW(0, 0, 1, 3, .7, .5, 2, 3, 4, 3)
                                       ROW(0, 1, 0, 2, .9, 0, 3, 3, 2, 5) ROW(0, 1, 1, 2, .7, 0, 4, 3, 0, 1)
                                           ROW(9, 0, 0, 2, .1, 1, 6, 7, 1, 1) ROW(9, 0, 1, 4, .2, 1, 8, 7, 1, 1)
@@ -178,17 +178,20 @@ static void results_of_a_run(void **state) {
     assert_refused(read_run(&run, &err), &err, "attention.csv:5", "steps in disorder");
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     assert_int_equal(remove(in("run/attention.csv")), 0);
-    put_text("run/metrics.csv",
-             "step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,1,1,4,4,1\n8,8,2.5,1,3,,1\n");
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
+                                "0,0,1,1,4,4,1,\n8,8,2.5,1,3,,1,\n");
     assert_that(read_run(&run, &err), "%s", err.message);
     assert_true(run.state == RUN_NOT_FINISHED); /* it was killed */
     assert_true(r[MEASURE_STEPS] == 8 && r[MEASURE_SECONDS] == 2.5 &&
-                isnan(r[MEASURE_THREADS]));                                   /* as far as its log goes */
+                isnan(r[MEASURE_THREADS])); /* as far as its log goes */
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"failed\", \"error\": \"no luck\"}");
+    assert_true(read_run(&run, &err) && run.state == RUN_FAILED);
+    assert_string_equal(run.message, "no luck");
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"fini"); /* which is not "not started" */
     assert_refused(read_run(&run, &err), &err, "run/run.json", "cut off");
 }
 
-/* Run i finished with loss 1 + i / 100 and entropies .5 and .25; or it diverged. */
+/* Makes a run i that finished with loss 1 + i / 100 and entropies .5 and .25, or diverged. */
 static void assert_table(const char *text, size_t diverged, const char *expected) {
     char *table;
     size_t size;

@@ -90,7 +90,7 @@ static void refused(void **state) {
     assert_int_equal(snapshot.T, 16);
     snapshot_free(&snapshot);
     assert_string_equal(outcome.directory, in("run-2"));
-    assert_true(path_exists(in("run-2/checkpoint/model.safetensors")));
+    assert_true(path_exists(in("run-2/checkpoint/last.safetensors")));
 }
 
 /* The memory that is announced is that of the arenas, and of the packing buffers. */
@@ -98,6 +98,7 @@ static void memory(void **state) {
     (void)state;
     Error err = {0};
     Model model;
+    Engine fast, plain;
     Optimizer optimizer;
     size_t checked;
     const TrainOptions options = {.threads = 3};
@@ -105,14 +106,19 @@ static void memory(void **state) {
     assert_that(train_check(&config, &options, NULL, &checked, &err), "%s", err.message);
     const ModelShape shape = model_shape(&config, 21);
     assert_true(model_make(&model, &shape, 4, 3, true, &err));
+    assert_true(engine_make(&fast, ENGINE_FAST, &model, &err) && engine_make(&plain, ENGINE_PLAIN, &model, &err));
     assert_true(optimizer_make(&optimizer, &config, &model.tensors, 3, &err));
     const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity;
-    const size_t bytes = training_memory(&model, &optimizer);
+    const size_t bytes = training_memory(&fast, &optimizer);
     assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes(false));
+    assert_int_equal(training_memory(&plain, &optimizer), bytes + plain.plain.arena.capacity);
+    assert_true(plain.plain.arena.capacity > 4 * model.tensors.parameters * sizeof(real));
     assert_true(training_memory_fits(bytes, &err) && !training_memory_fits(SIZE_MAX - 1, &err));
     assert_true(matmul_is_own() ? matmul_buffer_bytes(false) > 1000000 : matmul_buffer_bytes(false) == 0);
     assert_true(checked > bytes / 2 && checked < 2 * bytes); /* of the corpus's own vocabulary */
     optimizer_free(&optimizer);
+    engine_free(&plain);
+    engine_free(&fast);
     model_free(&model);
 }
 

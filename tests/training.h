@@ -3,6 +3,7 @@
 
 #include "temporary.h"
 
+#include "base/safetensors.h"
 #include "train/trainer.h"
 
 static Config config;
@@ -50,7 +51,7 @@ static inline void train(const char *name, size_t threads) {
     assert_that(done, "%s", err.message);
 }
 
-/* A table of numbers; NaN where a field is empty. */
+/* A CSV file as a table of numbers; NaN where a field is empty. */
 enum { COLUMNS_MAX = 24, ROWS_MAX = 400 };
 typedef struct {
     size_t columns, rows;
@@ -86,19 +87,23 @@ static inline const Table *read_metrics(const char *run) {
     return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy");
 }
 
-/* The first and the last row's value. */
+/* The first row's value of a column, and the last row's. */
 static inline double first_of(const Table *table, int column) { return table->at[0][column]; }
 static inline double last_of(const Table *table, int column) { return table->at[table->rows - 1][column]; }
 
-/* The bytes of a run's last parameters. */
-static inline const char *parameters_of(const char *run, size_t *size) {
+/* The bytes of a run's last parameters and moments: the checkpoint without its header, which has times in it. */
+static inline char *numbers_of(const char *run, size_t *size) {
     char path[128];
-    snprintf(path, sizeof path, "%s/checkpoint/model.safetensors", run);
-    return contents(in(path), size);
+    uint64_t header;
+    snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", run);
+    char *file = contents(in(path), size);
+    memcpy(&header, file, sizeof header);
+    *size -= sizeof header + header;
+    return file + sizeof header + header;
 }
 static inline bool same_parameters(const char *a, const char *b) {
     size_t size_a, size_b;
-    const char *x = parameters_of(a, &size_a), *y = parameters_of(b, &size_b);
+    const char *x = numbers_of(a, &size_a), *y = numbers_of(b, &size_b);
     return size_a == size_b && memcmp(x, y, size_a) == 0;
 }
 
@@ -120,6 +125,30 @@ static inline void set_text(const char *name, const char *from, const char *to) 
     memcpy(changed + at, to, strlen(to));
     memcpy(changed + at + strlen(to), text + rest, size - rest);
     put(name, changed, size - strlen(from) + strlen(to));
+}
+
+/* The state that a checkpoint has in its metadata, as JSON. */
+static inline const char *state_of(const char *run) {
+    char path[128];
+    SafetensorsFile file;
+    Error err = {0};
+    snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", run);
+    assert_that(safetensors_open(&file, in(path), (size_t)1 << 28, &err), "%s", err.message);
+    const char *state = kept(strdup(safetensors_metadata(&file, "state")));
+    safetensors_close(&file);
+    return state;
+}
+
+/* The first `from` in a checkpoint's header becomes `to`; \" is a quotation mark of the state there. */
+static inline void set_header(const char *name, const char *from, const char *to) {
+    uint64_t header;
+    size_t size;
+    set_text(name, from, to);
+    char *file = contents(in(name), &size);
+    memcpy(&header, file, sizeof header);
+    header += strlen(to) - strlen(from);
+    memcpy(file, &header, sizeof header);
+    put(name, file, size);
 }
 
 /* Opens a run and its model, as eval and sample do. */

@@ -16,6 +16,10 @@ A table, between its comment and <!-- end -->:
     <!-- table FILE rows=KEY,... [columns=KEY,...] value=COLUMN,... [KEY=VALUE]... [minus ...] [show=KEY] [digits=3] -->
 A picture, above the line that shows it:
     <!-- picture IMAGE FILE x=KEY [lines=KEY,...] value=COLUMN [KEY=VALUE]... [minus ...] [xscale=log] [title="..."] -->
+What another page quotes without comments of its own, a list in the section that begins with this comment:
+    <!-- quoted by ../README.md -->
+    - costs 0.73<!-- best d_k=64 scale_divisor=none val_loss minus scale_divisor=sqrt_dk --> nats
+  The other page has each of these texts once, and no decimal number outside of them, except in code.
 
 FILE may be several, joined by commas. lr=best:FILE is the learning rate with the lowest mean val_loss in FILE, among
 the runs there that agree with whatever else is asked for. results.md is read as a whole, any other page only between
@@ -32,7 +36,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the configs
 from runs import STATISTICS, Problem, Query, Results, mean, plain, read, short  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/results.md", "README.md", "docs/claims.md"]
+PAGES = ["docs/results.md", "docs/claims.md"]
 
 # --- Words for readers
 
@@ -327,10 +331,35 @@ def check(path, text, results, images):
                 raise Problem(f"{mark['number']} has no comment behind it that says where it comes from")
         elif mark["comment"] is not None:
             words = mark["comment"].split()
-            if words not in (["figures"], ["figures", "end"]) and not (exempt and words[:2] == ["measured", "by"]):
+            is_part = words in (["figures"], ["figures", "end"])
+            is_list = words[:2] == ["quoted", "by"] and len(words) == 3
+            is_source = words[:2] == ["measured", "by"] and exempt
+            if not (is_part or is_list or is_source):
                 raise Problem(f"<!--{mark['comment']}--> belongs to nothing: no number directly before it, no table")
 
-    return visit(path, text, action)
+    return visit(path, text, action) + check_quotes(path, text)
+
+
+def check_quotes(path, text):
+    """Whether the pages named by "quoted by" have what those sections list, and no decimal number that they do not."""
+    problems = []
+    for section in re.finditer(r"^<!-- quoted by (\S+) -->$(.*?)(?=^#|\Z)", text, re.DOTALL | re.MULTILINE):
+        other = path.parent / section[1]
+        page, listed = read(other), []
+        for item in re.finditer(r"^- (.*?)(?=^- |^$|\Z)", section[2], re.DOTALL | re.MULTILINE):
+            words = re.sub("<!--.*?-->", "", item[1], flags=re.DOTALL).split()
+            wanted = r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)"
+            places = [match.span() for match in re.finditer(wanted, page)]
+            if len(places) != 1:
+                line = text.count("\n", 0, section.start(2) + item.start()) + 1
+                problems.append(f'{short(path)}:{line}: {short(other)} has {len(places)} times: {" ".join(words)}')
+            listed += places
+        for mark in MARK.finditer(page):
+            number = mark["number"]
+            if number and "." in number and not any(a <= mark.start() and mark.end() <= b for a, b in listed):
+                line = page.count("\n", 0, mark.start()) + 1
+                problems.append(f"{short(other)}:{line}: {number} is not among what {short(path)} lists as quoted here")
+    return problems
 
 
 def main():

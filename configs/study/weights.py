@@ -24,14 +24,14 @@ QK = {"initial": "initial", "trained": "trained", "initial_qk": "trained", "trai
 
 
 def tensors(path):
-    """A safetensors file: float32 tensors by name."""
+    """The parameters in a checkpoint: float32 tensors by name."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
-    header.pop("__metadata__", None)
     return {
         name: np.frombuffer(data[8 + size :][slice(*x["data_offsets"])], "<f4").reshape(x["shape"]).astype(float)
         for name, x in header.items()
+        if not name.startswith(("__metadata__", "exp_avg", "momentum_buffer"))
     }
 
 
@@ -100,8 +100,8 @@ def measure(run):
         subprocess.run(["./train", str(run / "config.ini"), "--out", f"{directory}/run", "--quiet", "--set", "train.steps=1",
                         "--set", "train.lr=1e-30", "--set", "train.min_lr=0", "--set", "train.warmup=0", "--set", "eval.batches=1"],
                        check=True, stdout=subprocess.DEVNULL)
-        models = {"initial": tensors(Path(directory) / "run/checkpoint/model.safetensors")}
-    models["trained"] = tensors(run / "checkpoint/model.safetensors")
+        models = {"initial": tensors(Path(directory) / "run/checkpoint/last.safetensors")}
+    models["trained"] = tensors(run / "checkpoint/last.safetensors")
     models["initial_qk"] = with_qk_of(models["trained"], models["initial"])
     models["trained_qk"] = with_qk_of(models["initial"], models["trained"])
     tokens = validation_batch(run, config)

@@ -1,3 +1,5 @@
+/* Makes a Snapshot, from a text or from what the run has logged, and writes it as CSV. A text goes through the model
+   of the last checkpoint, without dropout. */
 #include "attend/attend.h"
 
 #include <math.h>
@@ -10,10 +12,10 @@ bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t
     size_t count, kept = 0;
     Model model = {0};
     *s = (Snapshot){0};
-    if (size == 0) return rejected(err, "--text is empty");
+    if (size == 0) return usage_error(err, "--text is empty");
     for (size_t i = 0; i < limit && kept < size; i++) {
         const size_t length = utf8_decode(text + kept, size - kept, &characters[i]);
-        kept += length ? length : 1; /* vocabulary_encode names a byte that is not UTF-8 */
+        kept += length ? length : 1; /* a byte that is not UTF-8: vocabulary_encode names it */
     }
     bool ok = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX, &count, err) &&
               run_load_model(run, &model, 1, threads, err) &&
@@ -22,7 +24,7 @@ bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t
         if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
         s->step = run->step;
         model_forward(&model, &(Batch){ids, NULL, 1, count});
-        probe_snapshot(&model, count, &s->attention);
+        measure_snapshot(&model, count, &s->attention);
     }
     model_free(&model);
     return ok;
@@ -35,7 +37,7 @@ bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
     const double step = ok ? log_last(&attention, ATTENTION_STEP) : (double)NAN;
     log_table_free(&attention);
     if (!ok) return false;
-    if (isnan(step)) return rejected(err, "%s has no attention measured yet", run->directory);
+    if (isnan(step)) return usage_error(err, "%s has no attention measured yet", run->directory);
     return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
 }
 

@@ -1,5 +1,5 @@
-/* The attention of a trained model on any text, or the last that its run has logged: as a picture, a file of numbers,
-   CSV, or in the terminal. Every form is made from a Snapshot. */
+/* The attention of a trained model on any text, or the last attention that its run has logged: as a picture, a file
+   of numbers, CSV, or in the terminal. Every form is made from a Snapshot. */
 #pragma once
 
 #include "base/command.h"
@@ -12,13 +12,14 @@
    after a failure; the same goes for attend_to_log. */
 bool attend_to_text(Snapshot *snapshot, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
                     Error *err);
-/* The last that the run has logged. */
+/* The last attention that the run has logged. */
 bool attend_to_log(Snapshot *snapshot, const Run *run, Error *err);
 
-/* layer,head,query,key,query_char,key_char,score,weight: a row for each visible key of each query. */
+/* Writes CSV with the columns layer,head,query,key,query_char,key_char,score,weight: a row for each visible key of
+   each query. */
 void attend_write_csv(const Snapshot *snapshot, Range layers, Range heads, FILE *out);
 
-/* A run at a glance: what it is, how it ended, its losses. */
+/* Shows a run at a glance: what it is, how it ended, its losses. */
 bool attend_show_run(const Terminal *terminal, const Run *run, Error *err);
 
 extern const Verb attend_verb;

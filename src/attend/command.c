@@ -1,3 +1,5 @@
+/* The verb attend. All its outputs (picture, numbers, CSV, terminal) are made from one Snapshot, restricted to the
+   layers and heads that were asked for. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -35,28 +37,28 @@ static bool out_ends_with(const char *suffix) {
 }
 
 static bool check_options(Error *err) {
-    if (show && csv) return rejected(err, "--show and --csv both print: choose one of them");
+    if (show && csv) return usage_error(err, "--show and --csv both print: choose one of them");
     if (out && !out_ends_with(NUMBERS) && !out_ends_with(PICTURE))
-        return rejected(err, "--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
+        return usage_error(err, "--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
     return !out_ends_with(NUMBERS) || (layer < 0 && head < 0) ||
-           rejected(err, "a .safetensors file has all layers and heads: leave out --layer and --head");
+           usage_error(err, "a .safetensors file has all layers and heads: leave out --layer and --head");
 }
 
-/* One of `count`, or all. */
+/* The range of one out of `count`; of all where `one` is negative. */
 static bool choose(long long one, size_t count, const char *what, Range *range, Error *err) {
     *range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
     return range->end <= count ||
-           rejected(err, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
+           usage_error(err, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
 }
 
-/* A text from standard input goes without its last line end. */
+/* Fills the snapshot, from --text or from the run's log. A text from standard input loses its last line end. */
 static bool attend(const Command *command, Error *err) {
-    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* some more than is used, so that a longer text is known to be */
+    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is noticed */
     Progress progress = progress_make(stderr, command->quiet);
     const bool piped = text && strcmp(text, "-") == 0;
     if (!text) return attend_to_log(&snapshot, &run, err);
     size_t size = piped ? fread(input, 1, sizeof input, stdin) : strlen(text);
-    if (piped && ferror(stdin)) return failed(err, "cannot read standard input: %s", strerror(errno));
+    if (piped && ferror(stdin)) return runtime_error(err, "cannot read standard input: %s", strerror(errno));
     if (piped && size > 0 && input[size - 1] == '\n') size--;
     return attend_to_text(&snapshot, &run, piped ? input : text, size, command_threads(command), &progress, err);
 }
@@ -80,7 +82,7 @@ static bool make_figure(HeadsFigure *f, char title[TITLE], Error *err) {
     return true;
 }
 
-/* Without --out attend.png, or the first of attend-2.png, ... that is free. */
+/* Writes the file that --out names; without --out attend.png, or the first of attend-2.png, ... that is free. */
 static bool write_file(const HeadsFigure *f, Error *err) {
     char path[4096];
     const bool numbers = out_ends_with(NUMBERS);

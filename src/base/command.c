@@ -1,3 +1,5 @@
+/* Parses a command line by the verb's table of options. getopt_long does the scanning; this file makes its table
+   from ours, checks each value by the option's kind, and words the errors, which name the option and what it takes. */
 #include "base/command.h"
 
 #include <errno.h>
@@ -8,8 +10,8 @@
 #include "base/range.h"
 #include "base/text.h"
 
-enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: getopt_long's for the first option, above any character */
-static const char LETTERS[] = "qh";          /* of the last two options */
+enum { OPTIONS_MAX = 24, FIRST_CODE = 256 }; /* FIRST_CODE: what getopt_long returns for the first option */
+static const char LETTERS[] = "qh";          /* short names of the last two options */
 
 char program_name[24] = "./train";
 
@@ -20,7 +22,7 @@ void program_set_name(const char *typed) {
     text_make_plain(program_name);
 }
 
-/* The verb's own options and those that others have as well, whose variables are in *command; how many. */
+/* Lists the verb's own options, then those that verbs share, whose variables are in *command. Returns how many. */
 static size_t list_options(const Verb *verb, Command *command, Option all[OPTIONS_MAX]) {
     const Option shared[] = {
         {"set", "SECTION.KEY=VALUE", "set a key of the config; may be repeated", OPTION_LIST, &command->overrides, 0,
@@ -50,8 +52,8 @@ static bool take_number(const Option *o, const char *text, Error *err) {
     const bool in_range = whole ? errno == 0 && integer >= o->least && integer <= o->most
                                 : number >= (double)o->least && number <= (double)o->most;
     if (end == text || *end || !in_range)
-        return rejected(err, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name, whole ? "whole " : "",
-                        o->least, o->most, text);
+        return usage_error(err, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name,
+                           whole ? "whole " : "", o->least, o->most, text);
     if (whole) *(long long *)o->variable = integer;
     else *(double *)o->variable = number;
     return true;
@@ -62,11 +64,11 @@ static bool take_value(const Option *o, const char *text, Error *err) {
     switch (o->kind) {
     case OPTION_SWITCH: *(bool *)o->variable = true; return true;
     case OPTION_LIST:
-        if (list->count == OPTION_LIST_MAX) return rejected(err, "more than %d --%s", OPTION_LIST_MAX, o->name);
+        if (list->count == OPTION_LIST_MAX) return usage_error(err, "more than %d --%s", OPTION_LIST_MAX, o->name);
         list->items[list->count++] = text;
         return true;
     case OPTION_DIRECTORY:
-        if (!*text) return rejected(err, "--%s takes a directory", o->name);
+        if (!*text) return usage_error(err, "--%s takes a directory", o->name);
         /* fall through */
     case OPTION_TEXT: *(const char **)o->variable = text; return true;
     case OPTION_INTEGER:
@@ -78,33 +80,34 @@ static bool take_value(const Option *o, const char *text, Error *err) {
 static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
     OptionList *all = &command->targets;
     if (!verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1))
-        return rejected(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+        return usage_error(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     all->items[all->count++] = word;
     command->target = all->items[0];
     return true;
 }
 
-/* Of an option that getopt_long does not know, or that has a value and takes none, or the other way round. */
+/* The error for an option that getopt_long refuses: it is unknown, has a value and takes none, or lacks its value. */
 static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     if (!o)
-        return rejected(err, "there is no option %.100s here: %s%s%s --help lists them", word, program_name,
-                        verb->name ? " " : "", verb->name ? verb->name : "");
-    if (!o->value) return rejected(err, "--%s takes no value", o->name);
-    return rejected(err, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        return usage_error(err, "there is no option %.100s here: %s%s%s --help lists them", word, program_name,
+                           verb->name ? " " : "", verb->name ? verb->name : "");
+    if (!o->value) return usage_error(err, "--%s takes no value", o->name);
+    return usage_error(err, "--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
-/* Refuses an option where the value of another is missing: getopt_long would take it for that value. */
+/* Sets an option's variable. Where a value is missing, getopt_long takes the next option for it: that is refused. */
 static bool take_option(const Option *o, const char *last_word, Error *err) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
-        return rejected(err, "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
-                        o->name, optarg, o->name, optarg);
+        return usage_error(err,
+                           "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
+                           o->name, optarg, o->name, optarg);
     return take_value(o, optarg, err);
 }
 
 bool command_check_force(bool force, const char *out, Error *err) {
     return !force || out ||
-           rejected(err, "--force replaces the directory that --out names: add --out DIR, or leave --force out");
+           usage_error(err, "--force replaces the directory that --out names: add --out DIR, or leave --force out");
 }
 
 bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err) {
@@ -118,7 +121,7 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
     optind = 0; /* start again, at argv[1] */
     for (;;) {
         const char *word = argv[optind ? optind : 1];
-        int code = getopt_long(argc, argv, "-:qh", names, NULL); /* "-": in order, with 1 for a word */
+        int code = getopt_long(argc, argv, "-:qh", names, NULL); /* "-": in their order; 1 is a word */
         const char *letter = code > 1 && code < FIRST_CODE ? strchr(LETTERS, code) : NULL;
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
@@ -131,9 +134,9 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         if (!take_target(verb, command, argv[optind], err)) return false;
     if (command->help) return true;
     if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
-    return rejected(err, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
-                    verb->name ? "" : ", for example ", verb->name ? "" : program_name,
-                    verb->name ? "" : " configs/dk64_scaled.ini");
+    return usage_error(err, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
+                       verb->name ? "" : ", for example ", verb->name ? "" : program_name,
+                       verb->name ? "" : " configs/dk64_scaled.ini");
 }
 
 size_t command_threads(const Command *command) {

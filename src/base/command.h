@@ -11,14 +11,14 @@
 extern char program_name[24];
 void program_set_name(const char *typed);
 
-/* What an option's variable is. */
+/* The kind of an option, which says what its variable is. */
 typedef enum {
     OPTION_SWITCH,    /* bool; takes no value */
     OPTION_TEXT,      /* const char *, into argv */
-    OPTION_DIRECTORY, /* the same, not empty */
+    OPTION_DIRECTORY, /* const char *, into argv; not empty */
     OPTION_LIST,      /* OptionList; may be repeated */
     OPTION_INTEGER,   /* long long, from `least` to `most` */
-    OPTION_NUMBER,    /* double, likewise */
+    OPTION_NUMBER,    /* double, from `least` to `most` */
 } OptionKind;
 
 enum { OPTION_LIST_MAX = 256 };
@@ -31,21 +31,21 @@ typedef struct {
     const char *name, *value, *help; /* "out", "DIR" (NULL for a switch), "where results go" */
     OptionKind kind;
     void *variable;        /* set when the option is given, else left alone */
-    long long least, most; /* of a number */
+    long long least, most; /* the range of a number */
 } Option;
 
 /* What was typed: the part that is common to all verbs. */
 typedef struct {
     const char *target;   /* the config or directory; NULL: the verb takes none */
-    OptionList targets;   /* all of them, where the verb takes many */
+    OptionList targets;   /* all targets, where the verb takes many */
     OptionList overrides; /* --set */
     long long threads;    /* --threads; 0: not given */
     bool quiet, help;
     const char *out;     /* --out; NULL: not given */
     bool dry_run, force; /* --force: only with --out */
-    size_t processors;   /* that OpenMP has */
-    char **argv;         /* all of it, in its order, ended by NULL */
-    const char *line;    /* the same as one string, for run.json */
+    size_t processors;   /* how many processors OpenMP has */
+    char **argv;         /* the whole command line, ended by NULL */
+    const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
     bool (*report)(const char *directory, Error *err);
 } Command;
@@ -53,8 +53,8 @@ typedef struct {
 typedef struct {
     const char *name;      /* NULL: training, which has no verb */
     const char *target;    /* "CONFIG.ini", "RUN_DIR"; NULL: none */
-    const char *what;      /* what it does, in lines of at most 80 columns */
-    const Option *options; /* its own, at most 12, ended by one without a name; NULL: none */
+    const char *what;      /* what the verb does, in lines of at most 80 columns */
+    const Option *options; /* the verb's own, at most 12, ended by one without a name; NULL: none */
     bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
     bool makes_runs;       /* --out, --dry-run and --force */
     bool many;             /* one target or more */
@@ -74,8 +74,8 @@ size_t command_threads(const Command *command);
 /* An error of status STATUS_USAGE for --force without --out, which would replace nothing. */
 bool command_check_force(bool force, const char *out, Error *err);
 
-/* "./train sweep CONFIG.ini [options]", by the program's name, until the next call; what it does and its options; the
- * options alone, in one line or two each. */
+/* verb_usage returns "./train sweep CONFIG.ini [options]", valid until the next call. verb_print_help prints that,
+   what the verb does, and its options; verb_print_options prints the options alone, in one line or two each. */
 const char *verb_usage(const Verb *verb);
 void verb_print_help(const Verb *verb, FILE *out);
 void verb_print_options(const Verb *verb, FILE *out);

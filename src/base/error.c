@@ -1,3 +1,5 @@
+/* Fills in an Error. The message is formatted into a buffer of its own and made plain, so that it stays one line and
+   a file's name cannot send control characters to the terminal. */
 #include "base/error.h"
 
 #include <stdarg.h>

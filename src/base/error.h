@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* Also the exit statuses of the program. */
+/* Kinds of errors. Their values are also the exit statuses of the program. */
 typedef enum {
     STATUS_OK = 0,
-    STATUS_FAILED = 1,   /* while running: I/O, memory */
+    STATUS_FAILED = 1,   /* failed while running: I/O, memory */
     STATUS_USAGE = 2,    /* wrong arguments, config, corpus or run directory */
     STATUS_DIVERGED = 3, /* a loss or gradient became NaN or infinite */
 } Status;
@@ -20,10 +20,10 @@ typedef struct {
 /* Fills in *err (printf-style, made plain as by text_make_plain, so that the message stays one line) and returns
    false: `return error_set(err, STATUS_DIVERGED, ...)`. The arguments may be err's own, to put words around them. */
 bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* So that static analysers see that the result is always false. */
+/* This macro shows static analysers that the result is always false. */
 #ifdef __clang_analyzer__
 #define error_set(...) (error_set(__VA_ARGS__), false)
 #endif
-/* `return rejected(err, ...)`, `return failed(err, ...)`: with these two statuses. */
-#define rejected(err, ...) error_set(err, STATUS_USAGE, __VA_ARGS__)
-#define failed(err, ...) error_set(err, STATUS_FAILED, __VA_ARGS__)
+/* `return usage_error(err, ...)` for what the user gave, `return runtime_error(err, ...)` for what the system did. */
+#define usage_error(err, ...) error_set(err, STATUS_USAGE, __VA_ARGS__)
+#define runtime_error(err, ...) error_set(err, STATUS_FAILED, __VA_ARGS__)

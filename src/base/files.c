@@ -1,8 +1,10 @@
+/* Files and directories. A file that is replaced is written under another name, flushed and renamed: whenever the
+   program is killed or the disk is full, a reader finds the old content or the new. Errors name the path and the
+   system's reason. */
 #include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include <unistd.h>
 
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
-    /* Not blocking: a pipe nobody writes to would keep us here before its type is known. */
+    /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat info = {0};
@@ -27,7 +29,7 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
     if (ok) {
         *size = (size_t)info.st_size;
         bytes = malloc(*size + 1);
-        ok = bytes || failed(err, "no memory for the %zu bytes of %s", *size, path);
+        ok = bytes || runtime_error(err, "no memory for the %zu bytes of %s", *size, path);
     }
     if (ok && fread(bytes, 1, *size, file) != *size)
         ok = error_set(err, status, "cannot read %s %s: %s", what, path,
@@ -40,11 +42,11 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
 }
 
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
-    if (strlen(path) >= sizeof writer->path) return failed(err, "the path is too long: %.200s...", path);
+    if (strlen(path) >= sizeof writer->path) return runtime_error(err, "the path is too long: %.200s...", path);
     snprintf(writer->path, sizeof writer->path, "%s", path);
     snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
     writer->stream = fopen(writer->temporary, "wb");
-    if (!writer->stream) return failed(err, "cannot write %s: %s", writer->temporary, strerror(errno));
+    if (!writer->stream) return runtime_error(err, "cannot write %s: %s", writer->temporary, strerror(errno));
     return true;
 }
 
@@ -54,7 +56,7 @@ bool directory_sync(const char *path, Error *err) {
     const char *directory = dirname(copy);
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
-    if (!ok) failed(err, "cannot write the directory %s: %s", directory, strerror(errno));
+    if (!ok) runtime_error(err, "cannot write the directory %s: %s", directory, strerror(errno));
     if (fd >= 0) close(fd);
     return ok;
 }
@@ -62,13 +64,13 @@ bool directory_sync(const char *path, Error *err) {
 bool file_writer_commit(FileWriter *writer, Error *err) {
     Error ignored;
     bool ok = !ferror(writer->stream) && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0;
-    int reason = errno ? errno : EIO; /* of the write that failed, if nothing came between */
+    int reason = errno ? errno : EIO; /* the failed write's, unless a later call changed it */
     if (fclose(writer->stream) != 0 && ok) ok = false, reason = errno;
     if (ok && rename(writer->temporary, writer->path) != 0) ok = false, reason = errno;
     writer->stream = NULL;
     if (!ok) {
         unlink(writer->temporary);
-        return failed(err, "cannot write %s: %s", writer->path, strerror(reason));
+        return runtime_error(err, "cannot write %s: %s", writer->path, strerror(reason));
     }
     directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
     return true;
@@ -83,7 +85,8 @@ bool file_write(const char *path, const void *data, size_t size, Error *err) {
 
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err) {
     int length = snprintf(out, capacity, "%s/%s", directory, name);
-    if (length < 0 || (size_t)length >= capacity) return failed(err, "the path is too long: %.200s/...", directory);
+    if (length < 0 || (size_t)length >= capacity)
+        return runtime_error(err, "the path is too long: %.200s/...", directory);
     return true;
 }
 
@@ -91,7 +94,7 @@ bool path_find(const char *path, bool *exists, Error *err) {
     struct stat info;
     *exists = lstat(path, &info) == 0;
     if (*exists || errno == ENOENT || errno == ENOTDIR) return true;
-    return failed(err, "cannot determine what %s is: %s", path, strerror(errno));
+    return runtime_error(err, "cannot determine what %s is: %s", path, strerror(errno));
 }
 
 bool path_exists(const char *path) {
@@ -105,40 +108,29 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
     struct stat info;
     const size_t length = strlen(path);
     if (length >= sizeof part || length == 0)
-        return rejected(err, "the directory's path is %s", length ? "too long" : "empty");
+        return usage_error(err, "the directory's path is %s", length ? "too long" : "empty");
     memcpy(part, path, length + 1);
     for (size_t n = length; n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
-    for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the ones above it */
+    for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the directories above it */
         *slash = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return failed(err, "cannot make the directory %s: %s", part, strerror(errno));
+            return runtime_error(err, "cannot make the directory %s: %s", part, strerror(errno));
     }
     if (mkdir(part, 0777) == 0) return true;
     const int reason = errno;
     return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
-           failed(err, "cannot make the directory %s: %s", part, strerror(reason));
+           runtime_error(err, "cannot make the directory %s: %s", part, strerror(reason));
 }
 
 bool directory_lock(const char *path, int *lock, Error *err) {
     struct stat locked, there;
     *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0) return failed(err, "cannot open the directory %s: %s", path, strerror(errno));
+    if (*lock < 0) return runtime_error(err, "cannot open the directory %s: %s", path, strerror(errno));
     /* Between these two calls another process may have moved the directory and made a new one (--force). */
     if ((flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(*lock, &locked) == 0 &&
         stat(path, &there) == 0 && locked.st_dev == there.st_dev && locked.st_ino == there.st_ino)
         return true;
     close(*lock);
     *lock = -1;
-    return rejected(err, "%s is in use: another process is training there; wait for it, or stop it", path);
-}
-
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {
-    (void)info, (void)type, (void)walk;
-    return remove(path);
-}
-
-bool directory_remove(const char *path, Error *err) {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-        return failed(err, "cannot remove %s: %s", path, strerror(errno));
-    return true;
+    return usage_error(err, "%s is in use: another process is training there; wait for it, or stop it", path);
 }

@@ -10,7 +10,8 @@
    regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
 
-/* Writes to a new name in the same directory, fsyncs, renames: on failure what stood at `path` is untouched. */
+/* Writes a file under a new name in the same directory, flushes it (fsync) and renames it. On failure what stood at
+   `path` is untouched. */
 typedef struct {
     FILE *stream;
     char path[4096], temporary[4096 + 16];
@@ -18,7 +19,7 @@ typedef struct {
 #define FILE_NEW ".new" /* suffix of a file that is being written */
 bool file_writer_open(FileWriter *writer, const char *path, Error *err);
 bool file_writer_commit(FileWriter *writer, Error *err); /* closes in either case; removes the new name on failure */
-bool file_write(const char *path, const void *data, size_t size, Error *err); /* both in one */
+bool file_write(const char *path, const void *data, size_t size, Error *err); /* opens, writes and commits */
 
 /* "directory/name" into `out`; an error when it is longer than `capacity`. */
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err);
@@ -26,7 +27,7 @@ bool path_join(char *out, size_t capacity, const char *directory, const char *na
 /* Whether the path exists, also as a dangling link. ENOENT and ENOTDIR mean that it does not; any other failure is an
    error of status STATUS_FAILED. */
 bool path_find(const char *path, bool *exists, Error *err);
-/* The same, with an error taken for a path that exists, so that nothing is overwritten because of it. */
+/* Whether the path exists. An error counts as a path that exists, so that nothing is overwritten because of it. */
 bool path_exists(const char *path);
 /* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
@@ -36,5 +37,3 @@ bool directory_sync(const char *path, Error *err);
 /* Keeps other processes of this program out of the directory at `path` until `*lock` is closed (flock; where the file
    system has no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
 bool directory_lock(const char *path, int *lock, Error *err);
-/* Removes a directory and what is in it; symbolic links are removed, not followed. */
-bool directory_remove(const char *path, Error *err);

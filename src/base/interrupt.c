@@ -1,20 +1,33 @@
+/* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps. A
+   terminal that is closed and the death of a parent can each send a signal more than once, so repeats within a second
+   count as one; a later signal takes its default action, which ends the program at once. */
 #include "base/interrupt.h"
 
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 
 const int INTERRUPTS[INTERRUPT_COUNT] = {SIGHUP, SIGINT, SIGTERM};
 
-static volatile sig_atomic_t caught = 0;
+static volatile sig_atomic_t own = 0, *volatile caught = &own;
 
 static void note(int signal_number) {
-    caught = signal_number;
-    for (int i = 0; i < INTERRUPT_COUNT; i++) signal(INTERRUPTS[i], SIG_DFL);
+    static struct timespec first; /* when this process noted one; zeros before that */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (first.tv_sec == 0 && first.tv_nsec == 0) {
+        first = now;
+        *caught = signal_number;
+    } else if (now.tv_sec - first.tv_sec + (now.tv_nsec >= first.tv_nsec) > 1) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number); /* takes effect when this handler returns */
+    }
 }
 
 void interrupt_catch(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
+    for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&action.sa_mask, INTERRUPTS[i]);
     for (int i = 0; i < INTERRUPT_COUNT; i++)
         if (INTERRUPTS[i] != SIGHUP || (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
             sigaction(INTERRUPTS[i], &action, NULL);
@@ -23,4 +36,10 @@ void interrupt_catch(void) {
 
 void interrupt_survive_closed_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
-int interrupt_signal(void) { return caught; }
+void interrupt_share(volatile sig_atomic_t *place) {
+    volatile sig_atomic_t *before = caught;
+    caught = place; /* first: a signal in between is noted at either place */
+    if (*before) *place = *before;
+}
+
+int interrupt_signal(void) { return (int)*caught; }

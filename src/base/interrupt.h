@@ -1,13 +1,20 @@
-/* SIGHUP, SIGINT and SIGTERM, asked for between steps, so that a run can be saved before it ends. */
+/* SIGHUP, SIGINT and SIGTERM are noted when they arrive and asked for between steps, so that a run can be saved
+   before the program ends. */
 #pragma once
+
+#include <signal.h>
 
 enum { INTERRUPT_COUNT = 3 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
 
-/* From now on the first of them is only noted; a second one, whichever it is, ends the program at once. A SIGHUP that
-   is ignored (nohup) stays so. A limit on file sizes becomes an error of writing. */
+/* From now on the first of these signals is only noted, with its repeats within a second; one that comes later,
+   whichever it is, ends the program at once. A
+   SIGHUP that is ignored (nohup) stays ignored. A limit on file sizes becomes an error of writing. */
 void interrupt_catch(void);
-/* A reader of stdout or stderr that goes away does not end the program: for those that have a run to save. */
+/* Keeps the program running when the reader of stdout or stderr goes away: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);
-/* The signal that came, or 0. */
+/* From now on the signal is noted at `place`, in memory that this process shares with those it forks: a signal to one
+   of them is noted by all. The place is 0, and stays in use until another is given. */
+void interrupt_share(volatile sig_atomic_t *place);
+/* The signal that was noted, or 0. */
 int interrupt_signal(void);

@@ -1,3 +1,4 @@
+/* JSON values, over jansson: the only file that includes it, so that the library can be replaced here alone. */
 #include "base/json.h"
 
 #include <jansson.h>
@@ -8,8 +9,8 @@
 #include "base/files.h"
 #include "base/text.h"
 
-/* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports it,
-   so that no caller has to check each value. */
+/* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports
+   the failure, so that no caller has to check each value. */
 static bool memory_ran_out = false;
 
 static Json *made(Json *value) {
@@ -45,8 +46,8 @@ Json *js_list(Json *object, const char *key) {
 Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
-/* In place: the numbers outside strings, which jansson writes with 17 digits, with the fewest that read back, and
-   exponents without + and leading zeros. */
+/* Shortens the numbers outside strings, in place: jansson writes 17 digits, and the fewest that read back as the
+   same number stay. Exponents lose + and leading zeros. */
 static void shorten_numbers(char *text) {
     char *out = text;
     for (bool quoted = false; *text;) {
@@ -73,9 +74,9 @@ static void shorten_numbers(char *text) {
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII};
     const bool whole = !memory_ran_out;
-    memory_ran_out = false; /* of this document only */
+    memory_ran_out = false; /* the flag is for one document */
     *text = whole ? json_dumps(value, flags[layout]) : NULL;
-    if (!*text) return failed(err, "no memory for a JSON text");
+    if (!*text) return runtime_error(err, "no memory for a JSON text");
     shorten_numbers(*text);
     return true;
 }
@@ -84,8 +85,8 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
     json_error_t error;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (*value) return true;
-    if (json_error_code(&error) == json_error_out_of_memory) return failed(err, "no memory to read %s", what);
-    return rejected(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
+    if (json_error_code(&error) == json_error_out_of_memory) return runtime_error(err, "no memory to read %s", what);
+    return usage_error(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
 }
 
 bool js_save(Json *value, JsonLayout layout, const char *path, Error *err) {

@@ -10,14 +10,14 @@ typedef struct json_t Json;
 
 Json *js_object(void);
 Json *js_array(void);
-Json *js_text(const char *text); /* not UTF-8, as a command line may be: every byte that is not ASCII becomes '?' */
+Json *js_text(const char *text); /* in a text that is not UTF-8, bytes that are not ASCII become '?' */
 Json *js_integer(int64_t value);
 Json *js_number(double value); /* null when it is not finite, as JSON has no such numbers */
 void js_set(Json *object, const char *key, Json *value);
-void js_remove(Json *object, const char *key); /* nothing where there is none */
+void js_remove(Json *object, const char *key); /* does nothing where there is no such key */
 void js_append(Json *array, Json *value);
-Json *js_list(Json *object, const char *key); /* the array of this name, made where there is none; the object's */
-Json *js_copy(Json *value);                   /* the same one, owned once more */
+Json *js_list(Json *object, const char *key); /* the object's array of this name, made where there is none */
+Json *js_copy(Json *value);                   /* another reference to the same value */
 void js_free(Json *value);
 
 /* Writes a value as text, which the caller frees: on one line, on many, or on one with all that is not ASCII escaped.
@@ -29,16 +29,16 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err);
 /* Parses text that must be one JSON value without repeated keys. The error starts with `what`, then line and column. */
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);
 
-/* The same to a file, as file_write does, and from one of at most 64 MB, which errors call `what`; what is no JSON has
-   status STATUS_USAGE. js_save frees the value; js_load makes it NULL on failure. */
+/* js_save writes a value to a file, as file_write does, and frees the value. js_load reads a file of at most 64 MB,
+   which errors call `what`; a file that is no JSON has status STATUS_USAGE, and *value is NULL on failure. */
 bool js_save(Json *value, JsonLayout layout, const char *path, Error *err);
 bool js_load(Json **value, const char *path, const char *what, Error *err);
 
-/* NULL, or false, when there is no such entry or it is of another type. */
+/* These return NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);
 Json *js_at(const Json *array, size_t i);
 size_t js_array_size(const Json *array);   /* 0 for what is no array */
-size_t js_object_size(const Json *object); /* likewise */
+size_t js_object_size(const Json *object); /* 0 for what is no object */
 const char *js_object_key(const Json *object, size_t i);
 const char *js_as_text(const Json *value);
 bool js_as_integer(const Json *value, int64_t *out);

@@ -1,3 +1,5 @@
+/* What differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path of
+   this program. Other code asks through machine.h. */
 #include "base/machine.h"
 
 #include <errno.h>
@@ -40,7 +42,7 @@ static bool tiles_permitted(void) {
 }
 
 CpuLevel cpu_level(void) {
-    __builtin_cpu_init(); /* by CPUID, and what the operating system saves */
+    __builtin_cpu_init(); /* reads CPUID, and what the operating system saves */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_BASELINE;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -94,7 +96,7 @@ size_t memory_peak(void) {
 #endif
 }
 
-/* Memory that the caller frees; NULL, with errno, where the system does not say. */
+/* The program's path, which the caller frees; NULL, with errno, where the system does not say. */
 static char *find_program(void) {
 #ifdef __APPLE__
     char path[4096];
@@ -114,12 +116,5 @@ bool program_path(char *out, size_t capacity, Error *err) {
     if (path && !found) errno = ENAMETOOLONG;
     if (found) memcpy(out, path, size);
     free(path);
-    return found || failed(err, "cannot find out where this program is: %s", strerror(errno));
-}
-
-bool program_again(char *out, size_t capacity, Error *err) {
-    static const char LINK[] = "/proc/self/exe";
-    if (access(LINK, X_OK) != 0 || capacity < sizeof LINK) return program_path(out, capacity, err);
-    memcpy(out, LINK, sizeof LINK);
-    return true;
+    return found || runtime_error(err, "cannot find out where this program is: %s", strerror(errno));
 }

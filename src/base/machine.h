@@ -1,25 +1,27 @@
-/* What is asked of the processor and the operating system in a way of their own: on Linux, on macOS, elsewhere. */
+/* Questions to the processor and the operating system, which Linux, macOS and other systems answer in different
+   ways. */
 #pragma once
 
 #include <stddef.h>
 
 #include "base/error.h"
 
-/* Instructions for vectors, oldest first. OTHER: not an x86-64. */
+/* Levels of vector instructions, oldest first. CPU_OTHER: not an x86-64. */
 typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16, CPU_AMX_BF16 } CpuLevel;
 
-/* The widest that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which names what an
-   emulator such as valgrind hides). Of AMX Linux is asked for permission, which a process has to do itself. */
+/* The highest level that both the processor and the operating system support, by CPUID (not /proc/cpuinfo, which
+   names what an emulator such as valgrind hides). A process that uses AMX has to ask Linux for permission: this
+   asks. */
 CpuLevel cpu_level(void);
 const char *cpu_level_name(CpuLevel level);
 
 /* Whether the processor has tiles that multiply bf16 (AMX), which Linux may still refuse. */
 bool cpu_has_tiles(void);
 
-/* The processor's own name, "AMD EPYC 9354" or so; "unknown processor" where it has none. */
+/* The processor's own name, as "AMD EPYC 9354"; "unknown processor" where it has none. */
 void cpu_name(char *out, size_t capacity);
 
-/* Bytes of memory of the machine; SIZE_MAX where it does not say. */
+/* Bytes of memory of the machine; SIZE_MAX where the system does not say. */
 size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
@@ -27,5 +29,3 @@ size_t memory_peak(void);
 /* The path of the program's file, links followed; an error of status STATUS_FAILED where the system does not say, or
    the path takes more than `capacity` bytes. */
 bool program_path(char *out, size_t capacity, Error *err);
-/* A path that starts this very program once more: on Linux it does so after another was put in its place. */
-bool program_again(char *out, size_t capacity, Error *err);

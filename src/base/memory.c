@@ -1,3 +1,5 @@
+/* Sizes and arenas. The code that lays out arrays runs twice: first on an arena without memory, which only counts,
+   then on the arena that arena_allocate gave its memory. So each size is written once. */
 #include "base/memory.h"
 
 #include <stdint.h>
@@ -29,12 +31,14 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
 bool arena_allocate(Arena *arena, const char *what, Error *err) {
     size_t bytes = arena->used, machine = memory_of_machine();
     if (bytes >= SIZE_MAX / 2 || bytes > machine)
-        return failed(err, "%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch",
-                      what, (double)bytes / 1e9, (double)machine / 1e9);
+        return runtime_error(err,
+                             "%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch",
+                             what, (double)bytes / 1e9, (double)machine / 1e9);
     if (bytes == 0) bytes = ALIGNMENT;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
-        return failed(err, "no memory for %s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
+        return runtime_error(err, "no memory for %s (%.1f MB): choose a smaller model or batch", what,
+                             (double)bytes / 1e6);
     *arena = (Arena){.base = base, .used = 0, .capacity = bytes};
     return true;
 }

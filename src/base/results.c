@@ -1,3 +1,5 @@
+/* Where results go. A directory is locked while it is written to, and nothing in it is ever removed: what --force
+   replaces is moved aside. Everything that can be refused is refused before anything is written. */
 #include "base/results.h"
 
 #include <errno.h>
@@ -14,14 +16,15 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     char path[4096];
     *run = NULL;
     if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
-    if (!path_exists(path)) return rejected(err, "%s is not the directory of a run: it holds no run.json", directory);
+    if (!path_exists(path))
+        return usage_error(err, "%s is not the directory of a run: it holds no run.json", directory);
     if (!js_load(run, path, "run.json", err)) return false;
     const char *program = js_as_text(js_get(*run, "program"));
     if (program && strcmp(program, "sqrtdk") == 0) return true;
-    return rejected(err, "%s is not a run.json of this program", path);
+    return usage_error(err, "%s is not a run.json of this program", path);
 }
 
-/* Whether a process trains in one of the runs that a sweep's run.json names. */
+/* Fails when a process trains in one of the runs that a sweep's run.json names. */
 static bool lock_runs(const char *path, const Json *runs, Error *err) {
     char run[2 * RESULTS_PATH];
     for (size_t i = 0; i < js_array_size(runs); i++) {
@@ -35,16 +38,16 @@ static bool lock_runs(const char *path, const Json *runs, Error *err) {
     return true;
 }
 
-/* Names the directory. What --force has to move there is locked, which sets *old_lock. Writes nothing. */
+/* Puts the directory's path into `path`. A directory that --force has to move is locked: *old_lock. Writes nothing. */
 static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *old_lock, Error *err) {
     bool there;
     struct stat info;
     Json *run;
     if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
     if (!there) return true;
-    if (!force) return rejected(err, "%s exists: name another --out, or add --force to replace a run", path);
+    if (!force) return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
     if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
-        return rejected(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
+        return usage_error(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
     bool ok = run_description_load(&run, path, err) && directory_lock(path, old_lock, err) &&
               lock_runs(path, js_get(run, "runs"), err);
     js_free(run);
@@ -61,19 +64,19 @@ bool results_check(const char *out, bool force, Error *err) {
 
 bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err) {
     size_t name = strlen(wanted);
-    while (name > 1 && wanted[name - 1] == '/') name--; /* the next to "runs/a/" is "runs/a-2" */
+    while (name > 1 && wanted[name - 1] == '/') name--; /* after "runs/a/" comes "runs/a-2" */
     int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
                              : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
     return (length > 0 && (size_t)length < capacity) ||
-           rejected(err, "the path of the directory of results is empty or too long: \"%.200s\"", wanted);
+           usage_error(err, "the path of the directory of results is empty or too long: \"%.200s\"", wanted);
 }
 
-/* The first free name of `wanted` and the numbered ones behind it. */
+/* The first name that is free: `wanted`, or one with a number behind it. */
 static bool find_free(char path[RESULTS_PATH], const char *wanted, Error *err) {
     bool there = true;
     for (unsigned number = 1; there && number < 1000000; number++)
         if (!results_name(path, RESULTS_PATH, wanted, number, err) || !path_find(path, &there, err)) return false;
-    return !there || failed(err, "%s and every numbered name behind it are taken: name another --out", wanted);
+    return !there || runtime_error(err, "%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
 static bool make_locked(ResultsDirectory *d, Error *err) {
@@ -83,12 +86,12 @@ static bool make_locked(ResultsDirectory *d, Error *err) {
     return false;
 }
 
-/* Makes the directory where another is, which is moved. */
+/* Moves the directory that is there, and makes a new one in its place. */
 static bool replace(ResultsDirectory *d, Error *err) {
     char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
     snprintf(wanted, sizeof wanted, "%s.old", d->path);
     if (!find_free(old, wanted, err)) return false;
-    if (rename(d->path, old) != 0) return failed(err, "cannot move %s to %s: %s", d->path, old, strerror(errno));
+    if (rename(d->path, old) != 0) return runtime_error(err, "cannot move %s to %s: %s", d->path, old, strerror(errno));
     snprintf(d->note, sizeof d->note, "note: what stood in %s is now in %s", d->path, old);
     if (make_locked(d, err)) return true;
     if (path_exists(d->path) || rename(old, d->path) != 0)

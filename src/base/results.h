@@ -11,24 +11,24 @@
 
 enum { RESULTS_PATH = 2048 };
 
-/* All zero: none. */
+/* A directory that this process has made or entered. All zero: none. */
 typedef struct {
-    char path[RESULTS_PATH];          /* of the directory; empty: none was made */
-    char note[2 * RESULTS_PATH + 64]; /* what --force has moved, and where to, for the user; else empty */
+    char path[RESULTS_PATH];          /* empty: none was made */
+    char note[2 * RESULTS_PATH + 64]; /* for the user: what --force has moved, and where to; else empty */
     int lock;                         /* held on the directory (directory_lock); -1: none */
 } ResultsDirectory;
 
-/* Makes an empty directory and keeps other processes of this program out of it. `out`, the user's --out, may exist only
-   with `force`, as a directory, not a symbolic link, that holds our run.json and in which no process trains, nor in
-   those of a sweep's runs; else that is an error of status STATUS_USAGE. Where `out` is NULL, the first free of
-   log_out, log_out-2, log_out-3, ... is made. On failure all is as it was, if the system lets it, and *directory is
-   none. Release with results_release. */
+/* Makes an empty directory and keeps other processes of this program out of it. `out`, the user's --out, may exist
+   only with `force`, and only as a directory (not a symbolic link) that holds our run.json and in which no process
+   trains, nor, if it is a sweep, in one of its runs. Anything else is an error of status STATUS_USAGE. Where `out`
+   is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. On failure all is as it was, if the system
+   lets it, and *directory is none. Release with results_release. */
 bool results_make(ResultsDirectory *directory, const char *out, const char *log_out, bool force, Error *err);
 
 /* Whether results_make would be refused for what is there now; writes nothing. */
 bool results_check(const char *out, bool force, Error *err);
 
-/* Lets other processes in again. */
+/* Gives the directory back to other processes. */
 void results_release(ResultsDirectory *directory);
 
 /* The number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
@@ -36,9 +36,9 @@ bool results_name(char *out, size_t capacity, const char *wanted, unsigned numbe
 
 /* Program, version, machine and time of start: what run.json opens with. The caller adds to it and frees it. */
 Json *run_description(const char *command_line, size_t threads);
-/* run.json of a directory, which must be one of this program; the caller frees it, also after a failure. */
+/* Reads run.json of a directory, which must be one of this program. The caller frees *run, also after a failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
 bool run_description_save(Json *description, const char *directory, Error *err);
 
-/* UTC, ISO 8601. */
+/* The time in UTC, as ISO 8601 writes it. */
 Json *time_now(void);

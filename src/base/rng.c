@@ -1,3 +1,5 @@
+/* Philox turns a key and a counter into four random words. The seed is the key; index, stream and purpose are the
+   counter. So any thread can draw any number of any stream, in any order. */
 #include "base/rng.h"
 
 #include <math.h>
@@ -20,7 +22,7 @@ double rng_uniform(const Rng *rng, uint64_t index) {
     return word[index % 4] * 0x1p-32;
 }
 
-/* Numbers 4 block .. 4 block + 3: a pair costs one logarithm. */
+/* The normal numbers 4 block .. 4 block + 3, in two pairs, each of which costs one logarithm. */
 static void normals(const Rng *rng, uint64_t block, double out[4]) {
     uint32_t word[4];
     rng_block(rng, block, word);

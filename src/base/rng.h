@@ -17,7 +17,7 @@ typedef enum {
     RNG_RECALL_VALIDATION = 7,
 } RngPurpose;
 
-/* One stream of numbers: of one purpose and of one `stream` (a tensor, a step, a layer). */
+/* One stream of numbers, for one purpose and one `stream` (a tensor, a step, a layer). */
 typedef struct {
     uint32_t key[2];
     uint32_t purpose, stream;
@@ -32,7 +32,8 @@ void rng_block(const Rng *rng, uint64_t index, uint32_t out[4]);
 double rng_uniform(const Rng *rng, uint64_t index);
 /* Standard normal by Box and Muller (1958); `index` counts single numbers. */
 double rng_normal(const Rng *rng, uint64_t index);
-/* Those of indices first .. first + count - 1; four from a multiple of four on cost as much as two. */
+/* The standard normal numbers of the indices first .. first + count - 1. They are made four at a time, in blocks
+   that begin at multiples of four, so a part of a block costs as much as the whole. */
 void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);

@@ -1,3 +1,6 @@
+/* Reading checks the whole header before a number is copied: names, types, shapes, and that the arrays fill the file
+   without gaps or overlaps. A damaged file, or one of another model, is refused with a message that names the
+   difference. */
 #include "base/safetensors.h"
 
 #include <ctype.h>
@@ -71,7 +74,7 @@ static bool parse_header(SafetensorsFile *f, Error *err) {
     uint64_t length = 0;
     if (f->size >= 8) memcpy(&length, f->bytes, 8);
     if (f->size < 8 || length > f->size - 8 || length > HEADER_LIMIT)
-        return rejected(err, "%s is not a safetensors file: its header is cut short", f->path);
+        return usage_error(err, "%s is not a safetensors file: its header is cut short", f->path);
     f->begin = 8 + (size_t)length;
     return js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err);
 }
@@ -125,16 +128,17 @@ static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const cha
     const Json *found = js_get(f->header, a->name);
     const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
     size_t begin, end;
-    if (!found) return rejected(err, "%s has no tensor %s, as %s has", f->path, a->name, owner);
+    if (!found) return usage_error(err, "%s has no tensor %s, as %s has", f->path, a->name, owner);
     if (!type || strcmp(type, expected) != 0)
-        return rejected(err, "%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?", expected);
+        return usage_error(err, "%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?",
+                           expected);
     if (!same_shape(a, js_get(found, "shape"))) {
         char ours[128] = "";
         for (size_t d = 0; d < a->dimensions; d++) text_append(ours, sizeof ours, "%s%zu", d ? ", " : "", a->shape[d]);
-        return rejected(err, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
+        return usage_error(err, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
     }
     if (!find_bytes(f, a, &begin, &end) || end > f->size - f->begin || end - begin != named_array_bytes(a))
-        return rejected(err, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
+        return usage_error(err, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
     return true;
 }
 
@@ -146,16 +150,16 @@ static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, siz
         if (!check_entry(f, &arrays[i], owner, err)) return false;
         for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
             if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
-                return rejected(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
+                return usage_error(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
     }
     for (size_t k = 0; k < js_object_size(f->header); k++) {
         const char *name = js_object_key(f->header, k);
         bool known = strcmp(name, METADATA_KEY) == 0;
         for (size_t i = 0; !known && i < n; i++) known = strcmp(name, arrays[i].name) == 0;
-        if (!known) return rejected(err, "%s holds the tensor %.100s, which %s lacks", f->path, name, owner);
+        if (!known) return usage_error(err, "%s holds the tensor %.100s, which %s lacks", f->path, name, owner);
     }
     if (total != f->size - f->begin)
-        return rejected(err, "%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
+        return usage_error(err, "%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
     return true;
 }
 
@@ -163,6 +167,6 @@ bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t
     size_t begin, end;
     if (!check_header(f, arrays, count, owner, err)) return false;
     for (size_t i = 0; i < count && find_bytes(f, &arrays[i], &begin, &end); i++)
-        memcpy(arrays[i].data, f->bytes + f->begin + begin, end - begin);
+        if (arrays[i].data) memcpy(arrays[i].data, f->bytes + f->begin + begin, end - begin);
     return true;
 }

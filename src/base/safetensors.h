@@ -17,7 +17,7 @@ typedef struct {
     void *data;
 } NamedArray;
 
-/* Bytes of its numbers; SIZE_MAX when they do not fit. */
+/* How many bytes an array's numbers take; SIZE_MAX when that does not fit into size_t. */
 size_t named_array_bytes(const NamedArray *array);
 
 /* One line of a file's metadata, which are texts (UTF-8). */
@@ -29,12 +29,12 @@ typedef struct {
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err);
 
-/* A file that is read, whole in memory. */
+/* A file being read; all of it is in memory. */
 typedef struct json_t Json;
 typedef struct {
-    const char *path; /* the caller's */
+    const char *path; /* owned by the caller */
     char *bytes;
-    size_t size, begin; /* of the file; where the numbers begin */
+    size_t size, begin; /* bytes of the file; where its numbers begin */
     Json *header;
 } SafetensorsFile;
 
@@ -43,12 +43,13 @@ typedef struct {
 bool safetensors_open(SafetensorsFile *file, const char *path, size_t limit, Error *err);
 void safetensors_close(SafetensorsFile *file);
 
-/* A value of the metadata, the file's until it is closed; NULL when there is none of that name. */
+/* A value of the metadata, valid until the file is closed; NULL when there is none of that name. */
 const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
-/* One that is a whole number in digits; SIZE_MAX when it is none. */
+/* A value of the metadata that is a whole number, in digits; SIZE_MAX when it is none. */
 size_t safetensors_metadata_number(const SafetensorsFile *file, const char *key);
 
-/* Copies the numbers to where the arrays have theirs, which stay as they were on failure. The file must hold exactly
-   these arrays, with these types and shapes, without gaps or overlaps; anything else is an error of status STATUS_USAGE
-   that names the difference, the arrays being those of `owner` ("the config's model"). */
+/* Copies the numbers into the arrays' memory, which stays as it was on failure; of an array whose `data` is NULL the
+   entry alone is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or
+   overlaps; anything else is an error of status STATUS_USAGE that names the difference. `owner` ("the config's model")
+   says in the message whose arrays were expected. */
 bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err);

@@ -1,3 +1,5 @@
+/* Statistics over seeds and samples. The quantiles of Student's t are computed by bisection, so there is no table,
+   and any number of seeds will do. */
 #include "base/statistics.h"
 
 #include <math.h>
@@ -40,8 +42,8 @@ double student_quantile(double p, size_t degrees) {
     return sqrt((double)degrees) * tan((low + high) / 2);
 }
 
-/* Mean of the finite ones of a[i] - b[i], or of a[i] where b is NULL, its standard error, and their number. In two
-   passes: the sum of squares less the square of the sum would lose the digits that count. */
+/* The mean of the finite differences a[i] - b[i] (of a[i] where b is NULL), its standard error, and how many they
+   are. It takes two passes, since the sum of squares less the square of the sum would lose the digits that count. */
 static Estimate mean_of_finite(const double *a, const double *b, size_t count, size_t *finite) {
     double sum = 0, squares = 0;
     *finite = 0;

@@ -13,13 +13,14 @@ typedef struct {
 } Interval;
 
 Interval interval_of_mean(const double *values, size_t count);
-/* Of the differences a[i] - b[i], over the pairs of which both are finite: what is common to a pair cancels. */
+/* The interval of the mean difference a[i] - b[i], over pairs of finite numbers: what is common to a pair cancels. */
 Interval interval_of_difference(const double *a, const double *b, size_t count);
 
 /* The p quantile of Student's t, 0.5 <= p < 1: 12.706 for p = .975 and one degree of freedom. NaN for none. */
 double student_quantile(double p, size_t degrees);
 
-/* The middle of the finite values, or the mean of the two in the middle; NaN without any. Sorts `values`. */
+/* The median: the middle one of the finite values, or the mean of the two in the middle; NaN without any. Sorts
+   `values`. */
 double median_of(double *values, size_t count);
 
 /* A figure and its standard error. */
@@ -32,7 +33,7 @@ Estimate estimate_mean(const double *x, size_t n);
    holds the true median in 68 of 100 cases) for a standard error. Sorts x. */
 Estimate estimate_median(double *x, size_t n);
 
-/* Smallest first; none is NaN. */
+/* Sorts numbers, smallest first; none may be NaN. */
 void sort_numbers(double *x, size_t n);
 
 /* The p quantile of n >= 1 sorted numbers, p from 0 to 1: interpolated between the two nearest, as NumPy does; .5 is

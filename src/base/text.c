@@ -1,3 +1,5 @@
+/* Text that comes from outside (names of files, values of a config, a corpus) reaches messages only through
+   text_make_plain: it must neither command the terminal nor break a message into two lines. */
 #include "base/text.h"
 
 #include <ctype.h>
@@ -54,8 +56,8 @@ void text_number(double number, char *out, size_t capacity) {
     }
 }
 
-/* Edits that make one text the other, neighbours that change places being one (optimal string alignment), without
-   regard to case. */
+/* How many edits make one text the other, without regard to case. Two neighbours that change places count as one
+   edit (optimal string alignment). */
 enum { LONGEST = 63 };
 static size_t edit_distance(const char *given, size_t n, const char *candidate, size_t m) {
     size_t edits[LONGEST + 1][LONGEST + 1]; /* from the first i characters to the first j */

@@ -7,27 +7,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Cuts the white space off the end of a text, in place, and returns where it begins without that at the front. */
+/* Cuts white space off the end of a text, in place, and returns where the text begins after white space at its
+   front. */
 char *text_trim(char *text);
 
-/* At most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
+/* Copies at most `limit` bytes of a text, then "..." where it was cut, never inside a UTF-8 character. */
 void text_clip(const char *text, size_t limit, char *out, size_t capacity);
 
-/* Prints after the text that `out` holds; cut off at `capacity`. */
+/* Appends to the text that `out` holds; what exceeds `capacity` is cut off. */
 __attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacity, const char *format, ...);
 
-/* In place: a text as a message may show it. What a terminal obeys (control characters of ASCII and Latin-1), line
-   ends, what turns the direction of writing, and bytes that are not UTF-8 become '?'. */
+/* Makes a text fit for a message, in place: control characters (of ASCII and Latin-1), line ends, characters that
+   change the direction of writing, and bytes that are not UTF-8 become '?'. */
 void text_make_plain(char *text);
 
-/* The shortest of %.15g, %.16g, %.17g that reads back as the same number. */
+/* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 
 /* For "did you mean": whether `candidate` is near what was `given`, and nearer than the best so far, which starts as
    SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);
 
-/* A field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
+/* Writes a field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
 void text_write_field(const char *text, bool always, FILE *out);
 
 enum { UTF8_CODES = 0x110000 }; /* code points lie below */
@@ -37,9 +38,9 @@ enum { UTF8_CODES = 0x110000 }; /* code points lie below */
 size_t utf8_decode(const char *text, size_t size, uint32_t *character);
 /* Writes a code point as UTF-8, ended by a zero; returns its length in bytes. */
 size_t utf8_encode(uint32_t character, char out[5]);
-/* Code points of the first `size` bytes of valid UTF-8: columns of a terminal, where none is wide or combines. printf
-   counts bytes. */
+/* The number of code points in the first `size` bytes of valid UTF-8. printf counts bytes, but this is how many
+   columns of a terminal they take, if none is wide or combining. */
 size_t utf8_columns(const char *text, size_t size);
 
-/* Bytes in base64, for the caller to free; NULL without memory. */
+/* Encodes bytes in base64. The caller frees the text; NULL without memory. */
 char *text_base64(const void *data, size_t size);

@@ -1,3 +1,6 @@
+/* Trains in memory and times it. The table splits a step by kind of work. Products are compared with the speed of
+   2048 x 2048 ones, everything else with the speed at which arrays are added; both are measured in this process,
+   since they vary with what else the machine does. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -11,32 +14,34 @@
 #include "train/announce.h"
 #include "train/loop.h"
 
-enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3, PLAIN_STEPS = 3 };
 enum { BATCH, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
 static double seconds = 8;
-static bool as_json;
+static bool as_json, with_plain;
 
 typedef struct {
     const Config *config;
     Corpus corpus;
     Model model;
+    Engine engine;
     Optimizer optimizer;
     int32_t *tokens, *targets;
     Profile *profiles;
-    double outside_seconds[OUTSIDE_COUNT]; /* of the steps in which the clocks ran, as the profiles */
+    double outside_seconds[OUTSIDE_COUNT]; /* in the steps with the clocks running, as the profiles' */
     size_t step, clocked;                  /* steps made, and those with the clocks running */
     double step_seconds[STEPS_MAX];
-    size_t steps;         /* timed */
-    double flops;         /* of a step */
+    size_t steps;         /* steps timed */
+    double flops;         /* floating-point operations of a step */
     double own, openblas; /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
-    double sgemm, peak;   /* the larger of them; what shares are of: that, or the same in bf16 */
+    double sgemm, peak;   /* the larger of them; what shares are taken of: sgemm, or bf16's speed */
     double bandwidth;     /* bytes per second */
     double peak_rss;      /* megabytes */
+    double plain;         /* seconds of a step by the plain engine; 0: not measured */
 } Bench;
 
-/* Products of 2048 x 2048, each thread its rows: operations per second in the best of a few. */
+/* Operations per second of a 2048 x 2048 product, the best of a few; each thread computes its rows. */
 static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas, bool bf16) {
     const size_t n = PEAK_SIZE;
     double best = 0;
@@ -57,7 +62,7 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 static bool measure_peak(Bench *b, Error *err) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
     real *x = malloc(3 * size * sizeof *x);
-    if (!x) return failed(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
+    if (!x) return runtime_error(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
     b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, threads, false, false));
     b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, threads, true, false));
@@ -86,12 +91,12 @@ static double measure_bandwidth(size_t threads) {
     return best;
 }
 
-/* One step of training; with `clocks` it also says where its time goes. Returns its seconds. */
-static double take_step(Bench *b, bool clocks) {
+/* Makes one step of training and returns its seconds; with `clocks`, it also measures where the time goes. */
+static double take_step(Bench *b, Engine *engine, bool clocks) {
     const double start = omp_get_wtime();
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
-    step_gradients(&b->model, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
+    step_gradients(engine, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
     const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
     const double with_norm = omp_get_wtime();
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
@@ -104,7 +109,8 @@ static double take_step(Bench *b, bool clocks) {
     return end - start;
 }
 
-/* Operations and bytes of one step, by kind of work. The bytes are those of the arrays it reads and writes once. */
+/* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes of the arrays that it reads
+   and of those that it writes. */
 typedef struct {
     const char *name;
     double flops, bytes, seconds;
@@ -176,18 +182,23 @@ static void print_report(const Bench *b, double step) {
     char cpu[64];
     cpu_name(cpu, sizeof cpu);
     printf("%s: %zu threads on %s (%s); products by %s\n", b->config->name, b->model.threads, cpu,
-           cpu_level_name(cpu_level()), matmul_kernels(b->model.shape.attention.bf16));
+           cpu_level_name(cpu_level()),
+           b->engine.kind == ENGINE_PLAIN ? "the plain engine" : matmul_kernels(b->model.shape.attention.bf16));
     printf("  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps,
            (double)tokens_per_step(b->config) / step);
-    printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s\n", b->flops / 1e9, b->flops / step / 1e9);
-    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f): a share of %.1f %%\n", b->sgemm / 1e9,
-           b->own / 1e9, b->openblas / 1e9, 100 * b->flops / step / b->sgemm);
+    printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s: %.1f %% of the sgemm peak\n", b->flops / 1e9,
+           b->flops / step / 1e9, 100 * b->flops / step / b->sgemm);
+    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->own / 1e9,
+           b->openblas / 1e9);
     if (b->model.shape.attention.bf16)
-        printf("  bf16 peak      %.1f GFLOP/s (%s): a share of %.1f %%\n", b->peak / 1e9, matmul_kernels(true),
-               100 * b->flops / step / b->peak);
-    printf("  memory         %.1f MB at most; a sum of two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
+        printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->peak / 1e9,
+               matmul_kernels(true), 100 * b->flops / step / b->peak);
+    printf("  memory         %.1f MB at most; adding two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
            b->bandwidth / 1e9);
-    print_table(b);
+    if (b->plain > 0)
+        printf("  plain engine   %.0f ms per step, median of %d: %.0f times this\n", 1e3 * b->plain, PLAIN_STEPS,
+               b->plain / step);
+    if (b->engine.kind == ENGINE_FAST) print_table(b); /* the plain engine has no clocks */
 }
 
 static bool print_json(const Bench *b, double step, Error *err) {
@@ -204,6 +215,7 @@ static bool print_json(const Bench *b, double step, Error *err) {
         js_set(json, "bf16_peak_gflops", js_number(b->peak / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->peak));
     }
+    if (b->plain > 0) js_set(json, "plain_step_ms", js_number(1e3 * b->plain));
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
@@ -220,12 +232,13 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!config_corpus(&b->corpus, c, NULL, err)) return false;
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
     if (!model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
+        !engine_make(&b->engine, (EngineKind)c->train.engine, &b->model, err) ||
         !optimizer_make(&b->optimizer, c, &b->model.tensors, threads, err) ||
-        !training_memory_fits(training_memory(&b->model, &b->optimizer), err))
+        !training_memory_fits(training_memory(&b->engine, &b->optimizer), err))
         return false;
     b->tokens = calloc(2 * ids, sizeof *b->tokens);
     b->profiles = calloc(threads, sizeof *b->profiles);
-    if (!b->tokens || !b->profiles) return failed(err, "no memory for the batches");
+    if (!b->tokens || !b->profiles) return runtime_error(err, "no memory for the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, threads,
@@ -233,34 +246,60 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     return true;
 }
 
-/* A second of warming up, then steps for about `seconds`, at least eight. The larger of two peaks counts, one measured
-   before the steps and one after. A caught signal ends it early with what was measured. */
+/* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
+   and after them, and the larger counts. A caught signal ends this early, with what was measured. */
 static bool measure(Bench *b, Error *err) {
     const double warming = omp_get_wtime();
-    do take_step(b, false);
+    do take_step(b, &b->engine, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     if (!measure_peak(b, err)) return false;
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
-        b->step_seconds[b->steps++] = take_step(b, false);
-        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true); /* in between, so that the machine is the same */
+        b->step_seconds[b->steps++] = take_step(b, &b->engine, false);
+        /* Steps with clocks are made in between, so that the machine is the same for both. */
+        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, &b->engine, true);
     }
     b->bandwidth = measure_bandwidth(b->model.threads);
     return measure_peak(b, err);
 }
 
-/* Trains in memory: real batches, real updates; nothing is written. */
+/* The median of a few steps by the plain engine, of the model that was measured. */
+static bool measure_plain(Bench *b, Error *err) {
+    Engine plain;
+    double steps[PLAIN_STEPS];
+    bool ok = engine_make(&plain, ENGINE_PLAIN, &b->model, err) &&
+              training_memory_fits(training_memory(&plain, &b->optimizer), err);
+    if (ok) {
+        size_t made = 0;
+        take_step(b, &plain, false); /* touches its memory for the first time */
+        while (made < PLAIN_STEPS && !interrupt_signal()) steps[made++] = take_step(b, &plain, false);
+        if (made == PLAIN_STEPS) b->plain = median_of(steps, PLAIN_STEPS);
+    }
+    engine_free(&plain);
+    return ok;
+}
+
+/* Refuses --plain for a config that the plain engine refuses, before anything is measured. */
+static bool check_plain(const Config *config, Error *err) {
+    static Config plain; /* large */
+    plain = *config;
+    return config_set_all(&plain, "--plain", 1, &(const char *){"train.engine"}, &(const char *){"plain"}, err);
+}
+
+/* Trains with real batches and real updates; nothing is written. */
 static bool run(const Command *command, int *signal, Error *err) {
-    static Config config; /* large, as the next */
+    static Config config; /* large, as b is */
     static Bench b = {.config = &config};
     bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
-              prepare(&b, command_threads(command), err) && measure(&b, err);
+              (!with_plain || check_plain(&config, err)) && prepare(&b, command_threads(command), err) &&
+              measure(&b, err) && (!with_plain || interrupt_signal() || measure_plain(&b, err));
     *signal = interrupt_signal();
     const double step = median_of(b.step_seconds, b.steps);
     if (ok && b.steps && as_json) ok = print_json(&b, step, err);
     else if (ok && b.steps) print_report(&b, step);
     corpus_free(&b.corpus);
+    engine_free(&b.engine);
     model_free(&b.model);
     optimizer_free(&b.optimizer);
     free(b.tokens);
@@ -270,6 +309,7 @@ static bool run(const Command *command, int *signal, Error *err) {
 
 static const Option OPTIONS[] = {
     {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
+    {"plain", NULL, "also time the plain engine, for comparison", OPTION_SWITCH, &with_plain, 0, 0},
     {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
     {0},
 };

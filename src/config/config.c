@@ -1,5 +1,5 @@
-/* From a file and overrides to a checked Config: values by the table (table.c), then the defaults that depend on other
-   keys, then what concerns several keys at once. The file's grammar:
+/* From a file and overrides to a checked Config, in this order: the table's defaults, the file, the overrides, the
+   defaults that depend on other keys, and the checks that concern several keys at once. The grammar of a file:
 
        [section]          ; comments begin with ; or #, at the start of a line or after a blank
        key = value        # or key : value; blanks around both are cut
@@ -17,160 +17,188 @@
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* A value for a key of [section], or of any section where that is empty (key_find). `origin` as in Config. */
+/* Gives a key of [section] its value; with an empty section the key's name has it (key_find). `origin` as in Config. */
 static bool assign(Config *config, const char *section, const char *name, const char *written, int origin, Error *why) {
     const bool in_sweep = strcmp(section, "sweep") == 0;
     size_t key;
     if (!key_find(section, name, &key, why)) return false;
     int *before = in_sweep ? &config->sweep_origin[key] : &config->origin[key];
     if (origin > 0 && *before > 0)
-        return rejected(why, "%s is given twice, in line %d and in line %d", name, *before, origin);
+        return usage_error(why, "%s is given twice, in line %d and in line %d", name, *before, origin);
     *before = origin;
     return in_sweep ? sweep_assign(config, key, written, why)
                     : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
 }
 
-static char *comment_in(char *text) {
+/* Where the comment of a line begins, or the line ends. */
+static char *find_comment(char *text) {
     char *at = text;
     while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
     return at;
 }
 
-static bool take_section(const char *line, char section[128], Error *why) {
+static bool parse_section(const char *line, char section[128], Error *why) {
     const char *close = strchr(line, ']'), *rest = close ? close + 1 + strspn(close + 1, " \t") : line;
-    if (!close) return rejected(why, "a ] is missing after the section's name");
-    if (*rest && *rest != ';' && *rest != '#') return rejected(why, "only a comment may follow [section] on its line");
+    if (!close) return usage_error(why, "a ] is missing after the section's name");
+    if (*rest && *rest != ';' && *rest != '#')
+        return usage_error(why, "only a comment may follow [section] on its line");
     snprintf(section, 128, "%.*s", (int)(close - line - 1), line + 1);
     return section_check(section, why);
 }
 
 /* One line of the file, without blanks around it. `section`: the one it is in. */
-static bool take_line(Config *config, char *line, int number, char section[128], Error *why) {
-    char *comment = comment_in(line), *mark = strpbrk(line, "=:");
+static bool parse_line(Config *config, char *line, int number, char section[128], Error *why) {
+    char *comment = find_comment(line), *separator = strpbrk(line, "=:");
     if (comment == line) return true; /* or an empty line */
-    if (*line == '[') return take_section(line, section, why);
-    if (!mark || mark == line || mark > comment)
-        return rejected(why, "this is neither a [section] nor key = value nor a comment (; or #)");
-    *mark = 0;
-    char *value = text_trim(mark + 1);
+    if (*line == '[') return parse_section(line, section, why);
+    if (!separator || separator == line || separator > comment)
+        return usage_error(why, "this is neither a [section] nor key = value nor a comment (; or #)");
+    *separator = 0;
+    char *value = text_trim(separator + 1);
     if (*value != '"') *comment = 0;
     return assign(config, section, text_trim(line), text_trim(value), number, why);
 }
 
-/* After "cannot read": the file that was meant, where there is one. */
+/* Adds to "cannot read" the file that was probably meant: one with .ini behind it, or in configs/. */
 static void hint_at_file(const char *path, Error *err) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (strlen(path) > 400 || path_exists(path) || !*base) return;
-    for (int form = 0; form < 3; form++) {
-        char candidate[512];
-        snprintf(candidate, sizeof candidate, "%s%s%s", form > 0 ? "configs/" : "", form > 0 ? base : path,
-                 form != 1 ? ".ini" : "");
-        if (!path_exists(candidate)) continue;
-        error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidate);
+    char candidates[3][512];
+    snprintf(candidates[0], sizeof *candidates, "%s.ini", path);
+    snprintf(candidates[1], sizeof *candidates, "configs/%s", base);
+    snprintf(candidates[2], sizeof *candidates, "configs/%s.ini", base);
+    for (size_t i = 0; i < 3; i++) {
+        if (!path_exists(candidates[i])) continue;
+        error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidates[i]);
         return;
     }
 }
 
-/* `where` is the path for messages. */
-static bool take_file(Config *config, const char *path, const char *where, Error *err) {
+/* The text of a file, which is cut into its lines; `where` is its path for messages. */
+static bool parse_text(Config *config, char *text, const char *where, Error *err) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
-    char *data, shown[108], section[128] = "";
+    char shown[108], section[128] = "", *line;
+    if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
+    for (int number = 1; (line = strsep(&text, "\n")); number++) {
+        line = text_trim(line);
+        text_clip(line, 100, shown, sizeof shown);
+        if (!parse_line(config, line, number, section, err))
+            return error_set(err, err->status, "%s:%d: \"%s\": %s", where, number, shown, err->message);
+    }
+    return true;
+}
+
+static bool read_config(Config *config, const char *path, const char *where, Error *err) {
+    char *data;
     size_t size;
     if (!file_read(path, "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
         hint_at_file(path, err);
         return false;
     }
-    bool ok = strlen(data) == size || rejected(err, "%s holds a zero byte; a config is text in UTF-8", where);
-    char *rest = strncmp(data, BYTE_ORDER_MARK, 3) == 0 ? data + 3 : data, *line;
-    for (int number = 1; ok && (line = strsep(&rest, "\n")); number++) {
-        line = text_trim(line);
-        text_clip(line, 100, shown, sizeof shown);
-        ok = take_line(config, line, number, section, err) ||
-             error_set(err, err->status, "%s:%d: \"%s\": %s", where, number, shown, err->message);
-    }
+    const bool ok = strlen(data) == size ? parse_text(config, data, where, err)
+                                         : usage_error(err, "%s holds a zero byte; a config is text in UTF-8", where);
     free(data);
     return ok;
 }
 
-static bool take_override(Config *config, const char *override, Error *err) {
+/* "section.key = value"; cuts `text` up. In front of a list of values for [sweep] stands "sweep.". */
+static bool parse_override(Config *config, char *text, Error *err) {
     static const char SWEEP[] = "sweep.";
-    char *copy = strdup(override);
-    if (!copy) return failed(err, "no memory for --set %.100s", override);
-    char *value = copy, *name = text_trim(strsep(&value, "=")), shown[128];
+    char *value = text, *name = text_trim(strsep(&value, "="));
+    if (!value || !*name) return usage_error(err, "write section.key=value");
     const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    bool ok = value && *name ? assign(config, in_sweep ? "sweep" : "", name + (in_sweep ? strlen(SWEEP) : 0),
-                                      text_trim(value), ORIGIN_OVERRIDE, err)
-                             : rejected(err, "write section.key=value");
+    if (in_sweep) name += strlen(SWEEP);
+    return assign(config, in_sweep ? "sweep" : "", name, text_trim(value), ORIGIN_OVERRIDE, err);
+}
+
+static bool apply_override(Config *config, const char *override, Error *err) {
+    char shown[128], *copy = strdup(override);
+    if (!copy) return runtime_error(err, "no memory for --set %.100s", override);
+    const bool ok = parse_override(config, copy, err);
     free(copy);
     text_clip(override, 100, shown, sizeof shown);
     return ok || error_set(err, err->status, "--set %s: %s", shown, err->message);
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* By [sweep] too, whose values come later. */
+/* Given, or in [sweep], whose values come later. */
 static bool is_chosen_at(const Config *config, size_t offset) {
     return is_given_at(config, offset) || config->sweep_origin[key_at(offset)];
 }
 
-/* sqrt_dmodel holds the width that it is of. */
+/* The divisor sqrt_dmodel has d_model beside it, so that divisor_value needs no config. */
 static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
     if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
 }
 
-/* The defaults that depend on other keys, and what concerns several keys. */
-static bool config_finish(Config *config, const char *where, Error *err) {
+/* Fills in the defaults that depend on other keys. */
+static bool derive_defaults(Config *config, const char *where, Error *err) {
     char a[96], b[96];
     if (!is_given_at(config, KEY(model.d_k))) {
         config->model.d_k = config->model.d_model / config->model.heads;
         if (config->model.d_model % config->model.heads != 0)
-            return rejected(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
-                            key_text(config, KEY(model.heads), a), key_text(config, KEY(model.d_model), b));
+            return usage_error(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
+                               key_text(config, KEY(model.heads), a), key_text(config, KEY(model.d_model), b));
     }
     if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
     if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = config->train.lr / 10;
     if (!is_given_at(config, KEY(train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
-    if (config->train.min_lr > config->train.lr)
-        return rejected(err, "%s: %s is above %s; it takes a number up to lr", where,
-                        key_text(config, KEY(train.min_lr), a), key_text(config, KEY(train.lr), b));
     if (!is_given_at(config, KEY(attention.scale_divisor)))
         config->attention.scale_divisor =
             (ScaleDivisor){.mode = config->attention.score == SCORE_ADDITIVE ? SCALE_NONE : SCALE_SQRT_DK};
-    if (!is_given_at(config, KEY(attention.switch_divisor))) {
-        if (config->attention.switch_step > 0)
-            return rejected(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
-                            key_text(config, KEY(attention.switch_step), a));
+    if (!is_given_at(config, KEY(attention.switch_divisor)))
         config->attention.switch_divisor = config->attention.scale_divisor;
-    } else if (!is_chosen_at(config, KEY(attention.switch_step))) {
-        return rejected(err, "%s: %s needs attention.switch_step, the step from which on it holds", where,
-                        key_text(config, KEY(attention.switch_divisor), a));
-    }
     resolve_divisor(config, &config->attention.scale_divisor);
     resolve_divisor(config, &config->attention.switch_divisor);
+    if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
+    return true;
+}
+
+/* Whether a divisor must be given: by l2 scores are cosines, which sqrt_dk would make nearly equal. */
+static bool lacks_divisor(const Config *config) {
+    return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
+           config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, KEY(attention.scale_divisor)) &&
+           !config->sweep_origin[key_at(KEY(attention.scale_learned))];
+}
+
+/* Checks what concerns several keys. */
+static bool check_together(const Config *config, const char *where, Error *err) {
+    char a[96], b[96];
+    if (config->train.min_lr > config->train.lr)
+        return usage_error(err, "%s: %s is above %s; it takes a number up to lr", where,
+                           key_text(config, KEY(train.min_lr), a), key_text(config, KEY(train.lr), b));
+    if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
+        return usage_error(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
+                           key_text(config, KEY(attention.switch_step), a));
+    if (is_given_at(config, KEY(attention.switch_divisor)) && !is_chosen_at(config, KEY(attention.switch_step)))
+        return usage_error(err, "%s: %s needs attention.switch_step, the step from which on it holds", where,
+                           key_text(config, KEY(attention.switch_divisor), a));
     if (!refused_pairs_check(config, where, err)) return false;
-    if (config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
-        config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, KEY(attention.scale_divisor)) &&
-        !config->sweep_origin[key_at(KEY(attention.scale_learned))])
-        return rejected(
+    if (lacks_divisor(config))
+        return usage_error(
             err,
             "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
             "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
             where, key_text(config, KEY(attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
-        return rejected(err, "%s: %s takes a context of at least %lld, and %s", where,
-                        key_text(config, KEY(data.recall_pairs), a), (long long)(2 * config->data.recall_pairs + 1),
-                        key_text(config, KEY(model.context), b));
-    if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
+        return usage_error(err, "%s: %s takes a context of at least %lld, and %s", where,
+                           key_text(config, KEY(data.recall_pairs), a), (long long)(2 * config->data.recall_pairs + 1),
+                           key_text(config, KEY(model.context), b));
     return true;
 }
 
-/* The name of runs and directories: the path without directory and ".ini". */
+static bool config_finish(Config *config, const char *where, Error *err) {
+    return derive_defaults(config, where, err) && check_together(config, where, err);
+}
+
+/* Names the config, and by default the run, after its file: the path without directory and ".ini". */
 static bool name_from_path(Config *config, const char *path, Error *err) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     if (length > 4 && strcmp(base + length - 4, ".ini") == 0) length -= 4;
     if (length >= sizeof config->name)
-        return rejected(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
+        return usage_error(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
     snprintf(config->name, sizeof config->name, "%.*s", (int)length, base);
     return true;
 }
@@ -179,16 +207,18 @@ static bool config_defaults(Config *config, Error *err) {
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, err))
-            return failed(err, "the default of %s: %s", KEYS[i].full, err->message);
+            return runtime_error(err, "the default of %s: %s", KEYS[i].full, err->message);
     return true;
 }
 
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err) {
     char where[512];
     text_clip(path, 400, where, sizeof where);
-    bool ok = config_defaults(config, err) && take_file(config, path, where, err) && name_from_path(config, path, err);
-    for (size_t i = 0; ok && i < override_count; i++) ok = take_override(config, overrides[i], err);
-    return ok && config_finish(config, where, err);
+    if (!config_defaults(config, err) || !read_config(config, path, where, err) || !name_from_path(config, path, err))
+        return false;
+    for (size_t i = 0; i < override_count; i++)
+        if (!apply_override(config, overrides[i], err)) return false;
+    return config_finish(config, where, err);
 }
 
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,

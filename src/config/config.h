@@ -23,8 +23,12 @@ typedef enum { QK_NORM_NONE, QK_NORM_L2, QK_NORM_RMS, QK_NORM_LAYER } QkNorm;
 typedef enum { LEARNED_NO, LEARNED_LAYER, LEARNED_HEAD } ScaleLearned;
 typedef enum { LENGTH_NONE, LENGTH_LOG } ScaleLength;
 typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
-typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision; /* of train.precision the first two */
+typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision; /* train.precision: the first two alone */
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON } OptimizerKind;
+typedef enum { ENGINE_FAST, ENGINE_PLAIN } EngineKind;
+
+/* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
+enum { EVERY_DOUBLING = -1 };
 
 /* One line of [sweep]: a key of the table and the values it takes, as written. */
 typedef struct {
@@ -33,7 +37,7 @@ typedef struct {
     char values[SWEEP_VALUES_MAX][64];
 } SweepAxis;
 
-/* Where a key's value came from, if not from a line of the file, which counts from 1. */
+/* Where a key's value came from: the number of a line of the file, from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
 typedef struct {
@@ -58,22 +62,23 @@ typedef struct {
     struct {
         int64_t steps, batch, accumulate, warmup, seed;
         double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, adamw_decay, qk_lr_scale;
-        double grad_clip, qk_clip; /* 0: no clipping */
-        int optimizer, precision;  /* OptimizerKind, Precision */
+        double grad_clip, qk_clip;        /* 0: no clipping */
+        int optimizer, precision, engine; /* OptimizerKind, Precision, EngineKind */
     } train;
     struct {
         int64_t every, batches;
     } eval;
     struct {
         char out[CONFIG_TEXT_MAX];
-        int64_t every, attention_every, sample_tokens, checkpoint_every;
+        int64_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
         char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
     } log;
     SweepAxis sweep[SWEEP_AXES_MAX];
     size_t sweep_count;
 
-    char name[256];                                             /* the file's name without directory and ".ini" */
-    int origin[CONFIG_KEYS_MAX], sweep_origin[CONFIG_KEYS_MAX]; /* by key: of its value, and of its line in [sweep] */
+    char name[256]; /* the file's name without directory and ".ini" */
+    int origin[CONFIG_KEYS_MAX],
+        sweep_origin[CONFIG_KEYS_MAX]; /* by key: where its value, its line in [sweep] is from */
 } Config;
 
 /* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
@@ -90,7 +95,7 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
 
 /* What scores are divided by at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
-/* What its losses are a mean over: "character" or "answer". */
+/* What the losses of a run are a mean over: "character" or "answer". */
 const char *config_target(const Config *config);
 
 /* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
@@ -104,14 +109,14 @@ void combinations_print(const Config *config, const char *indent, FILE *out);
 /* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out), but for
    the corpus, which is named by its absolute path. */
 void config_write(const Config *config, FILE *out);
-/* The same with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
+/* config_write with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
 void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
-/* The same as a string that the caller frees; NULL for want of memory. */
+/* What config_write writes, as a string that the caller frees; NULL for want of memory. */
 char *config_text(const Config *config);
 
 /* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
 void config_write_help(FILE *out);
-/* The same as a Markdown table, for docs/config.md (`./train --keys`, kept in step by a test). */
+/* The reference as Markdown tables, for docs/config.md (`./train --keys`, kept in step by a test). */
 void config_write_markdown(FILE *out);
 
 /* How many keys there are, and the "section.name" of each. */

@@ -1,4 +1,5 @@
-/* The table of keys as text: the resolved .ini of a run, --help, and the Markdown reference in docs/. */
+/* The table of keys as text: the resolved .ini of a run, --help, and the Markdown reference in docs/. All three walk
+   the table, so none of them can lack a key. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ void config_write_help(FILE *out) {
 }
 
 /* "`score = additive`", or for any value but the default "`softcap`". */
-static void write_value(size_t offset, const char *value, FILE *out) {
+static void write_key_and_value(size_t offset, const char *value, FILE *out) {
     fprintf(out, "| `%s%s%s` ", KEYS[key_at(offset)].full, value ? " = " : "", value ? value : "");
 }
 
@@ -65,8 +66,8 @@ static void write_refused_pairs(FILE *out) {
         "\n## What does not go together\n\nA key without a value is set to anything but its default. Other "
         "pairs go together, if each key has what it needs: the error says what.\n\n| | with | why not |\n|---|---|---|\n");
     for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++) {
-        write_value(pair->first.key, pair->first.value, out);
-        write_value(pair->second.key, pair->second.value, out);
+        write_key_and_value(pair->first.key, pair->first.value, out);
+        write_key_and_value(pair->second.key, pair->second.value, out);
         fprintf(out, "| %s |\n", pair->reason);
     }
 }

@@ -1,8 +1,10 @@
-/* Pairs of values that do not go together. A config with one is refused, and docs/config.md lists them. What is not
-   here combines. */
+/* Pairs of values that do not go together. A config with such a pair is refused, and docs/config.md lists them. Every
+   other pair is accepted, so one belongs here where its result would not mean what it seems to. */
 #include <string.h>
 
 #include "config/table.h"
+
+static const char NOT_PLAIN[] = "src/plain/plain.c leaves that to the fast engine";
 
 const RefusedPair REFUSED_PAIRS[] = {
     {{KEY(attention.qk_norm), NULL},
@@ -18,6 +20,16 @@ const RefusedPair REFUSED_PAIRS[] = {
      {KEY(attention.switch_step), NULL},
      "a learned multiplier starts at 1/scale_divisor and then belongs to the optimizer"},
     {{KEY(data.task), "recall"}, {KEY(data.corpus), NULL}, "the text of recall is generated"},
+    {{KEY(train.engine), "plain"}, {KEY(model.dropout), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.score), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.qk_norm), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.scale_learned), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.scale_length), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.softcap), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.sink), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.score_precision), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(train.qk_clip), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(train.precision), NULL}, NOT_PLAIN},
     {{0}, {0}, NULL},
 };
 
@@ -32,7 +44,8 @@ bool refused_pairs_check(const Config *config, const char *where, Error *err) {
     for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++)
         if (has_value(config, pair->first.key, pair->first.value) &&
             has_value(config, pair->second.key, pair->second.value))
-            return rejected(err, "%s: %s does not go with %s, because %s; leave one of them out", where,
-                            key_text(config, pair->first.key, a), key_text(config, pair->second.key, b), pair->reason);
+            return usage_error(err, "%s: %s does not go with %s, because %s; leave one of them out", where,
+                               key_text(config, pair->first.key, a), key_text(config, pair->second.key, b),
+                               pair->reason);
     return true;
 }

@@ -1,5 +1,6 @@
-/* The number under Q K^T. The one place that turns a way of scaling into a multiplier of the scores; everything else
-   takes the multiplier. Source: Vaswani et al. 2017, equation 1, which divides by sqrt(d_k). */
+/* The number under Q K^T. This is the one place that turns a way of scaling into a divisor: the plain engine divides by
+   it, and everything else multiplies by 1 / divisor. Source: Vaswani et al. 2017, equation 1, which divides by
+   sqrt(d_k). */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@ typedef struct {
     double number; /* SCALE_NUMBER: the divisor, SCALE_LEAST to SCALE_MOST; SCALE_SQRT_DMODEL: d_model */
 } ScaleDivisor;
 
-/* The names a config has for the modes but the last, in their order, ended by NULL. */
+/* The names of the modes in a config, in their order, without SCALE_NUMBER's; ended by NULL. */
 extern const char *const SCALE_NAMES[];
 /* The bounds of a divisor that is a number keep the multiplier, and scores times it, inside a float. */
 #define SCALE_LEAST 1e-6
@@ -26,7 +27,8 @@ double scale_multiplier(ScaleDivisor divisor, size_t d_k);
 
 /* One of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);
-/* The same as scale_parse reads it. */
+/* A divisor as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
-/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, of any d_k: "√d_k". UTF-8. */
+/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, for runs that
+   differ in it, the name alone: "√d_k". UTF-8. */
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);

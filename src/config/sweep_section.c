@@ -1,10 +1,12 @@
-/* The [sweep] section: keys with the values they take, and the combinations of these. */
+/* The [sweep] section: keys with the values they take, and the combinations of these. Values are kept as they were
+   written and checked at once, so that a mistake is found before the first run and a run is named as its value was
+   typed. */
 #include <string.h>
 
 #include "base/text.h"
 #include "config/table.h"
 
-/* A value as value_text writes it, so that 1 and 1.0 are the same; a swept one is no text. */
+/* Writes a value as value_text does, so that 1 and 1.0 are the same. A text cannot be swept and has no member here. */
 static bool canonical(const Key *key, const char *text, char out[64], Error *why) {
     union {
         int64_t integer;
@@ -18,19 +20,20 @@ static bool canonical(const Key *key, const char *text, char out[64], Error *why
     return true;
 }
 
+/* Adds one value to an axis. */
 static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     const Key *key = &KEYS[axis->key];
     char shown[64], value[64], other[64];
     text_clip(text, 40, shown, sizeof shown);
-    if (!*text) return rejected(why, "a value is missing; write values with commas between them");
+    if (!*text) return usage_error(why, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
-        return rejected(why, "the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
-    if (!canonical(key, text, value, why)) return rejected(why, "the value \"%s\": %s", shown, why->message);
+        return usage_error(why, "the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
+    if (!canonical(key, text, value, why)) return usage_error(why, "the value \"%s\": %s", shown, why->message);
     for (size_t i = 0; i < axis->count; i++)
         if (canonical(key, axis->values[i], other, why) && strcmp(value, other) == 0)
-            return rejected(why, "the value %s is given twice", shown);
+            return usage_error(why, "the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
-        return rejected(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
+        return usage_error(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);
     return true;
 }
@@ -39,9 +42,9 @@ bool sweep_assign(Config *config, size_t key, const char *written, Error *why) {
     char list[2 * sizeof config->sweep[0].values];
     size_t i = 0;
     if (KEYS[key].kind == KIND_TEXT)
-        return rejected(why, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
+        return usage_error(why, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
     while (i < config->sweep_count && config->sweep[i].key != key) i++;
-    if (i == SWEEP_AXES_MAX) return rejected(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
+    if (i == SWEEP_AXES_MAX) return usage_error(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
     if (i == config->sweep_count) config->sweep_count++;
     SweepAxis *axis = &config->sweep[i];
     *axis = (SweepAxis){.key = key};
@@ -55,7 +58,7 @@ bool combinations_count(const Config *config, size_t most, size_t *count, Error 
     *count = 1;
     for (size_t a = 0; a < config->sweep_count; a++) {
         *count *= config->sweep[a].count;
-        if (*count > most) return rejected(err, "[sweep] has more than %zu combinations", most);
+        if (*count > most) return usage_error(err, "[sweep] has more than %zu combinations", most);
     }
     return true;
 }

@@ -9,13 +9,15 @@
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
 #define FIELD(s, k) .section = #s, .name = #k, .full = #s "." #k, .offset = offsetof(Config, s.k)
 #define INTEGER(lo, hi) .kind = KIND_INTEGER, .least = (lo), .most = (hi)
+#define OR_WORD(word)                                                                                                  \
+    .choices = (const char *const[]) { word, NULL }
 #define NUMBER(lo, hi) .kind = KIND_NUMBER, .low = (lo), .high = (hi)
 #define CHOICE(...)                                                                                                    \
     .kind = KIND_CHOICE, .choices = (const char *const[]) { __VA_ARGS__, NULL }
 #define SWITCH .kind = KIND_SWITCH
 #define TEXT(shortest) .kind = KIND_TEXT, .least = (shortest), .most = CONFIG_TEXT_MAX - 1
 
-/* In the order of the table; "sweep" is the last. */
+/* The sections in the order of the table, and after them [sweep]. */
 static const char *const SECTIONS[] = {"data", "model", "attention", "train", "eval", "log", "sweep", NULL};
 
 const Key KEYS[] = {
@@ -105,6 +107,8 @@ const Key KEYS[] = {
      .help = "Above this score of a head its W_Q and W_K shrink; 0: no clipping."},
     {FIELD(train, precision), CHOICE("fp32", "bf16"), .initial = "fp32",
      .help = "Of the operands of matrix products; sums and all else are fp32."},
+    {FIELD(train, engine), CHOICE("fast", "plain"), .initial = "fast",
+     .help = "What computes the passes; plain: src/plain/plain.c, in loops, for reading."},
     {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 
@@ -116,14 +120,14 @@ const Key KEYS[] = {
     {FIELD(log, out), TEXT(1), .shown = "runs/NAME",
      .help = "Directory of the run; NAME is the config's file name without .ini."},
     {FIELD(log, every), INTEGER(1, 1000000000), .initial = "10", .help = "Steps between rows of metrics.csv."},
-    {FIELD(log, attention_every), INTEGER(0, 1000000000), .initial = "250",
-     .help = "Steps between snapshots of attention; 0: only at the start and the end."},
+    {FIELD(log, attention_every), INTEGER(0, 1000000000), OR_WORD("doubling"), .initial = "250",
+     .help = "Steps between attention snapshots; 0: start and end; doubling: 1, 2, 4 ..."},
     {FIELD(log, attention_text), TEXT(0), .initial = "", .shown = "(validation)",
      .help = "Text of the pictures; empty: the beginning of the validation split."},
     {FIELD(log, sample_tokens), INTEGER(0, 100000), .initial = "256",
      .help = "Characters of a text sampled while training; 0: none."},
     {FIELD(log, checkpoint_every), INTEGER(0, 1000000000), .initial = "1000",
-     .help = "Steps between checkpoints; 0: only at the best loss, the end and a stop."},
+     .help = "Steps between checkpoints; 0: only at the start, the end and a stop."},
 };
 
 const size_t KEY_COUNT = sizeof KEYS / sizeof *KEYS;
@@ -193,7 +197,7 @@ bool section_check(const char *section, Error *why) {
     return error_set(why, STATUS_USAGE, "there is no section [%s]%s The sections: %s", shown, hint, list);
 }
 
-/* How many sections have a key of this name. `names` lists them, as "eval.every or log.every"; *key is the last. */
+/* How many sections have a key of this name. `names` lists them, as "eval.every or log.every"; *key is the last one. */
 static size_t count_keys(const char *name, const char *between, char *names, size_t capacity, size_t *key) {
     size_t count = 0;
     *names = 0;

@@ -18,12 +18,14 @@ typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_SWITCH, KIND_CHOICE, K
 
 typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
-    Kind kind;                  /* the member of Config is a char[CONFIG_TEXT_MAX], int64_t, double, bool, int, */
-    size_t offset;              /* or ScaleDivisor, and is there */
+    Kind kind;
+    size_t offset;              /* of its member in Config: for the kinds in their order char[CONFIG_TEXT_MAX], int64_t,
+                                   double, bool, int, ScaleDivisor */
     int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: of the length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
-    const char *const *choices; /* KIND_CHOICE: ended by NULL, in the order of the enum */
+    const char *const *choices; /* KIND_CHOICE: in the order of the enum, ended by NULL. KIND_INTEGER: words that it
+                                   takes beside the range, stored as -1, -2, ...; NULL: none */
     const char *initial;        /* the default, as in a file; NULL: derived from other keys */
     const char *shown;          /* the default in the help, where `initial` does not say it */
     const char *help;           /* one line, at most 74 columns */

@@ -1,4 +1,5 @@
-/* Values: from text to a number, switch or choice and back, and what a key accepts in words. */
+/* The value of a key: from text to the member of a Config and back, and what a key accepts in words. These three belong
+   together: what value_text writes value_parse reads, and value_accepted says what that is. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -8,10 +9,10 @@
 #include "base/text.h"
 #include "config/table.h"
 
-/* What is a backslash and a letter in double quotes. */
+/* Characters that are written in double quotes as a backslash and the letter in the same place of LETTERS. */
 static const char ESCAPED[] = "\n\t\r\"\\", LETTERS[] = "ntr\"\\";
 
-/* Those at odd places mean yes; a switch is written as one of the first two. */
+/* The words at odd places mean yes; a switch is written as one of the first two. */
 static const char *const SWITCH_WORDS[] = {"no", "yes", "false", "true", "off", "on", "0", "1", NULL};
 
 bool value_unquote(const char *written, char *out, size_t capacity, Error *why) {
@@ -22,23 +23,25 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter) return rejected(why, "in double quotes a backslash takes n, t, r, \" or another backslash");
+            if (!letter) return usage_error(why, "in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity) return rejected(why, "the value is too long; %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity)
+            return usage_error(why, "the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
     if (!quoted) return true;
     if (!*in)
-        return rejected(
+        return usage_error(
             why, "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
-    return !*in || *in == ';' || *in == '#' || rejected(why, "only a comment may follow the closing double quote");
+    return !*in || *in == ';' || *in == '#' || usage_error(why, "only a comment may follow the closing double quote");
 }
 
-static void words_text(const char *const *words, const char *last, char *out, size_t capacity) {
+/* "a, b or c", with `last` = " or " in front of the last word. */
+static void list_words(const char *const *words, const char *last, char *out, size_t capacity) {
     *out = 0;
     for (const char *const *word = words; *word; word++)
         text_append(out, capacity, "%s%s", word == words ? "" : word[1] ? ", " : last, *word);
@@ -50,7 +53,11 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
     const char *to;
     switch (key->kind) {
     case KIND_TEXT: snprintf(out, capacity, "a text of %lld to %lld bytes", least, most); break;
-    case KIND_INTEGER: snprintf(out, capacity, "a whole number from %lld to %lld", least, most); break;
+    case KIND_INTEGER:
+        snprintf(out, capacity, "a whole number from %lld to %lld", least, most);
+        for (const char *const *word = key->choices; word && *word; word++)
+            text_append(out, capacity, ", or %s", *word);
+        break;
     case KIND_NUMBER:
         text_number(key->low, low, sizeof low);
         text_number(key->high, high, sizeof high);
@@ -58,9 +65,9 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
         snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low, to, high);
         break;
     case KIND_SWITCH: snprintf(out, capacity, "yes or no"); break;
-    case KIND_CHOICE: words_text(key->choices, " or ", out, capacity); break;
+    case KIND_CHOICE: list_words(key->choices, " or ", out, capacity); break;
     case KIND_SCALE:
-        words_text(SCALE_NAMES, ", ", out, capacity);
+        list_words(SCALE_NAMES, ", ", out, capacity);
         text_append(out, capacity, " or " SCALE_RANGE);
         break;
     }
@@ -83,15 +90,20 @@ static bool in_range(const Key *key, double number) {
            (key->below_high ? number < key->high : number <= key->high);
 }
 
-/* Digits and nothing else: "1e9", "+1" and "0x10" are refused. */
+/* One of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */
 static bool parse_integer(const Key *key, const char *text, int64_t *integer) {
+    int word;
+    if (key->choices && find_word(key->choices, text, &word)) {
+        *integer = -1 - word;
+        return true;
+    }
     if (!*text || text[strspn(text, "0123456789")]) return false;
     errno = 0;
     *integer = strtoll(text, NULL, 10);
     return errno == 0 && *integer >= key->least && *integer <= key->most;
 }
 
-static bool refuse(const Key *key, const char *text, Error *why) {
+static bool refuse_value(const Key *key, const char *text, Error *why) {
     const char *const *words = key->kind == KIND_SCALE ? SCALE_NAMES : key->choices;
     char accepted[256], hint[96] = "";
     double number;
@@ -101,7 +113,7 @@ static bool refuse(const Key *key, const char *text, Error *why) {
     if (key->kind == KIND_INTEGER && parse_number(text, &number) && number == floor(number) &&
         number >= (double)key->least && number <= (double)key->most && number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
-    return rejected(why, "%s takes %s%s", key->name, accepted, hint);
+    return usage_error(why, "%s takes %s%s", key->name, accepted, hint);
 }
 
 bool value_parse(const Key *key, const char *written, void *member, Error *why) {
@@ -123,10 +135,10 @@ bool value_parse(const Key *key, const char *written, void *member, Error *why) 
     case KIND_CHOICE: ok = find_word(key->choices, text, member); break;
     case KIND_SCALE: ok = scale_parse(text, member); break;
     }
-    return ok || refuse(key, text, why);
+    return ok || refuse_value(key, text, why);
 }
 
-/* In double quotes where value_unquote would not give a plain text back. */
+/* Writes a text plainly where value_unquote gives it back, and in double quotes otherwise. */
 static void write_text(const char *text, char *out, size_t capacity) {
     const size_t length = strlen(text);
     bool plain = length > 0 && *text != ' ' && text[length - 1] != ' ' && !strpbrk(text, "\"\\;#");
@@ -140,10 +152,15 @@ static void write_text(const char *text, char *out, size_t capacity) {
     text_append(out, capacity, "\"");
 }
 
+static void write_integer(const Key *key, int64_t integer, char *out, size_t capacity) {
+    if (integer < 0) snprintf(out, capacity, "%s", key->choices[-1 - integer]);
+    else snprintf(out, capacity, "%lld", (long long)integer);
+}
+
 void value_text(const Key *key, const void *member, char *out, size_t capacity) {
     switch (key->kind) {
     case KIND_TEXT: write_text(member, out, capacity); break;
-    case KIND_INTEGER: snprintf(out, capacity, "%lld", (long long)*(const int64_t *)member); break;
+    case KIND_INTEGER: write_integer(key, *(const int64_t *)member, out, capacity); break;
     case KIND_NUMBER: text_number(*(const double *)member, out, capacity); break;
     case KIND_SWITCH: snprintf(out, capacity, "%s", SWITCH_WORDS[*(const bool *)member]); break;
     case KIND_CHOICE: snprintf(out, capacity, "%s", key->choices[*(const int *)member]); break;

@@ -1,3 +1,6 @@
+/* The corpus as token ids, and the batches and windows that are taken from it. The whole text is decoded and encoded
+   once and stays in memory, so that a batch is a copy. The training part comes first and the validation part last, and
+   no window crosses from one into the other. */
 #include "data/corpus.h"
 
 #include <inttypes.h>
@@ -12,13 +15,14 @@ extern const char sqrtdk_corpus[]; /* builtin.S */
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
+/* UTF-8 to code points; a 0 is no text either. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
     size_t line = 1;
     *count = 0;
     for (size_t at = 0; at < size;) {
         size_t length = utf8_decode(text + at, size - at, &characters[*count]);
         if (length == 0 || characters[*count] == 0)
-            return rejected(
+            return usage_error(
                 err,
                 "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
                 path, at + 1, line, (unsigned char)text[at]);
@@ -29,16 +33,17 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     return true;
 }
 
+/* Code points to ids, by the given vocabulary or, where that is NULL, by that of the text. */
 static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *given, Error *err) {
     if (!vocabulary_make(&corpus->vocabulary, given ? given->characters : characters,
                          given ? given->count : corpus->count, err))
         return false;
     corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
-    if (!corpus->ids) return failed(err, "no memory for the corpus %s", path);
+    if (!corpus->ids) return runtime_error(err, "no memory for the corpus %s", path);
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
         if (id < 0)
-            return rejected(
+            return usage_error(
                 err,
                 "the corpus %s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
                 path, (unsigned)characters[i]);
@@ -47,40 +52,51 @@ static bool encode(Corpus *corpus, const char *path, const uint32_t *characters,
     return true;
 }
 
+/* Where training ends and validation begins. Each part must hold a window and the target of its last token. */
 static bool split(Corpus *corpus, const char *path, double val_fraction, size_t window, Error *err) {
     size_t validation = (size_t)((double)corpus->count * val_fraction + 0.5);
     corpus->train = corpus->count - validation;
     if (corpus->train > window && validation > window) return true;
     size_t part = corpus->train > window ? validation : corpus->train;
-    return rejected(
+    return usage_error(
         err,
         "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
         path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
+/* The text of a corpus, which has been read from `path`. */
+static bool corpus_from_text(Corpus *corpus, const char *path, const char *text, size_t size,
+                             const Vocabulary *vocabulary, double val_fraction, size_t window, Error *err) {
+    if (size == 0) return usage_error(err, "the corpus %s is empty", path);
+    uint32_t *characters = malloc(size * sizeof *characters); /* as many as bytes, or fewer */
+    if (!characters) return runtime_error(err, "no memory for the corpus %s", path);
+    const bool ok = decode(path, text, size, characters, &corpus->count, err) &&
+                    encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
+    free(characters);
+    return ok;
+}
+
+/* Adds to "cannot read" how to get Tiny Shakespeare, if that is what is missing. */
+static void hint_at_download(const char *path, Error *err) {
+    static const char NAME[] = "tinyshakespeare.txt";
+    const size_t length = strlen(path), name_length = strlen(NAME);
+    if (length >= name_length && strcmp(path + length - name_length, NAME) == 0 && !path_exists(path))
+        error_set(err, err->status, "%.900s; data/get_shakespeare.sh downloads it", err->message);
+}
+
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
                  Error *err) {
     char *file = NULL;
-    const char *text = sqrtdk_corpus;
-    size_t size = strlen(sqrtdk_corpus);
+    size_t size = 0;
     *corpus = (Corpus){0};
-    if (*path) {
-        if (!file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
-            const char *shakespeare = strstr(path, "tinyshakespeare.txt");
-            return shakespeare && strchr(shakespeare, '.')[4] == 0 && !path_exists(path) &&
-                   error_set(err, err->status, "%.900s; data/get_shakespeare.sh downloads it", err->message);
-        }
-        text = file;
-    } else {
-        path = "(built in)";
+    if (*path && !file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
+        hint_at_download(path, err);
+        return false;
     }
-    uint32_t *characters = malloc((size + 1) * sizeof *characters);
-    const bool ok = (characters || failed(err, "no memory for the corpus %s", path)) &&
-                    (size > 0 || rejected(err, "the corpus %s is empty", path)) &&
-                    decode(path, text, size, characters, &corpus->count, err) &&
-                    encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
+    const bool ok = *path ? corpus_from_text(corpus, path, file, size, vocabulary, val_fraction, window, err)
+                          : corpus_from_text(corpus, "(built in)", sqrtdk_corpus, strlen(sqrtdk_corpus), vocabulary,
+                                             val_fraction, window, err);
     free(file);
-    free(characters);
     if (!ok) corpus_free(corpus);
     return ok;
 }
@@ -102,6 +118,7 @@ void corpus_free(Corpus *corpus) {
     *corpus = (Corpus){0};
 }
 
+/* FNV-1a over the four bytes of a word. */
 static uint64_t fnv(uint64_t hash, uint32_t word) {
     for (int byte = 0; byte < 4; byte++) hash = (hash ^ (word >> 8 * byte & 0xff)) * 0x100000001b3u;
     return hash;

@@ -1,18 +1,23 @@
+/* Records of the recall task. Each is generated from its own number, so that any of them can be made again without the
+   ones before it, and batches need no state. */
 #include "data/recall.h"
 
-/* Draw number `draw` of a record, uniform on 0 .. n-1: a record does not depend on how long the ones before it are. */
+/* The random numbers of record `number`, of which `draw` have been drawn. */
 typedef struct {
     uint64_t seed, number;
     RngPurpose purpose;
     uint32_t draw;
 } Draws;
+
+/* The next one, uniform on 0 .. n-1. */
 static size_t next_below(Draws *d, size_t n) {
     const Rng rng = rng_make(d->seed, d->purpose, d->draw++);
     return (size_t)rng_below(&rng, d->number, n);
 }
 
-/* `count` different ones of the letters from id `first` on, in random order (Fisher and Yates, stopped early). */
-static void choose(Draws *d, int32_t first, size_t count, int32_t letters[RECALL_LETTERS]) {
+/* Draws `count` different letters from those with ids from `first` on, in random order (Fisher and Yates, stopped
+   early). */
+static void choose_letters(Draws *d, int32_t first, size_t count, int32_t letters[RECALL_LETTERS]) {
     for (int32_t i = 0; i < RECALL_LETTERS; i++) letters[i] = first + i;
     for (size_t i = 0; i < count; i++) {
         const size_t other = i + next_below(d, RECALL_LETTERS - i);
@@ -26,8 +31,8 @@ void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pa
                    int32_t *targets) {
     Draws d = {.seed = seed, .number = number, .purpose = purpose};
     int32_t keys[RECALL_LETTERS], values[RECALL_LETTERS];
-    choose(&d, RECALL_LETTERS, pairs, keys);
-    choose(&d, 0, pairs, values);
+    choose_letters(&d, RECALL_LETTERS, pairs, keys);
+    choose_letters(&d, 0, pairs, values);
     for (size_t t = 0, pair = 0; t < T; t++) {
         const bool is_key = t % 2 == 0, is_query = t >= 2 * pairs;
         if (is_key) pair = is_query ? next_below(&d, pairs) : t / 2;

@@ -11,12 +11,12 @@
 /* The vocabulary: values are A to Z, ids 0 to 25, keys are a to z, ids 26 to 51. */
 enum { RECALL_LETTERS = 26, RECALL_VOCABULARY = 2 * RECALL_LETTERS };
 
-/* Record `number` of (seed, purpose), its first T characters: `pairs` pairs of different keys and different values,
+/* The first T characters of record `number` of (seed, purpose): `pairs` pairs of different keys and different values,
    then queries, a key and its value, each key drawn from those shown whatever was asked before. (If every key had its
    turn, the answers that are left could be known without the key.) `targets` (T) is the answer where the token is the
    key of a query, and -1 elsewhere. */
-void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pairs, size_t T, int32_t *tokens,
-                   int32_t *targets);
+void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pairs, size_t T,
+                   int32_t *tokens /* (T) */, int32_t *targets /* (T) */);
 
 /* How many targets of a record are answers. */
 static inline size_t recall_answers(size_t pairs, size_t T) { return T > 2 * pairs ? (T - 2 * pairs + 1) / 2 : 0; }

@@ -10,7 +10,7 @@ typedef struct {
     size_t count;
 } Vocabulary;
 
-/* From `count` code points in any order. The caller frees with vocabulary_free. */
+/* Makes a vocabulary from `count` code points in any order, repeated or not. The caller frees with vocabulary_free. */
 bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err);
 void vocabulary_free(Vocabulary *vocabulary);
 

@@ -11,15 +11,16 @@
 #include "gradcheck/gradcheck.h"
 #include "train/run.h"
 
-/* Every entry costs half a dozen passes over a micro-batch, so it has train.batch sequences, but no more than this. */
+/* A micro-batch has train.batch sequences, but no more than SEQUENCES_MAX: every entry costs half a dozen passes
+   over it. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
-/* A config of the sweep, or the config itself, and what was found. */
+/* One config of the sweep, or the config itself, and what its check found. */
 typedef struct {
     Config config;
     char label[LABEL]; /* "sqrt_dk, pre, 0.2" */
     GradientTable table;
-    Error err; /* STATUS_OK: checked */
+    Error err; /* why it could not be checked; status STATUS_OK: it was */
 } Combination;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
@@ -33,74 +34,79 @@ static bool become_double(char **argv, Error *err) {
     char path[4096];
     if (!program_path(path, sizeof path - sizeof SUFFIX, err)) return false;
     memcpy(path + strlen(path), SUFFIX, sizeof SUFFIX);
-    /* Its passes are short: threads that spin wherever they meet would take the processor from each other. */
+    /* The passes of the check are short. Threads that spin while they wait would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
     execv(path, argv);
-    return failed(err, "gradients are checked by %s, which cannot be started (%s): run make", path, strerror(errno));
+    return runtime_error(err, "gradients are checked by %s, which cannot be started (%s): run make", path,
+                         strerror(errno));
 #endif
 }
 
-static bool make_batches(const Corpus *corpus, TrainingLoss *of, int32_t **ids, Batch **batches, Error *err) {
-    const size_t T = of->model->shape.T, B = of->model->max_batch;
-    *ids = calloc(2 * of->count * B * T, sizeof **ids);
-    *batches = calloc(of->count, sizeof **batches);
-    if (!*ids || !*batches) return failed(err, "no memory for the batches");
-    for (size_t m = 0; m < of->count; m++) {
+static bool make_batches(const Corpus *corpus, TrainingLoss *loss, int32_t **ids, Batch **batches, Error *err) {
+    const size_t T = loss->engine->model->shape.T, B = loss->engine->model->max_batch;
+    *ids = calloc(2 * loss->count * B * T, sizeof **ids);
+    *batches = calloc(loss->count, sizeof **batches);
+    if (!*ids || !*batches) return runtime_error(err, "no memory for the batches");
+    for (size_t m = 0; m < loss->count; m++) {
         int32_t *tokens = *ids + 2 * m * B * T, *targets = tokens + B * T;
-        corpus_training_batch(corpus, of->seed, m, B, T, tokens, targets);
+        corpus_training_batch(corpus, loss->seed, m, B, T, tokens, targets);
         (*batches)[m] = (Batch){tokens, targets, B, T};
     }
-    of->batches = *batches;
+    loss->batches = *batches;
     return true;
 }
 
 static bool check_config(const Config *c, Error *err) {
-    static const char WHY[] = "makes constants of one or two numbers, whose gradients are rounding: choose a";
-    if (c->model.d_model < 3) return rejected(err, "LayerNorm %s model.d_model of 3 or more", WHY);
+    static const char WHY[] = "makes constants of one or two numbers, so all gradients are rounding errors: choose";
+    if (c->model.d_model < 3) return usage_error(err, "LayerNorm %s model.d_model of 3 or more", WHY);
     if (c->attention.score_precision != PRECISION_FP32)
-        return rejected(err, "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+        return usage_error(err,
+                           "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
     return c->attention.qk_norm == QK_NORM_NONE || c->model.d_k >= 3 ||
-           rejected(err, "attention.qk_norm %s model.d_k of 3 or more", WHY);
+           usage_error(err, "attention.qk_norm %s model.d_k of 3 or more", WHY);
 }
 
-/* The micro-batches of the first step of training, with the masks of dropout of that step. */
+/* Checks one config, with the micro-batches and dropout masks of the first training step. */
 static bool check(Combination *c, size_t threads, FILE *print) {
     const Config *config = &c->config;
     const size_t batch = (size_t)config->train.batch, B = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX;
     Corpus corpus = {0};
     Model model = {0};
+    Engine engine = {0};
     int32_t *ids = NULL;
     Batch *batches = NULL;
-    TrainingLoss of = {
-        .model = &model, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
+    TrainingLoss loss = {
+        .engine = &engine, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
     bool ok = config_corpus(&corpus, config, NULL, &c->err) && check_config(config, &c->err);
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
-        ok = model_make(&model, &shape, B, threads, true, &c->err);
+        ok = model_make(&model, &shape, B, threads, true, &c->err) &&
+             engine_make(&engine, (EngineKind)config->train.engine, &model, &c->err);
     }
     if (ok) {
-        gradcheck_parameters(&model, (Init)config->model.init, of.seed);
-        ok = make_batches(&corpus, &of, &ids, &batches, &c->err);
+        gradcheck_parameters(&model, (Init)config->model.init, loss.seed);
+        ok = make_batches(&corpus, &loss, &ids, &batches, &c->err);
     }
     if (ok && print)
         fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %lld\n\n",
-                model.tensors.parameters, of.count, of.count == 1 ? "" : "es", B, B == 1 ? "" : "s", model.shape.T,
+                model.tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s", model.shape.T,
                 (long long)config->train.seed);
-    ok = ok && gradcheck_model(&of, ENTRIES_MAX, print, &c->table, &c->err);
+    ok = ok && gradcheck_model(&loss, ENTRIES_MAX, print, &c->table, &c->err);
     free(ids);
     free(batches);
+    engine_free(&engine);
     model_free(&model);
     corpus_free(&corpus);
     return ok;
 }
 
-/* A row may fail with no error to rank it by: a NaN, or a zero where there should be none. */
+/* How bad a row is. A row may fail with no error to rank it by: a NaN, or a zero where there should be none. */
 static double badness(const GradientRow *row) {
     return row->failure && !(row->relative > GRADCHECK_TOLERANCE) ? INFINITY : row->relative;
 }
 
-/* Which row to report: one that fails before one that agrees. Of those that fail, the activation nearest the loss,
-   where the backward pass first goes wrong; else the one furthest off. */
+/* Which row to report. A row that fails comes before one that agrees. Of the activations that fail it is the one
+   nearest to the loss, where the backward pass first goes wrong; without any, the row with the largest error. */
 static bool is_worse(const GradientRow *row, const GradientRow *than) {
     if (!row->failure != !than->failure) return row->failure;
     if (row->failure && (row->is_activation || than->is_activation)) return row->is_activation;
@@ -114,7 +120,7 @@ static const GradientRow *worst_row(const GradientTable *table) {
     return worst;
 }
 
-/* An error that says where and how gradients disagree; or prints by how much they agree. */
+/* Fails with a message that says where and how gradients disagree, or prints how closely they agree. */
 static bool conclude(const Combination *all, size_t count, const Combination *worst, Error *err) {
     const GradientRow *row = worst_row(&worst->table);
     size_t compared = 0, tensors = 0, activations = 0, failed = 0, rounded = 0;
@@ -126,17 +132,18 @@ static bool conclude(const Combination *all, size_t count, const Combination *wo
             rounded += r->rounded;
         }
     if (failed)
-        return failed(err,
-                      "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
-                      "rows fail",
-                      worst->label, *worst->label ? ": " : "", row->name, row->failure,
-                      row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
-                      tensors + activations);
+        return runtime_error(
+            err,
+            "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
+            "rows fail",
+            worst->label, *worst->label ? ": " : "", row->name, row->failure,
+            row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
+            tensors + activations);
     if (rounded)
-        printf("\n~ %zu so small that the rounding of the loss is most of the error, which is given\n"
-               "  in units of the whole tensor's largest gradient\n",
+        printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
+               "  is relative to the whole tensor's largest gradient there\n",
                rounded);
-    printf("\n%zu gradients agree, of %zu parts of tensors and %zu of activations; the largest\n"
+    printf("\n%zu gradients agree, in %zu parts of tensors and %zu of activations. The largest\n"
            "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
            compared, tensors, activations, row->relative, GRADCHECK_TOLERANCE);
     return true;
@@ -148,7 +155,7 @@ static bool check_one(Combination *c, size_t threads, Error *err) {
     return false;
 }
 
-/* Combinations are distributed over threads; each model's passes are made by one thread. */
+/* Checks all combinations, which are distributed over threads; the passes of one model are made by one thread. */
 static bool check_all(Combination *all, size_t count, size_t threads, Progress *progress, Error *err) {
     const Combination *worst = all;
     size_t done = 0;
@@ -183,14 +190,14 @@ static bool make_combination(const Config *config, size_t i, Combination *c, Err
 
 static bool run(const Command *command, int *signal, Error *err) {
     static Config config;                            /* large */
-    if ((*signal = interrupt_signal())) return true; /* which the other program would not know of */
+    if ((*signal = interrupt_signal())) return true; /* train-double would not know of it */
     if (!become_double(command->argv, err)) return false;
     size_t count;
     if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err) ||
         !combinations_count(&config, COMBINATIONS_MAX, &count, err))
         return false;
     Combination *all = calloc(count, sizeof *all);
-    bool ok = all || failed(err, "no memory for %zu combinations", count);
+    bool ok = all || runtime_error(err, "no memory for %zu combinations", count);
     for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, i, &all[i], err);
     if (ok) {
         Progress progress = progress_make(stderr, command->quiet);

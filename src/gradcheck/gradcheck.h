@@ -2,11 +2,12 @@
    parameter tensor and for each activation. Needs the double build; `./train gradcheck` and
    tests/test_gradients_model.c use it. tests/test_mutants.sh shows that it finds mistakes.
 
-   The tolerance: |analytic - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. Where a row is
-   so small that the rounding of its differences is more than that (q and k under a large divisor: 4 eps loss / step),
-   then that, but no more than GRADCHECK_TOLERANCE times the largest of the whole tensor. A gradient that is expected to
-   be zero must be below GRADCHECK_ZERO times the largest of its whole tensor, or times the loss where the whole tensor
-   is; every other must not be zero. */
+   The tolerance: |analytic - difference| <= GRADCHECK_TOLERANCE times the largest gradient of the row. Some rows are
+   so small that the rounding of their differences, 4 eps loss / step, is more than that (q and k under a large
+   divisor). Then this rounding is the tolerance, but no more than GRADCHECK_TOLERANCE times the largest gradient of
+   the whole tensor. A gradient that is expected to be zero must be below GRADCHECK_ZERO times the largest of its
+   whole tensor, or times the loss where the whole tensor is expected to be zero. Every other gradient must not be
+   zero. */
 #pragma once
 
 #include "base/command.h"
@@ -19,11 +20,11 @@
 typedef struct {
     char name[48];
     bool is_activation, expected_zero;
-    bool rounded;          /* passed because of the rounding of its differences */
+    bool rounded;          /* passed only because of the rounding of its differences */
     size_t count, checked; /* entries, and how many of them were compared */
     double largest;        /* |analytic| of this part */
     double error;          /* analytic - difference where that is largest */
-    double relative;       /* |error| over `largest`; over that of the whole tensor where expected_zero or rounded */
+    double relative;       /* |error| / largest; where expected_zero or rounded, over the whole tensor's largest */
     size_t at[2];          /* where the error is: row (of an activation: micro-batch, sequence, position), column */
     const char *failure;   /* NULL: passed; or how it failed, as "is off" */
 } GradientRow;
@@ -33,16 +34,17 @@ typedef struct {
     size_t count;
 } GradientTable;
 
-/* Fills the table, which must be freed with gradcheck_free also after a failure. Every entry of a row is compared or,
-   where there are more than `entries`, a sample seeded by of->seed with the largest among it. Prints the table to
-   `print`, unless that is NULL, row by row as they are checked. A row that fails is no failure of the function; that is
-   no memory, or a loss that is not smooth there (perturbed_loss_make). After a caught signal rows are missing. The
-   parameters are the same afterwards. */
-bool gradcheck_model(const TrainingLoss *of, size_t entries, FILE *print, GradientTable *table, Error *err);
+/* Fills the table, which must be freed with gradcheck_free also after a failure. Every entry of a row is compared
+   or, where there are more than `entries`, a sample drawn by loss->seed, the largest among them. Prints the table to
+   `print`, unless that is NULL, row by row as they are checked. A row that fails is no failure of the function. It
+   fails without memory, and where the loss is not smooth (perturbed_loss_make). After a caught signal rows are
+   missing. The parameters are the same afterwards. */
+bool gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print, GradientTable *table, Error *err);
 void gradcheck_free(GradientTable *table);
 void gradcheck_print(const GradientRow *row, FILE *out);
 
-/* Initializes the parameters, then adds .3 N(0,1) to those of one dimension: gains of 1, biases of 0 hide mistakes. */
+/* Initializes the parameters, then adds .3 N(0,1) to tensors of one dimension, since gains of 1 and biases of 0
+   would hide mistakes. */
 void gradcheck_parameters(Model *model, Init init, uint64_t seed);
 
 /* The verb (command.c). */

@@ -1,26 +1,27 @@
+/* The loss, perturbed. All of it goes through the model's own passes: a hook sees every activation as it is
+   computed. Its function is survey, keep or perturb, one for each purpose. */
 #include "gradcheck/perturbed_loss.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const HookView *v, const Activation *a) {
-    return a && v->activation->name == a->name && v->activation->layer == a->layer;
-}
+enum { ACTIVATIONS_MAX = 10 /* of a block; those beside the blocks are fewer */ };
+
 static size_t numbers_of(const HookView *v) { return v->rows * v->activation->width; }
 
 static unsigned char *active_units(const PerturbedLoss *l, const HookView *v) {
     const Activation *a = v->activation;
-    return l->active + ((l->micro * l->of.model->shape.L + a->layer) * l->rows + v->batch_row) * a->width;
+    return l->active + ((l->micro * l->model->shape.L + a->layer) * l->rows + v->batch_row) * a->width;
 }
 
-/* The first pass: which activations there are, and which units of a ReLU are active. */
+/* The hook of the first pass: notes which activations there are, and which units of a ReLU are active. */
 static void survey(void *context, const HookView *v) {
     PerturbedLoss *l = context;
     if (v->direction == BACKWARD) return;
     if (l->micro == 0 && v->batch_row == 0 && v->rows > 0) /* true in one thread */
-        l->activations[l->activation_count++] = *v->activation;
-    if (!l->active || v->activation->name != AT_FC) return;
+        l->activations[l->activation_count++] = v->activation;
+    if (!l->active || v->activation != &l->model->blocks[v->activation->layer].fc) return;
     unsigned char *active = active_units(l, v);
     bool on_kink = false;
     for (size_t i = 0; i < numbers_of(v); i++) {
@@ -33,46 +34,49 @@ static void survey(void *context, const HookView *v) {
     }
 }
 
+/* The hook that copies the gradient of the chosen activation out of the backward pass. */
 static void keep(void *context, const HookView *v) {
     PerturbedLoss *l = context;
-    if (v->direction == BACKWARD && is_of(v, l->activation))
+    if (v->direction == BACKWARD && v->activation == l->activation)
         memcpy(l->gradient + (l->micro * l->rows + v->batch_row) * v->activation->width, v->values,
                numbers_of(v) * sizeof(real));
 }
 
-/* Holds the units of a ReLU on their sides, and perturbs one entry. */
+/* The hook that keeps the units of a ReLU on their sides, and perturbs one entry of an activation. */
 static void perturb(void *context, const HookView *v) {
     PerturbedLoss *l = context;
     const size_t width = v->activation->width, first = (l->micro * l->rows + v->batch_row) * width;
-    if (l->active && v->activation->name == AT_ACT) {
+    const Block *block = &l->model->blocks[v->activation->layer];
+    if (l->active && v->activation == &block->act) {
         const unsigned char *active = active_units(l, v);
-        const real *fc = l->of.model->blocks[v->activation->layer].fc.values + v->slice_row * width;
+        const real *fc = block->fc.values + v->slice_row * width;
         for (size_t i = 0; i < numbers_of(v); i++) v->values[i] = active[i] ? fc[i] : 0;
     }
-    if (l->parameter || !is_of(v, l->activation)) return;
+    if (l->parameter || v->activation != l->activation) return;
     if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
-/* Every gradient, as a training step computes it. */
+/* Computes every gradient as a training step does, with `function` as the hook. */
 static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
     l->hook.function = function;
-    for (l->micro = 0; l->micro < l->of.count; l->micro++) {
-        model_forward_backward(l->of.model, &l->of.batches[l->micro], l->of.seed, l->of.micro_step + l->micro,
-                               1 / (double)l->of.count, l->micro == 0);
-        for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->of.model->losses[r];
+    for (l->micro = 0; l->micro < l->original.count; l->micro++) {
+        engine_forward_backward(l->original.engine, &l->original.batches[l->micro], l->original.seed,
+                                l->original.micro_step + l->micro, 1 / (double)l->original.count, l->micro == 0);
+        for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
     }
     l->hook.function = perturb;
 }
 
-/* Of micro-batches begin .. end - 1. Summed position by position, so that the rounding of a sum of thousands of losses
-   does not cover what one entry does to them. */
+/* The change of the loss through micro-batches begin .. end - 1. Differences are summed position by position, so
+   that the rounding of a sum of thousands of losses does not hide what one entry does to them. */
 static double change(PerturbedLoss *l, size_t begin, size_t end) {
     double mean = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
         double sum = 0;
-        model_training_forward(l->of.model, &l->of.batches[l->micro], l->of.seed, l->of.micro_step + l->micro);
-        for (size_t r = 0; r < l->rows; r++) sum += (double)l->of.model->losses[r] - l->losses[l->micro * l->rows + r];
-        mean += sum / ((double)batch_targets(&l->of.batches[l->micro]) * (double)l->of.count);
+        engine_training_forward(l->original.engine, &l->original.batches[l->micro], l->original.seed,
+                                l->original.micro_step + l->micro);
+        for (size_t r = 0; r < l->rows; r++) sum += (double)l->model->losses[r] - l->losses[l->micro * l->rows + r];
+        mean += sum / ((double)batch_targets(&l->original.batches[l->micro]) * (double)l->original.count);
     }
     return mean;
 }
@@ -82,55 +86,59 @@ double perturbed_loss_change(void *loss, double delta) {
     if (l->parameter) {
         const real kept = *l->parameter;
         *l->parameter = kept + (real)delta;
-        double difference = change(l, 0, l->of.count);
+        double difference = change(l, 0, l->original.count);
         *l->parameter = kept;
         return difference;
     }
-    size_t micro = l->entry / (l->rows * l->activation->width); /* the other micro-batches do not see it */
+    size_t micro = l->entry / (l->rows * l->activation->width); /* the others do not depend on this entry */
     l->delta = delta;
     return change(l, micro, micro + 1);
 }
 
 void perturbed_loss_choose(PerturbedLoss *l, const Activation *activation) {
     l->activation = activation;
-    for (size_t i = 0; i < l->of.count * l->rows * activation->width; i++) l->gradient[i] = (real)NAN;
+    for (size_t i = 0; i < l->original.count * l->rows * activation->width; i++) l->gradient[i] = (real)NAN;
     backward(l, keep);
 }
 
 static bool allocate(PerturbedLoss *l, Error *err) {
-    const ModelShape *s = &l->of.model->shape;
+    const ModelShape *s = &l->model->shape;
     size_t widest = attention_width_in(&s->attention);
     if (s->C > widest) widest = s->C;
     if (s->F > widest) widest = s->F;
     if (s->V > widest) widest = s->V;
-    l->losses = calloc(l->of.count * l->rows, sizeof *l->losses);
-    l->gradient = calloc(l->of.count * l->rows, widest * sizeof *l->gradient);
-    l->activations = calloc(AT_COUNT * (s->L + 1), sizeof *l->activations);
-    if (s->relu) l->active = calloc(l->of.count * s->L * l->rows, s->F);
+    l->losses = calloc(l->original.count * l->rows, sizeof *l->losses);
+    l->gradient = calloc(l->original.count * l->rows, widest * sizeof *l->gradient);
+    l->activations = calloc(ACTIVATIONS_MAX * (s->L + 1), sizeof(const Activation *));
+    if (s->relu) l->active = calloc(l->original.count * s->L * l->rows, s->F);
     if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
-    return failed(err, "no memory for the check of gradients");
+    return runtime_error(err, "no memory for the check of gradients");
 }
 
-bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *of, Error *err) {
-    Model *model = of->model;
-    *l = (PerturbedLoss){.of = *of, .rows = of->batches->B * of->batches->T, .hook = {.context = l}};
+bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original, Error *err) {
+    Model *model = original->engine->model;
+    *l = (PerturbedLoss){.original = *original,
+                         .model = model,
+                         .rows = original->batches->B * original->batches->T,
+                         .hook = {.context = l}};
     if (!allocate(l, err)) return false;
-    l->hook_before = model->hook;
     model->hook = &l->hook;
     for (size_t i = 0; i < model->tensors.flat; i++)
         model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
     backward(l, survey);
-    for (size_t i = 0; i < of->count; i++) {
-        const double counted = (double)batch_targets(&of->batches[i]);
-        for (size_t r = 0; r < l->rows; r++) l->loss += l->losses[i * l->rows + r] / (counted * (double)of->count);
+    for (size_t i = 0; i < original->count; i++) {
+        const double counted = (double)batch_targets(&original->batches[i]);
+        for (size_t r = 0; r < l->rows; r++)
+            l->loss += l->losses[i * l->rows + r] / (counted * (double)original->count);
     }
-    if (l->on_kink) return failed(err, "the input of a ReLU is exactly 0, without a derivative: use another seed");
-    if (change(l, 0, of->count) == 0) return true;
-    return failed(err, "the forward pass alone gives another loss than the forward and backward pass");
+    if (l->on_kink)
+        return runtime_error(err, "the input of a ReLU is exactly 0, without a derivative: use another seed");
+    if (change(l, 0, original->count) == 0) return true;
+    return runtime_error(err, "the forward pass alone gives another loss than the forward and backward pass");
 }
 
 void perturbed_loss_free(PerturbedLoss *l) {
-    if (l->of.model->hook == &l->hook) l->of.model->hook = l->hook_before;
+    l->model->hook = NULL;
     free(l->losses);
     free(l->gradient);
     free(l->activations);

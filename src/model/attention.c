@@ -1,173 +1,176 @@
+/* Attention of one head of one sequence, forward and backward: three stages in turn, raw scores, their modification and
+   the normalization, and the product with the values. This file decides the order of the stages, the tiles and the
+   memory; what a stage computes is in the stage's own file. The second half answers what measurements ask for. */
 #include <string.h>
 
 #include "model/attention_stages.h"
 
-Attention attention_make(const Config *config) {
-    Attention a = {.H = (size_t)config->model.heads,
-                   .D = (size_t)config->model.d_k,
-                   .score = (Score)config->attention.score,
-                   .qk_norm = (QkNorm)config->attention.qk_norm,
-                   .learned = (ScaleLearned)config->attention.scale_learned,
-                   .length = (ScaleLength)config->attention.scale_length,
-                   .softcap = (real)config->attention.softcap,
-                   .sink = (Sink)config->attention.sink,
-                   .precision = (Precision)config->attention.score_precision,
-                   .bf16 = config->train.precision == PRECISION_BF16,
-                   .qk_init_scale = config->model.qk_init_scale,
-                   .qk_lr_scale = config->train.qk_lr_scale};
+AttentionConfig attention_make(const Config *config) {
+    AttentionConfig a = {.H = (size_t)config->model.heads,
+                         .D = (size_t)config->model.d_k,
+                         .score = (Score)config->attention.score,
+                         .qk_norm = (QkNorm)config->attention.qk_norm,
+                         .learned = (ScaleLearned)config->attention.scale_learned,
+                         .length = (ScaleLength)config->attention.scale_length,
+                         .softcap = (real)config->attention.softcap,
+                         .sink = (Sink)config->attention.sink,
+                         .precision = (Precision)config->attention.score_precision,
+                         .bf16 = config->train.precision == PRECISION_BF16,
+                         .qk_init_scale = config->model.qk_init_scale,
+                         .qk_lr_scale = config->train.qk_lr_scale};
     attention_set_step(&a, config, 0);
     return a;
 }
 
-void attention_set_step(Attention *a, const Config *config, size_t step) {
-    a->multiplier = (real)scale_multiplier(config_divisor(config, step), a->D);
+void attention_set_step(AttentionConfig *a, const Config *config, size_t step) {
+    a->divisor = divisor_value(config_divisor(config, step), a->D);
+    a->multiplier = (real)(1 / a->divisor);
 }
 
-size_t attention_parameter_size(const Attention *a, AttentionParameter parameter) {
+ParameterShape attention_parameter(const AttentionConfig *a, AttentionParameter parameter) {
+    const size_t v = a->score == SCORE_ADDITIVE ? a->D : 0;
     const size_t gain = a->qk_norm == QK_NORM_RMS || a->qk_norm == QK_NORM_LAYER ? a->D : 0;
-    const size_t sizes[] = {[PARAMETER_V] = a->score == SCORE_ADDITIVE ? a->D : 0,
-                            [PARAMETER_Q_GAIN] = gain,
-                            [PARAMETER_K_GAIN] = gain,
-                            [PARAMETER_SCALE] = a->learned != LEARNED_NO,
-                            [PARAMETER_SINK] = a->sink == SINK_LEARNED};
-    return sizes[parameter];
+    const ParameterShape shapes[] = {
+        [PARAMETER_V] = {a->H, v},
+        [PARAMETER_Q_GAIN] = {1, gain},
+        [PARAMETER_K_GAIN] = {1, gain},
+        [PARAMETER_MULTIPLIER] = {a->learned == LEARNED_LAYER ? 1 : a->H, a->learned != LEARNED_NO},
+        [PARAMETER_SINK] = {a->H, a->sink == SINK_LEARNED}};
+    return shapes[parameter];
 }
 
-size_t attention_parameter_heads(const Attention *a, AttentionParameter parameter) {
-    const bool shared = parameter == PARAMETER_Q_GAIN || parameter == PARAMETER_K_GAIN ||
-                        (parameter == PARAMETER_SCALE && a->learned == LEARNED_LAYER);
-    return shared ? 1 : a->H;
-}
-
-size_t attention_partials(const Attention *a) {
+size_t attention_partials(const AttentionConfig *a) {
     size_t sum = 0;
-    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) sum += attention_parameter_size(a, p);
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) sum += attention_parameter(a, p).size;
     return sum;
 }
 
-double attention_flops(const Attention *a, size_t T) {
+double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* p, ds, and for a cap its slope. */
-static size_t panels(const Attention *a) { return a->softcap > 0 ? 3 : 2; }
-/* The panels, one row of a mask, and the prepared queries and keys. */
-size_t attention_scratch(const Attention *a, size_t T) {
-    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), prepared_size(a, T));
+/* Scratch has panels, one row of a mask, and the prepared queries and keys. The panels are p, ds, and for a cap its
+   slope. */
+static size_t panels(const AttentionConfig *a) { return a->softcap > 0 ? 3 : 2; }
+size_t attention_scratch(const AttentionConfig *a, size_t T) {
+    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), prepared_qk_size(a, T));
 }
 static real *panel_at(const Head *h, real *scratch, size_t i) {
     return scratch + i * ATTENTION_TILE * whole_lanes(h->layer->T);
 }
+static real *mask_at(const Head *h, real *scratch) { return panel_at(h, scratch, panels(h->a)); }
 
-AttentionSaved attention_lay_out(const Attention *a, size_t rows, size_t sequences, Arena *arena) {
+AttentionSaved attention_lay_out(const AttentionConfig *a, size_t rows, size_t sequences, Arena *arena) {
     const size_t heads = size_mul(rows, a->H);
     real *row_max = arena_take(arena, heads, sizeof(real)), *row_sum = arena_take(arena, heads, sizeof(real));
     return (AttentionSaved){row_max, row_sum, arena_take(arena, size_mul(sequences, a->H), sizeof(real))};
 }
 
-real attention_multiplier(const AttentionLayer *l, size_t head) {
-    const real *learned = l->parameters[PARAMETER_SCALE];
+real attention_multiplier(const AttentionArrays *l, size_t head) {
+    const real *learned = l->parameters[PARAMETER_MULTIPLIER];
     return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
 }
 
-/* With the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
-static Head head_of(const AttentionLayer *l, size_t pair, size_t rows, real *scratch, AttentionRounding *rounding) {
-    const Attention *a = l->attention;
-    const size_t head = pair % a->H, row = pair / a->H * l->T, stride = attention_width_in(a);
+/* Where the pair's queries, keys or values begin in an array (B,T,3HD), and its output in one of (B,T,HD). */
+static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part) {
+    const AttentionConfig *a = l->attention;
+    return pair / a->H * l->T * attention_width_in(a) + attention_columns(a, part, pair % a->H).begin;
+}
+static size_t output_at(const AttentionArrays *l, size_t pair) {
+    const AttentionConfig *a = l->attention;
+    return pair / a->H * l->T * attention_width_out(a) + pair % a->H * a->D;
+}
+
+/* The head with the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
+static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, real *scratch, AttentionRounding *rounding) {
     Head h = {.layer = l,
-              .a = a,
-              .index = head,
+              .a = l->attention,
+              .index = pair % l->attention->H,
               .pair = pair,
-              .multiplier = attention_multiplier(l, head),
-              .stride = stride,
-              .out = row * attention_width_out(a) + head * a->D,
-              .out_stride = attention_width_out(a),
+              .multiplier = attention_multiplier(l, pair % l->attention->H),
+              .q = l->qkv + part_at(l, pair, QUERY),
+              .k = l->qkv + part_at(l, pair, KEY),
+              .v = l->qkv + part_at(l, pair, VALUE),
+              .o = l->out + output_at(l, pair),
+              .stride = attention_width_in(l->attention),
+              .o_stride = attention_width_out(l->attention),
               .row = pair * l->T};
-    for (AttentionPart part = QUERY; part <= VALUE; part++)
-        h.part[part] = row * stride + attention_columns(a, part, head).begin;
-    prepare(&h, rows, panel_at(&h, scratch, panels(a)) + whole_lanes(l->T), rounding);
+    prepare_qk(&h, rows, mask_at(&h, scratch) + whole_lanes(l->T), rounding);
     return h;
 }
 
-static QueryTile tile_at(const AttentionLayer *l, size_t first) {
+static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
     return (QueryTile){first, count, first + count, whole_lanes(first + count), l->attention->bf16};
 }
 
-MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
-    for (size_t j = 0; j < n; j++) x[j] *= mask[j];
-}
+/* What stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With score_precision
+   the raw scores are rounded before they are multiplied, so stage 2 multiplies them. */
+static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 : h->multiplier; }
 
-static void draw_mask(const AttentionLayer *l, const Head *h, size_t i, real *mask, size_t n) {
-    dropout_mask(&l->dropout, l->batch_row * l->attention->H + (uint64_t)(h->row + i), mask, n);
-}
+/* What stage 1 multiplies dq and dk by: the multiplier, which is the `alpha` of its two products. A learned
+   multiplier's own gradient needs dq or dv unmultiplied, so multiplier_backward multiplies them after all tiles.
+   Rounding changes nothing here: its gradient is taken as the identity's. */
+static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
-void attention_forward(const AttentionLayer *l, size_t pair, real *scratch) {
+void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
-    const size_t D = h.a->D;
-    real *panel = scratch, *mask = panel_at(&h, scratch, panels(h.a)), largest = -(real)INFINITY;
+    real *panel = scratch, *mask = mask_at(&h, scratch), largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l, first);
-        scores_forward(panel, NULL, &h, &t, NULL);
-        const real in_tile = softmax_forward(panel, &h, &t);
+        raw_scores_forward(panel, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
+        score_mod_forward(panel, NULL, &h, &t, NULL);              /* s_ij */
+        const real in_tile = softmax_forward(panel, mask, &h, &t); /* p_ij times the dropout mask */
+        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel, h.v, h.stride);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
-        for (size_t r = 0; dropout_is_on(&l->dropout) && r < t.count; r++) {
-            draw_mask(l, &h, first + r, mask, first + r + 1);
-            multiply(panel + r * t.stride, mask, first + r + 1);
-        }
-        panel_by_keys(l->out + h.out + first * h.out_stride, h.out_stride, &t, D, 1, panel, l->qkv + h.part[VALUE],
-                      h.stride);
     }
     l->saved.pair_max[pair] = largest;
 }
 
-/* The sink's value is zero, so of its ds = p (dp - delta) only - p delta is left. */
-static void sink_backward(const real *dout, const Head *h) {
-    const AttentionLayer *l = h->layer;
-    real *sum = partial_of(h, PARAMETER_SINK);
-    for (size_t i = 0; i < l->T; i++) {
-        const size_t at = h->out + i * h->out_stride, row = h->row + i;
-        const real p =
-            exp_real(l->parameters[PARAMETER_SINK][h->index] - l->saved.row_max[row]) / l->saved.row_sum[row];
-        *sum -= p * lanes_dot(dout + at, l->out + at, h->a->D);
-    }
+/* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
+   dq; overwrites dk and dv, or adds to them (`adds`). */
+static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, real *scratch) {
+    real *p = scratch, *ds = panel_at(h, scratch, 1), *slope = panel_at(h, scratch, 2), *mask = mask_at(h, scratch);
+    const real *do_ = g->do_ + t->first * h->o_stride;
+    raw_scores_forward(p, h, t, forward_multiplier(h));
+    score_mod_forward(p, slope, h, t, NULL);
+
+    queries_by_keys(ds, t, h->a->D, 1, do_, h->o_stride, h->v, h->stride); /* do_i . v_j */
+    softmax_backward(p, ds, mask, g, h, t);
+    panel_by_queries(g->dv, h->stride, t, h->a->D, 1, p, do_, h->o_stride, adds);
+    score_mod_backward(ds, slope, h, t);
+    raw_scores_backward(g, ds, h, t, backward_multiplier(h), adds);
 }
 
-void attention_backward(const AttentionLayer *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
+void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
-    const size_t tiles = (l->T + ATTENTION_TILE - 1) / ATTENTION_TILE, D = h.a->D, partials = attention_partials(h.a);
-    real *p = scratch, *ds = panel_at(&h, scratch, 1), *slope = panel_at(&h, scratch, 2),
-         *mask = panel_at(&h, scratch, panels(h.a));
+    const HeadGradients g = {.dq = dqkv + part_at(l, pair, QUERY),
+                             .dk = dqkv + part_at(l, pair, KEY),
+                             .dv = dqkv + part_at(l, pair, VALUE),
+                             .do_ = dout + output_at(l, pair)};
+    const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
-        const QueryTile t = tile_at(l, tile * ATTENTION_TILE);
-        const bool adds = tile + 1 < tiles;
-        const real *dout_tile = dout + h.out + t.first * h.out_stride;
-        scores_forward(p, slope, &h, &t, NULL);
-        queries_by_keys(ds, &t, D, 1, dout_tile, h.out_stride, l->qkv + h.part[VALUE], h.stride);
-        if (dropout_is_on(&l->dropout))
-            for (size_t r = 0; r < t.count; r++) {
-                draw_mask(l, &h, t.first + r, mask, whole_lanes(t.first + r + 1));
-                softmax_backward(p, ds, mask, dout, &h, &t, r, r + 1);
-            }
-        else softmax_backward(p, ds, NULL, dout, &h, &t, 0, t.count);
-        scores_backward(dqkv, ds, slope, &h, &t, adds);
-        panel_by_queries(dqkv + h.part[VALUE], h.stride, &t, D, 1, p, dout_tile, h.out_stride, adds);
+        const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
+        tile_backward(&g, &h, &t, tile + 1 < tiles, scratch);
     }
-    if (h.a->sink == SINK_LEARNED) sink_backward(dout, &h);
-    prepare_backward(dqkv, &h);
+    if (h.a->sink == SINK_LEARNED) sink_backward(&g, &h);
+    if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
+    if (h.a->qk_norm != QK_NORM_NONE) qk_norm_backward(&g, &h);
 }
 
-void attention_parameters_backward(const AttentionLayer *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]) {
-    const Attention *a = l->attention;
+void attention_parameters_backward(const AttentionArrays *l, size_t pairs,
+                                   real *const gradients[ATTENTION_PARAMETERS]) {
+    const AttentionConfig *a = l->attention;
     const size_t stride = attention_partials(a);
     const real *partials = l->partials;
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
-        const size_t size = attention_parameter_size(a, p), heads = attention_parameter_heads(a, p);
-        for (size_t pair = 0; size > 0 && pair < pairs; pair++)
-            for (size_t i = 0; i < size; i++) gradients[p][pair % heads * size + i] += partials[pair * stride + i];
-        partials += size;
+        const ParameterShape own = attention_parameter(a, p);
+        for (size_t pair = 0; pair < pairs; pair++)
+            for (size_t i = 0; i < own.size; i++)
+                gradients[p][pair % own.heads * own.size + i] += partials[pair * stride + i];
+        partials += own.size;
     }
 }
 
@@ -175,7 +178,8 @@ static void shrink(real *row, Range columns, real factor) {
     for (size_t c = columns.begin; c < columns.end; c++) row[c] *= factor;
 }
 
-void attention_clip(const Attention *a, double limit, const real *score_max, real *weight, size_t rows, real *bias) {
+void attention_clip(const AttentionConfig *a, double limit, const real *score_max, real *weight, size_t rows,
+                    real *bias) {
     for (size_t head = 0; head < a->H; head++) {
         if (!((double)score_max[head] > limit)) continue;
         const real factor = (real)sqrt(limit / (double)score_max[head]);
@@ -187,14 +191,14 @@ void attention_clip(const Attention *a, double limit, const real *score_max, rea
     }
 }
 
-/* --- What probes ask for. */
+/* --- What measurements ask for. */
 
-void attention_scores(const AttentionLayer *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
+void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
     const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
-    if (stage == SCORES_MAPPED) scores_forward(scores, NULL, &h, &t, rounding);
-    else raw_scores(scores, &h, &t, 1);
+    raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
+    if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
 
 static double norm(const real *x, size_t n) {
@@ -203,32 +207,33 @@ static double norm(const real *x, size_t n) {
     return sqrt(squares);
 }
 
-void attention_gradient_norms(const AttentionLayer *l, size_t pair, const real *dqkv, const real *dout, size_t first,
+void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, NULL);
     const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
-    scores_forward(s, NULL, &h, &t, NULL);
-    queries_by_keys(dp, &t, h.a->D, 1, dout + h.out + first * h.out_stride, h.out_stride, l->qkv + h.part[VALUE],
-                    h.stride);
+    const real *dq = dqkv + part_at(l, pair, QUERY), *do_ = dout + output_at(l, pair); /* (T,D) */
+    raw_scores_forward(s, &h, &t, forward_multiplier(&h));
+    score_mod_forward(s, NULL, &h, &t, NULL);
+    queries_by_keys(dp, &t, h.a->D, 1, do_ + first * h.o_stride, h.o_stride, h.v, h.stride);
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, &h, first + r);
-        query[r] = norm(dqkv + h.part[QUERY] + (first + r) * h.stride, h.a->D);
+        query[r] = norm(dq + (first + r) * h.stride, h.a->D);
     }
 }
 
 /* A row of one key has the weight 1 whatever its score; not so beside a sink, unless ln(1) = 0 multiplies the score. */
-static bool rows_are_constant(const Attention *a, size_t T) {
+static bool rows_are_constant(const AttentionConfig *a, size_t T) {
     return T == 1 && (a->sink == SINK_NONE || a->length == LENGTH_LOG);
 }
 
-bool attention_gradient_vanishes(const Attention *a, AttentionPart part, bool is_bias, size_t T) {
+bool attention_gradient_vanishes(const AttentionConfig *a, AttentionPart part, bool is_bias, size_t T) {
     if (rows_are_constant(a, T) && part != VALUE) return true;
     return is_bias && part == KEY && a->score == SCORE_DOT && a->qk_norm == QK_NORM_NONE && a->sink == SINK_NONE &&
            a->softcap == 0;
 }
 
-bool attention_parameter_vanishes(const Attention *a, AttentionParameter parameter, size_t T) {
+bool attention_parameter_vanishes(const AttentionConfig *a, AttentionParameter parameter, size_t T) {
     return parameter != PARAMETER_SINK && rows_are_constant(a, T);
 }
 
@@ -254,14 +259,14 @@ static double log_length(size_t T) {
     return sqrt(squares / count);
 }
 
-/* Of an entry of a normalized query or key, whose entries had this variance. */
-static double normalized_variance(const Attention *a, double variance) {
+/* The variance of an entry of a normalized query or key, whose entries had this variance before. */
+static double normalized_variance(const AttentionConfig *a, double variance) {
     const double D = (double)a->D;
     if (a->qk_norm == QK_NORM_L2) return variance / (variance + L2_EPSILON / D) / D;
     return variance / (variance + (a->qk_norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON));
 }
 
-double attention_predicted_std(const Attention *a, size_t T, double query, double query_bias, double key,
+double attention_predicted_std(const AttentionConfig *a, size_t T, double query, double query_bias, double key,
                                double key_bias) {
     const double D = (double)a->D, lengths = a->length == LENGTH_LOG ? log_length(T) : 1;
     double shared = query_bias * key_bias, raw;
@@ -273,6 +278,6 @@ double attention_predicted_std(const Attention *a, size_t T, double query, doubl
     if (a->score == SCORE_ADDITIVE) /* v has variance 1 / D */
         raw = tanh_rms(sqrt(query + key));
     else raw = sqrt(D * (query * key - shared));
-    const double mapped = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
-    return cap > 0 ? cap * tanh_rms(mapped / cap) : mapped;
+    const double modified = (double)a->multiplier * lengths * raw, cap = (double)a->softcap;
+    return cap > 0 ? cap * tanh_rms(modified / cap) : modified;
 }

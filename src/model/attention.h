@@ -1,15 +1,19 @@
-/* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Nothing outside this file and
-   attention*.c knows how scores are made. Three stages make the weights, each replaceable alone:
+/* Causal multi-head attention (Vaswani et al. 2017, equation 1, and other ways to score). Three stages make the
+   weights, each replaceable alone:
 
-       raw score       r_ij = q_i . k_j                      of a query and each key it sees (j <= i)
-       map             s_ij = multiplier r_ij                on a row of scores
-       normalization   p_i  = softmax(s_i)                   on a row of scores
-       output          o_i  = sum_j p_ij (mask) v_j
+       raw score       r_ij = multiplier q_i . k_j           of a query and each key it sees (j <= i); 1 / divisor
+       modification    s_ij = r_ij                           of a row of scores: by its length, by a cap
+       normalization   p_i  = softmax(s_i)                   of a row of scores
+       output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
-   That is the default; docs/model.md has the others. Queries are taken in tiles. A tile is multiplied only by the keys
-   that its queries see, so the masked half is skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no
-   T x T matrix exists. The forward pass keeps each row's maximum and sum of exponentials; from these the backward pass
-   computes the same weights again (Dao et al. 2022, section 3.1). */
+   That is the default; docs/model.md has the others. Only attention*.c knows how a model's scores are made, with two
+   exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/page.js repeats
+   stages 2 and 3, since the page's slider changes the divisor in the browser.
+
+   Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
+   skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
+   each row's maximum and sum of exponentials; from these the backward pass computes the same weights again (Dao et al.
+   2022, section 3.1). */
 #pragma once
 
 #include "base/memory.h"
@@ -22,7 +26,8 @@ enum { ATTENTION_TILE = 64 }; /* queries at a time */
 /* How scores are made, in all layers; part of a ModelShape. */
 typedef struct {
     size_t H, D;     /* heads; d_k, the width of a query, a key and a value */
-    real multiplier; /* of the raw scores: 1 / divisor; where it is learned, what it starts at */
+    double divisor;  /* what raw scores are divided by at this step */
+    real multiplier; /* 1 / divisor, which raw scores are multiplied by; where it is learned, what it starts at */
     Score score;
     QkNorm qk_norm;
     ScaleLearned learned;
@@ -30,89 +35,95 @@ typedef struct {
     real softcap; /* 0: none */
     Sink sink;
     Precision precision;               /* of scores */
-    bool bf16;                         /* operands of products, also of all others in the model */
+    bool bf16;                         /* whether products round their operands to bf16, as all others in the model */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
-} Attention;
-/* As it is at step 0. */
-Attention attention_make(const Config *config);
-/* Takes the divisor of a step (attention.switch_step). */
-void attention_set_step(Attention *attention, const Config *config, size_t step);
+} AttentionConfig;
+/* The attention that a config asks for, with the divisor of step 0. */
+AttentionConfig attention_make(const Config *config);
+/* Sets divisor and multiplier to those of a step (attention.switch_step). */
+void attention_set_step(AttentionConfig *attention, const Config *config, size_t step);
 
 /* Widths of attention's input (queries, keys and values, each head by head) and of its output (head by head). SIZE_MAX
    when they do not fit. */
 typedef enum { QUERY, KEY, VALUE, ATTENTION_PARTS } AttentionPart;
-static inline size_t attention_width_out(const Attention *a) { return size_mul(a->H, a->D); }
-static inline size_t attention_width_in(const Attention *a) {
+static inline size_t attention_width_out(const AttentionConfig *a) { return size_mul(a->H, a->D); }
+static inline size_t attention_width_in(const AttentionConfig *a) {
     return size_mul(ATTENTION_PARTS, attention_width_out(a));
 }
 /* The columns of the input that are a head's queries, keys or values. */
-static inline Range attention_columns(const Attention *a, AttentionPart part, size_t head) {
+static inline Range attention_columns(const AttentionConfig *a, AttentionPart part, size_t head) {
     const size_t begin = (part * a->H + head) * a->D;
     return (Range){begin, begin + a->D};
 }
 
 /* What attention learns of its own, beside W_Q, W_K and W_V. The rows of the table of tensors are in this order. */
 typedef enum {
-    PARAMETER_V,      /* (H,D): of additive scores */
-    PARAMETER_Q_GAIN, /* (D): of normalized queries, the same for all heads */
-    PARAMETER_K_GAIN,
-    PARAMETER_SCALE, /* (1) or (H): the multiplier */
-    PARAMETER_SINK,  /* (H): the sink's score */
+    PARAMETER_V,          /* (H,D): of additive scores */
+    PARAMETER_Q_GAIN,     /* (D): of normalized queries, the same for all heads */
+    PARAMETER_K_GAIN,     /* (D): of normalized keys, the same for all heads */
+    PARAMETER_MULTIPLIER, /* (1) or (H): the multiplier */
+    PARAMETER_SINK,       /* (H): the sink's score */
     ATTENTION_PARAMETERS
 } AttentionParameter;
-/* How many numbers of it one head uses, 0 where there is no such parameter; and how many heads have their own, 1 where
-   all share it. */
-size_t attention_parameter_size(const Attention *attention, AttentionParameter parameter);
-size_t attention_parameter_heads(const Attention *attention, AttentionParameter parameter);
-/* Numbers of partial gradients of one pair: of what its head uses. */
-size_t attention_partials(const Attention *attention);
+/* How many heads have their own of a parameter, 1 where all share it, and how many numbers a head uses, 0 where there
+   is no such parameter. */
+typedef struct {
+    size_t heads, size;
+} ParameterShape;
+ParameterShape attention_parameter(const AttentionConfig *attention, AttentionParameter parameter);
+/* Numbers of partial gradients of one pair: one for each number that its head uses of any parameter. */
+size_t attention_partials(const AttentionConfig *attention);
 
 /* Floating-point operations of the forward pass for one position of T; the backward pass takes twice as many. The
    masked half is counted, as is usual; a tanh counts as one. */
-double attention_flops(const Attention *attention, size_t T);
+double attention_flops(const AttentionConfig *attention, size_t T);
 /* Numbers of scratch that one thread needs for sequences of T. */
-size_t attention_scratch(const Attention *attention, size_t T);
+size_t attention_scratch(const AttentionConfig *attention, size_t T);
 
 /* What the forward pass keeps for the backward pass, for `rows` rows of (B,T). */
 typedef struct {
     real *row_max, *row_sum; /* (B,H,T) */
     real *pair_max;          /* (B,H): the largest score; NaN where a row has no finite sum */
 } AttentionSaved;
-AttentionSaved attention_lay_out(const Attention *attention, size_t rows, size_t sequences, Arena *arena);
+/* Takes these arrays from the arena. */
+AttentionSaved attention_lay_out(const AttentionConfig *attention, size_t rows, size_t sequences, Arena *arena);
 
 /* A slice of a batch in one layer's attention. A "pair" below is one head of one sequence, sequence * H + head. */
 typedef struct {
-    const Attention *attention;
-    size_t T;                                     /* positions of a sequence */
-    size_t cached;                                /* of them, whose outputs the forward pass leaves as they are */
-    const real *qkv;                              /* (B,T,3HD): queries, keys and values, each head by head */
-    real *out;                                    /* (B,T,HD) */
+    const AttentionConfig *attention;
+    size_t T;        /* positions of a sequence */
+    size_t cached;   /* the first of these, whose outputs the forward pass leaves as they are; the backward pass takes
+                        their gradients for zero, and their rows of dq must be zero before it */
+    const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
+    real *out;       /* (B,T,HD) */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
     Dropout dropout;    /* of the weights */
     uint64_t batch_row; /* row of the batch that is row 0 here: it decides which mask is drawn */
-} AttentionLayer;
+} AttentionArrays;
 
-/* Overwrites the pair's part of out and saved. */
-void attention_forward(const AttentionLayer *layer, size_t pair, real *scratch);
+/* Overwrites the pair's part of out and saved. Plain: plain_attention_forward. */
+void attention_forward(const AttentionArrays *layer, size_t pair, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
-   Overwrites the pair's part of dqkv (B,T,3HD) and of the partial gradients. dout (B,T,HD). */
-void attention_backward(const AttentionLayer *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
+   Overwrites the pair's part of dqkv (B,T,3HD) and of the partial gradients. dout (B,T,HD).
+   Plain: plain_attention_backward. */
+void attention_backward(const AttentionArrays *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
 
 /* After all pairs: adds the partial gradients, in the order of the pairs, to the gradient of each parameter that
    exists. */
-void attention_parameters_backward(const AttentionLayer *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]);
+void attention_parameters_backward(const AttentionArrays *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
 /* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where the largest of a step's scores of a head, score_max (H), is
    above `limit`, its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), shrink by the root of
    limit / score_max, so that these scores shrink to the limit. */
-void attention_clip(const Attention *a, double limit, const real *score_max, real *weight, size_t rows, real *bias);
+void attention_clip(const AttentionConfig *a, double limit, const real *score_max, real *weight, size_t rows,
+                    real *bias);
 
-/* --- For probes, pictures and predictions: after a forward pass, without dropout. */
+/* --- For measurements, pictures and predictions: after a forward pass, without dropout. */
 
 /* What rounding to attention.score_precision does to queries, keys and visible scores: how many finite numbers become
    infinite, how many become subnormal or zero, and how many scores are infinite or NaN in the end. */
@@ -121,43 +132,46 @@ typedef struct {
 } AttentionRounding;
 
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
-   sees: raw, or after the map. Entries with key > query are not meaningful. `rounding` NULL, or added to: what is
-   counted of queries and keys comes with the last query. `scores` may
-   be the start of scratch where count <= ATTENTION_TILE. */
-typedef enum { SCORES_RAW, SCORES_MAPPED } ScoreStage;
-void attention_scores(const AttentionLayer *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
+   sees: raw, without the multiplier, or modified, as softmax gets them. Entries with key > query are not meaningful.
+   `rounding` NULL, or added to: what is counted of queries and keys comes with the last query. `scores` may be the
+   start of scratch where count <= ATTENTION_TILE; T + 1 doubles from scratch + ATTENTION_TILE * T on are left alone. */
+typedef enum { SCORES_RAW, SCORES_MODIFIED } ScoreStage;
+void attention_scores(const AttentionArrays *layer, size_t pair, size_t first, size_t count, ScoreStage stage,
                       real *scores, AttentionRounding *rounding, real *scratch);
-
-/* The weights (visible) of one query, from its mapped scores, which they may overwrite. */
-void attention_weights(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible, real *weights);
 
 /* What makes a head's weights from its raw scores, beside the config: the multiplier, and the score of the sink,
    -infinity where there is none. */
-real attention_multiplier(const AttentionLayer *layer, size_t head);
-real attention_sink(const AttentionLayer *layer, size_t head);
+real attention_multiplier(const AttentionArrays *layer, size_t head);
+real attention_sink(const AttentionArrays *layer, size_t head);
 
-/* Statistics of a row of mapped scores, in double. A sink counts as one more key. */
+/* Softmax of one row in double, whatever `real` is, and without cancellation however saturated the row is: for all
+   that is measured. The scores (n, at least 1) become the weights. */
 typedef struct {
-    size_t keys;                         /* that share the weight */
-    double maximum, entropy, max_weight; /* the largest score; the entropy of the weights in nats; the largest weight */
-} AttentionRow;
-AttentionRow attention_row(const AttentionLayer *layer, size_t pair, const real *scores, size_t visible);
+    size_t keys, top;           /* n; which weight is the largest */
+    double entropy, max_weight; /* of the weights, in nats; the largest of them */
+} SoftmaxRow;
+SoftmaxRow softmax_row(double *row, size_t n);
+
+/* softmax_row of one query's modified scores (visible), into `weights` (visible + 1). A sink counts as one more key,
+   the last. */
+SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *scores, size_t visible,
+                         double *weights);
 
 /* The gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|, into
    `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE. */
-void attention_gradient_norms(const AttentionLayer *layer, size_t pair, const real *dqkv, const real *dout,
+void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dqkv, const real *dout,
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 
 /* Whether the gradient of the queries, keys or values, or of their weights, or (is_bias) of their bias, vanishes
    whatever the loss: the softmax of a single score is 1, and a key's bias adds the same number to all products of a
    row, which softmax ignores. */
-bool attention_gradient_vanishes(const Attention *attention, AttentionPart part, bool is_bias, size_t T);
-/* The same of a parameter. */
-bool attention_parameter_vanishes(const Attention *attention, AttentionParameter parameter, size_t T);
+bool attention_gradient_vanishes(const AttentionConfig *attention, AttentionPart part, bool is_bias, size_t T);
+/* Whether the gradient of a parameter vanishes whatever the loss. */
+bool attention_parameter_vanishes(const AttentionConfig *attention, AttentionParameter parameter, size_t T);
 
-/* The root mean square of mapped scores of rows of 1 to T keys whose queries and keys have independent normal entries
+/* The root mean square of modified scores of rows of 1 to T keys whose queries and keys have independent normal entries
    of these variances. The part *_bias of a variance is the bias's, the same at all positions: a score is a sum of d_k
    products, and the products of the two biases add the same number to all scores, which is left out. Additive scores
    count biases as if they differed. */
-double attention_predicted_std(const Attention *attention, size_t T, double query, double query_bias, double key,
+double attention_predicted_std(const AttentionConfig *attention, size_t T, double query, double query_bias, double key,
                                double key_bias);

@@ -1,13 +1,14 @@
 /* Stage 3, the normalization: softmax over the visible keys, in which a sink is one more term of the sum without a
    value: p_j = exp(s_j) / (sum_k exp(s_k) + exp(sigma)); sigma is 0 (Miller 2023, softmax-off-by-one) or learned
-   (OpenAI 2025, gpt-oss). */
+   (OpenAI 2025, gpt-oss). A tile's rows become weights in softmax_forward and again in softmax_backward, in `real` and
+   in vectors; softmax_row is the one routine for all that is measured, in double. */
 
 #include "model/attention_stages.h"
 
 static const real ZERO = 0;
 
 /* The sink's score for a head; NULL where there is no sink. */
-static const real *sink_of(const AttentionLayer *l, size_t head) {
+static const real *sink_of(const AttentionArrays *l, size_t head) {
     const Sink sink = l->attention->sink;
     return sink == SINK_ONE ? &ZERO : sink == SINK_LEARNED ? l->parameters[PARAMETER_SINK] + head : NULL;
 }
@@ -35,10 +36,26 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
     return finite ? largest : (real)NAN;
 }
 
-real softmax_forward(real *panel, const Head *h, const QueryTile *t) {
+MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
+    for (size_t j = 0; j < n; j++) x[j] *= mask[j];
+}
+
+/* The first n entries of the dropout mask of query i. */
+static void draw_mask(const Head *h, size_t i, real *mask, size_t n) {
+    const AttentionArrays *l = h->layer;
+    dropout_mask(&l->dropout, l->batch_row * h->a->H + (uint64_t)(h->row + i), mask, n);
+}
+
+real softmax_forward(real *panel, real *mask, const Head *h, const QueryTile *t) {
     const AttentionSaved *saved = &h->layer->saved;
     const size_t row = h->row + t->first;
-    return normalize(panel, saved->row_max + row, saved->row_sum + row, sink_of(h->layer, h->index), t);
+    const real largest = normalize(panel, saved->row_max + row, saved->row_sum + row, sink_of(h->layer, h->index), t);
+    for (size_t r = 0; dropout_is_on(&h->layer->dropout) && r < t->count; r++) {
+        const size_t visible = t->first + r + 1;
+        draw_mask(h, t->first + r, mask, visible);
+        multiply(panel + r * t->stride, mask, visible);
+    }
+    return largest;
 }
 
 /* One row: the scores s become the weights p times the mask, and dp becomes ds = p (dp mask - delta). */
@@ -60,59 +77,79 @@ static inline __attribute__((always_inline)) void backward_row(real *restrict s,
     }
 }
 
-MULTIVERSIONED void softmax_backward(real *p, real *ds, const real *mask, const real *dout, const Head *h,
-                                     const QueryTile *t, size_t from, size_t to) {
-    const AttentionLayer *l = h->layer;
+/* Rows `from` to `to` of a tile. `mask` is NULL, or that of the one row. */
+MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, const HeadGradients *g, const Head *h,
+                                         const QueryTile *t, size_t from, size_t to) {
+    const AttentionSaved *saved = &h->layer->saved;
     for (size_t r = from; r < to; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
-        const size_t out = h->out + i * h->out_stride;
-        const real delta = lanes_dot(dout + out, l->out + out, h->a->D);
+        const real delta = lanes_dot(g->do_ + i * h->o_stride, h->o + i * h->o_stride, h->a->D);
         real *s = p + r * t->stride, *dp = ds + r * t->stride;
         fill(s, visible, whole, -(real)INFINITY);
         fill(dp, visible, whole, 0);
-        backward_row(s, dp, mask, l->saved.row_max[h->row + i], 1 / l->saved.row_sum[h->row + i], delta, whole);
+        backward_row(s, dp, mask, saved->row_max[h->row + i], 1 / saved->row_sum[h->row + i], delta, whole);
         fill(s, whole, t->stride, 0);
         fill(dp, whole, t->stride, 0);
     }
 }
 
-real attention_sink(const AttentionLayer *l, size_t head) {
+void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, const Head *h, const QueryTile *t) {
+    if (!dropout_is_on(&h->layer->dropout)) {
+        backward_rows(p, ds, NULL, g, h, t, 0, t->count);
+        return;
+    }
+    for (size_t r = 0; r < t->count; r++) {
+        draw_mask(h, t->first + r, mask, whole_lanes(t->first + r + 1));
+        backward_rows(p, ds, mask, g, h, t, r, r + 1);
+    }
+}
+
+/* The sink's value is zero, so of its ds = p (dp - delta) only - p delta is left. */
+void sink_backward(const HeadGradients *g, const Head *h) {
+    const AttentionArrays *l = h->layer;
+    const real sink = l->parameters[PARAMETER_SINK][h->index];
+    real *sum = partial_of(h, PARAMETER_SINK);
+    for (size_t i = l->cached; i < l->T; i++) {
+        const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
+        *sum -= p * lanes_dot(g->do_ + i * h->o_stride, h->o + i * h->o_stride, h->a->D);
+    }
+}
+
+real attention_sink(const AttentionArrays *l, size_t head) {
     const real *sink = sink_of(l, head);
     return sink ? *sink : -(real)INFINITY;
 }
 
-/* One term of a row's sums: `shifted` is its score less the row's maximum. */
-static void add_term(double shifted, double *sum, double *mean_log) {
-    const double e = exp(shifted);
-    *sum += e;
-    if (e > 0) *mean_log += e * shifted; /* 0 for a score of -infinity */
+/* With e_j = exp(s_j - max) and p_j = e_j / sum: H = ln(sum) - sum_j p_j (s_j - max). The largest e is 1; `rest` sums
+   the others without it, so that small ones are not lost beside 1. */
+SoftmaxRow softmax_row(double *row, size_t n) {
+    size_t top = 0;
+    double maximum = -INFINITY, mean = 0;
+    for (size_t j = 0; j < n; j++) {
+        if (!(row[j] > maximum)) continue;
+        maximum = row[j];
+        top = j;
+    }
+    double rest = row[top] - maximum; /* 0, or NaN where the largest is infinite */
+    for (size_t j = 0; j < n; j++) {
+        const double below = row[j] - maximum;
+        row[j] = exp(below);
+        if (j == top || row[j] == 0) continue; /* a score of -infinity has no part in the mean */
+        rest += row[j];
+        mean += row[j] * below;
+    }
+    for (size_t j = 0; j < n; j++) row[j] /= 1 + rest;
+    return (SoftmaxRow){.keys = n, .top = top, .entropy = log1p(rest) - mean / (1 + rest), .max_weight = row[top]};
 }
 
-/* In double whatever `real` is. With e_j = exp(s_j - max) and p_j = e_j / sum: H = ln(sum) - sum_j p_j (s_j - max). */
-AttentionRow attention_row(const AttentionLayer *l, size_t pair, const real *scores, size_t visible) {
+SoftmaxRow attention_row(const AttentionArrays *l, size_t pair, const real *scores, size_t visible, double *weights) {
     const real *sink = sink_of(l, pair % l->attention->H);
-    double maximum = -INFINITY, sum = 0, mean_log = 0;
-    for (size_t j = 0; j < visible; j++) maximum = (double)scores[j] > maximum ? (double)scores[j] : maximum;
-    const double shift = sink && (double)*sink > maximum ? (double)*sink : maximum;
-    for (size_t j = 0; j < visible; j++) add_term((double)scores[j] - shift, &sum, &mean_log);
-    if (sink) add_term((double)*sink - shift, &sum, &mean_log);
-    return (AttentionRow){.keys = visible + (sink != NULL),
-                          .maximum = maximum,
-                          .entropy = log(sum) - mean_log / sum,
-                          .max_weight = 1 / sum};
+    for (size_t j = 0; j < visible; j++) weights[j] = (double)scores[j];
+    if (sink) weights[visible] = (double)*sink;
+    return softmax_row(weights, visible + (sink != NULL));
 }
 
-MULTIVERSIONED static void weights_of(const real *scores, const real *sink, size_t visible, real *weights) {
-    real maximum = lanes_maximum(scores, visible);
-    if (sink && *sink > maximum) maximum = *sink;
-    const real sum = lanes_exponentials(weights, scores, visible, maximum) + (sink ? exp_real(*sink - maximum) : 0);
-    for (size_t j = 0; j < visible; j++) weights[j] /= sum;
-}
-
-void attention_weights(const AttentionLayer *l, size_t pair, const real *scores, size_t visible, real *weights) {
-    weights_of(scores, sink_of(l, pair % l->attention->H), visible, weights);
-}
-
+/* Its weights are those of the backward pass, by the maxima and sums that the forward pass has saved. */
 double softmax_gradient_norm(const real *s, const real *dp, const Head *h, size_t i) {
     const double maximum = (double)h->layer->saved.row_max[h->row + i],
                  sum = (double)h->layer->saved.row_sum[h->row + i];

@@ -1,32 +1,44 @@
-/* What the files of attention share; nothing else includes this. Each calls only those after it:
+/* What the files of attention share; nothing else includes this.
 
-       attention.c           a head's passes, and what probes ask for
-       attention_softmax.c   stage 3, the normalization
-       attention_map.c       stage 2, the map on a row of scores
-       attention_scores.c    stage 1, the raw scores; queries and keys as they are scored */
+       attention.c             both passes of a head, which call the stages in turn, and what measurements ask for
+       attention_scores.c      stage 1, the raw scores; queries and keys as they are scored
+       attention_score_mod.c   stage 2, the modification of a row of scores
+       attention_softmax.c     stage 3, the normalization, and dropout of the weights
+
+       attention_products.c    the matrix products of a tile
+       attention_rounding.c    rounding to bf16 and fp16
+
+   No stage calls another; the last two files are helpers. */
 #pragma once
 
 #include "model/attention.h"
 #include "ops/lanes.h"
 #include "ops/matmul.h"
 
-/* One head of one sequence: its part of the arrays that all heads share, and the distance between rows. */
+/* One head of one sequence. Its arrays are parts of those that all heads share: row i of q is q + i * stride. */
 typedef struct {
-    const AttentionLayer *layer;
-    const Attention *a;
-    size_t index, pair;                   /* of the head; of it and the sequence */
-    real multiplier;                      /* this head's */
-    const real *q, *k;                    /* (T,D): as scores are made of them */
-    size_t qk_stride;                     /* of q and k */
-    size_t part[ATTENTION_PARTS], stride; /* q, k, v in qkv (B,T,3HD) and its gradient */
-    size_t out, out_stride;               /* in out (B,T,HD) and its gradient */
-    size_t row;                           /* in (B,H,T) */
+    const AttentionArrays *layer;
+    const AttentionConfig *a;
+    size_t index, pair;    /* of the head; of it and the sequence */
+    real multiplier;       /* this head's: 1 / divisor, or as learned */
+    const real *q, *k, *v; /* (T,D): as W_Q, W_K and W_V make them */
+    real *o;               /* (T,D): the output */
+    size_t stride, o_stride;
+    const real *scored_q, *scored_k; /* (T,D): as they are scored, normalized and rounded; or q and k themselves */
+    size_t scored_stride;
+    size_t row; /* of the head's first query in (B,H,T) */
 } Head;
+
+/* The gradients of a head's q, k, v and o, all (T,D); their rows are as far apart as those of q, k, v and o. */
+typedef struct {
+    real *dq, *dk, *dv;
+    const real *do_;
+} HeadGradients;
 
 /* What the pair's part of the partial gradients has of a parameter. */
 static inline real *partial_of(const Head *h, AttentionParameter parameter) {
     size_t at = h->pair * attention_partials(h->a);
-    for (AttentionParameter p = 0; p < parameter; p++) at += attention_parameter_size(h->a, p);
+    for (AttentionParameter p = 0; p < parameter; p++) at += attention_parameter(h->a, p).size;
     return h->layer->partials + at;
 }
 
@@ -40,12 +52,15 @@ typedef struct {
 /* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
 static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 
+static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
+
 #define L2_EPSILON 1e-12 /* under the roots of the norms of queries and keys */
 #define RMS_EPSILON 1e-6
 #define LAYER_EPSILON 1e-5
 
-/* Products (attention_scores.c). panel (count, keys) = alpha x y^T, where key <= query; x (count, D) belongs to the
-   queries, y (keys, D) to the keys. */
+/* --- Products of a tile (attention_products.c); alpha as in BLAS. */
+
+/* panel (count, keys) = alpha x y^T, where key <= query; x (count, D) is the queries', y (keys, D) the keys'. */
 void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
                      const real *y, size_t y_stride);
 /* y (count, D) = alpha panel x, x (keys, D); the panel is zero where key > query. */
@@ -55,42 +70,48 @@ void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real 
 void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
                       const real *x, size_t x_stride, bool adds);
 
-/* --- Stage 1 (attention_scores.c). */
-
-/* Numbers of scratch for the queries and keys of a sequence of T, 0 where they are scored as they are. */
-size_t prepared_size(const Attention *a, size_t T);
-/* Sets h->q and h->k: the first `rows` rows of the head's queries and keys, normalized and rounded into scratch
-   (prepared_size) where that is asked for. `rounding` NULL, or counts what the rounding does. */
-void prepare(Head *h, size_t rows, real *scratch, AttentionRounding *rounding);
-/* The panel's entries with key <= query become factor times the raw scores. */
-void raw_scores(real *panel, const Head *h, const QueryTile *t, real factor);
-/* From ds, the gradient of factor times the raw scores, zero where key > query, to those of the prepared queries and
-   keys: dq overwritten, dk overwritten or added to (`adds`). Adds to the partial gradient of v. */
-void raw_scores_backward(real *dqkv, const real *ds, const Head *h, const QueryTile *t, real factor, bool adds);
-/* After all tiles: from the gradients of prepared queries and keys to those of the queries and keys, in place, and the
-   partial gradients of the gains; of a learned multiplier, where `factor` was 1. */
-void prepare_backward(real *dqkv, const Head *h);
+/* --- Rounding (attention_rounding.c). */
 
 /* x (n) rounded to a format, nearest even, beyond its range to infinity. `rounding` NULL, or counts. */
 void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rounding);
 
-/* --- Stage 2 (attention_map.c). */
+/* --- Stage 1 (attention_scores.c). */
 
-/* Mapped scores, where key <= query; stage 1 included. `slope` NULL, or where there is a cap becomes a panel of its
-   derivative. */
-void scores_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
-/* From ds, the gradient of mapped scores, zero where key > query, which it may overwrite, through stage 1. `slope` is
-   what scores_forward left there. */
-void scores_backward(real *dqkv, real *ds, const real *slope, const Head *h, const QueryTile *t, bool adds);
+/* Numbers of scratch for the queries and keys of a sequence of T, 0 where they are scored as they are. */
+size_t prepared_qk_size(const AttentionConfig *a, size_t T);
+/* Sets h->scored_q and h->scored_k: the first `rows` rows of the head's queries and keys, normalized and rounded into
+   scratch (prepared_qk_size) where that is asked for. `rounding` NULL, or counts what the rounding does. */
+void prepare_qk(Head *h, size_t rows, real *scratch, AttentionRounding *rounding);
+/* The panel's entries with key <= query become the raw scores times `multiplier`. */
+void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier);
+/* From ds, the gradient of the multiplied raw scores, zero where key > query, to those of the scored queries and
+   keys: the tile's rows of dq overwritten, dk overwritten or added to (`adds`). Adds to the partial gradient of v. */
+void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, real multiplier,
+                         bool adds);
+/* After all tiles, where the multiplier is learned: dq and dk, and with additive scores the partial gradient of v, are
+   those of the raw scores. Computes the multiplier's partial gradient from them, then multiplies them. */
+void multiplier_backward(const HeadGradients *g, const Head *h);
+/* After all tiles, where there is a qk_norm: from the gradients of the scored queries and keys to those of the queries
+   and keys, in place, and the partial gradients of the gains. */
+void qk_norm_backward(const HeadGradients *g, const Head *h);
 
-/* --- Stage 3 (attention_softmax.c). */
+/* --- Stage 2 (attention_score_mod.c). */
 
-/* A panel's scores become weights, zero where key > query; fills the rows' part of what is saved. Returns the largest
-   score, or NaN where a row has no finite sum. */
-real softmax_forward(real *panel, const Head *h, const QueryTile *t);
-/* Rows `from` to `to` of a tile: p from scores to weights times the mask, ds from dp to ds, both zero where key >
-   query. `mask` is NULL, or that of the one row. */
-void softmax_backward(real *p, real *ds, const real *mask, const real *dout, const Head *h, const QueryTile *t,
-                      size_t from, size_t to);
+/* From stage 1's panel to what softmax gets, where key <= query, in place. `slope` NULL, or where there is a cap
+   becomes a panel of its derivative. `rounding` NULL, or counts. */
+void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile *t, AttentionRounding *rounding);
+/* ds, zero where key > query, from the gradient of what softmax gets to that of the multiplied raw scores, in place.
+   `slope` is what score_mod_forward left there. */
+void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
+
+/* --- Stage 3 (attention_softmax.c). `mask` is scratch for one row of a panel. */
+
+/* A panel's scores become weights times the dropout mask, zero where key > query; fills the rows' part of what is
+   saved. Returns the largest score, or NaN where a row has no finite sum. */
+real softmax_forward(real *panel, real *mask, const Head *h, const QueryTile *t);
+/* p from scores to weights times the mask, ds from do_i . v_j to ds, both zero where key > query. */
+void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, const Head *h, const QueryTile *t);
+/* After all tiles, where the sink is learned: its partial gradient. */
+void sink_backward(const HeadGradients *g, const Head *h);
 /* |ds| of query i from its scores and dp, in double whatever `real` is. */
 double softmax_gradient_norm(const real *s, const real *dp, const Head *h, size_t i);

@@ -5,28 +5,9 @@
 
 #include "base/real.h"
 
-/* In the order of the forward pass. The output of a block is the next one's input and is shown once, as AT_X: so
-   AT_LN_2 is shown by pre-norm models alone, AT_RES_2 by post-norm models alone. */
-typedef enum {
-    AT_X, /* (B,T,C): the input of block `layer`: in layer 0 the embeddings after dropout; layer L: the last output */
-    AT_LN_1,   /* (B,T,C) */
-    AT_QKV,    /* (B,T,3HD) */
-    AT_ATT,    /* (B,T,HD) */
-    AT_PROJ_1, /* (B,T,C), as AT_RES_1 and AT_LN_2: what the residual connection adds, before dropout */
-    AT_RES_1,
-    AT_LN_2,
-    AT_FC,     /* (B,T,F): before the activation function */
-    AT_ACT,    /* (B,T,F): after it */
-    AT_PROJ_2, /* (B,T,C), as AT_RES_2 and AT_LN_F: the same of the feed-forward */
-    AT_RES_2,
-    AT_LN_F,   /* of no layer, as is the next: layer 0 */
-    AT_LOGITS, /* (B,T,V): before they become probabilities */
-    AT_COUNT,
-} ActivationName;
-
 /* One array of the forward pass and the one of its gradient. B is the slice's. */
 typedef struct {
-    ActivationName name;
+    const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
     real *values;   /* (B,T,width) */
     real *gradient; /* the same shape, shared by all layers; NULL in a model made without gradients */

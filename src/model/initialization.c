@@ -1,11 +1,14 @@
+/* How the parameters start: a rule (a distribution and its width) for each column block of a tensor, from the tensor's
+   initializer and model.init, and the drawing by that rule. Each entry is drawn by counter from its tensor's own
+   stream, so tensors start alike in models that differ elsewhere, and with any number of threads. */
 #include "model/initialization.h"
 
 #include <math.h>
 
 typedef enum { CONSTANT, NORMAL, UNIFORM } Distribution;
 typedef struct {
-    Distribution distribution; /* the same for all column blocks of a tensor */
-    double value;              /* the constant, the standard deviation, or the bound */
+    Distribution distribution;
+    double value; /* the constant, the standard deviation, or the bound */
 } Rule;
 
 static Rule matrix_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
@@ -13,41 +16,31 @@ static Rule matrix_rule(const ModelShape *s, const ColumnBlock *b, Init init) {
     if (init == INIT_XAVIER) return (Rule){UNIFORM, sqrt(6 / (fan_in + fan_out))};
     if (init == INIT_TORCH) return (Rule){UNIFORM, 1 / sqrt(fan_in)};
     if (init == INIT_UNIT) return (Rule){NORMAL, 1 / sqrt(fan_in)};
-    return (Rule){NORMAL, b->start == START_RESIDUAL ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
+    return (Rule){NORMAL, b->initializer == INITIAL_RESIDUAL ? 0.02 / sqrt(2 * (double)s->L) : 0.02};
 }
 
 static Rule rule_of(const ModelShape *s, const ColumnBlock *b, Init init) {
     const double fan_in = (double)b->fan_in;
     Rule rule = {CONSTANT, 0};
-    switch (b->start) {
-    case START_ZEROS: break;
-    case START_ONES: rule.value = 1; break;
-    case START_MULTIPLIER: rule.value = (double)s->attention.multiplier; break;
-    case START_EMBEDDING: rule = (Rule){NORMAL, EMBEDDING_STD}; break;
-    case START_FAN_IN: rule = (Rule){NORMAL, 1 / sqrt(fan_in)}; break;
-    case START_BIAS:
+    switch (b->initializer) {
+    case INITIAL_ZEROS: break;
+    case INITIAL_ONES: rule.value = 1; break;
+    case INITIAL_MULTIPLIER: rule.value = (double)s->attention.multiplier; break;
+    case INITIAL_EMBEDDING: rule = (Rule){NORMAL, EMBEDDING_STD}; break;
+    case INITIAL_FAN_IN: rule = (Rule){NORMAL, 1 / sqrt(fan_in)}; break;
+    case INITIAL_BIAS:
         if (init == INIT_TORCH) rule = (Rule){UNIFORM, 1 / sqrt(fan_in)};
         break;
-    case START_MATRIX:
-    case START_RESIDUAL: rule = matrix_rule(s, b, init);
+    case INITIAL_MATRIX:
+    case INITIAL_RESIDUAL: rule = matrix_rule(s, b, init);
     }
     rule.value *= b->init_scale;
     return rule;
 }
 
-/* Entries 4 quad .. 4 quad + n - 1 of a tensor: random numbers are drawn four at a time. */
-static void draw(const Tensor *t, const Rule *rules, const Rng *rng, size_t quad, real *out, size_t n) {
-    double four[4];
-    if (rules[0].distribution == NORMAL) rng_fill_normal(rng, 4 * quad, 4, four);
-    else
-        for (size_t j = 0; j < 4; j++)
-            four[j] = rules[0].distribution == CONSTANT ? 1 : 2 * rng_uniform(rng, 4 * quad + j) - 1;
-    for (size_t j = 0; j < n; j++) {
-        const size_t column = (4 * quad + j) % t->width;
-        size_t block = 0;
-        while (column >= t->blocks[block].end) block++;
-        out[j] = (real)(rules[block].value * four[j]);
-    }
+static double draw(Distribution distribution, const Rng *rng, size_t i) {
+    if (distribution == NORMAL) return rng_normal(rng, i);
+    return distribution == UNIFORM ? 2 * rng_uniform(rng, i) - 1 : 1;
 }
 
 void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
@@ -58,12 +51,15 @@ void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init 
         Rule rules[COLUMN_BLOCKS_MAX] = {{CONSTANT, 0}};
         for (size_t block = 0; block < t->block_count; block++) rules[block] = rule_of(shape, &t->blocks[block], init);
 #pragma omp parallel for num_threads((int)threads) schedule(static)
-        for (size_t j = 0; j < t->count; j += 4)
-            draw(t, rules, &rng, j / 4, flat + t->offset + j, t->count - j < 4 ? t->count - j : 4);
+        for (size_t j = 0; j < t->count; j++) {
+            size_t block = 0;
+            while (j % t->width >= t->blocks[block].end) block++;
+            flat[t->offset + j] = (real)(rules[block].value * draw(rules[block].distribution, &rng, j));
+        }
     }
 }
 
-double initial_variance(const ModelShape *shape, Role role, size_t block, Init init) {
+double initial_variance(const ModelShape *shape, TensorRole role, size_t block, Init init) {
     Tensor tensor;
     if (!tensor_describe(&tensor, shape, role, 0)) return 0;
     const Rule rule = rule_of(shape, &tensor.blocks[block], init);

@@ -12,4 +12,4 @@ void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init 
                         real *flat);
 
 /* Variance of an entry of a tensor's column block right after initialization; 0 when the model has no such tensor. */
-double initial_variance(const ModelShape *shape, Role role, size_t block, Init init);
+double initial_variance(const ModelShape *shape, TensorRole role, size_t block, Init init);

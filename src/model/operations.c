@@ -1,4 +1,7 @@
-/* The operations of worker.h: each calls one function of ops/ on this thread's rows, or on its part of the weights. */
+/* The operations of worker.h. Each takes from the model the arrays that one function of ops/ or of attention.h needs,
+   and calls it on this thread's rows or on its part of a weight: ops/ knows neither the model nor threads. In the
+   forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where there
+   are fewer sequences than threads; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
 
 #include "model/worker.h"
@@ -16,14 +19,14 @@ static real *values(const Worker *w, const Activation *a) { return a->values + w
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
-static real *weight(const Worker *w, Role role, size_t layer) {
+static real *weight(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->m->parameters, role, layer);
 }
-static real *weight_gradient(const Worker *w, Role role, size_t layer) {
+static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->m->gradients, role, layer);
 }
 
-void done(const Worker *w, PassOperation op, const Activation *a, Direction direction) {
+void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction) {
     const Hook *hook = w->m->hook;
     if (w->m->profiles) {
         Profile *p = &w->m->profiles[w->id];
@@ -42,7 +45,7 @@ void done(const Worker *w, PassOperation op, const Activation *a, Direction dire
 
 void barrier(const Worker *w) {
 #pragma omp barrier
-    done(w, OP_WAIT, NULL, FORWARD);
+    end_operation(w, OP_WAIT, NULL, FORWARD);
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
@@ -50,75 +53,76 @@ static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
     return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
 }
 
-void embedding(const Worker *w, const Activation *x) {
-    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
+void op_embedding_forward(const Worker *w, const Activation *x) {
+    const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
     embedding_forward(x->values, w->batch->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->batch->T, x->width,
                       w->rows);
     dropout_rows(values(w, x), values(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
-    done(w, OP_EMBEDDING, x, FORWARD);
+    end_operation(w, OP_EMBEDDING, x, FORWARD);
 }
 
-void embedding_weights(const Worker *w, const Activation *x) {
-    const Dropout dropout = dropout_at(w, 0, SITE_EMBEDDING);
+void op_embedding_backward(const Worker *w, const Activation *x) {
+    const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
     dropout_rows(gradients(w, x), gradients(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
-    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
+    end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), x->gradient, w->batch->tokens,
                        rows_of_slice(w), w->batch->T, x->width, columns_of(w, x->width));
-    done(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
+    end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
 }
 
-void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer) {
+void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
     layernorm_forward(values(w, &ln->y), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, values(w, x),
-                      weight(w, role, layer), weight(w, role + 1, layer), rows_of(w), x->width);
-    done(w, OP_LAYERNORM, &ln->y, FORWARD);
+                      weight(w, role, ln->y.layer), weight(w, role + 1, ln->y.layer), rows_of(w), x->width);
+    end_operation(w, OP_LAYERNORM, &ln->y, FORWARD);
 }
 
-void layernorm_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
-                        const Activation *skip) {
-    layernorm_backward_input(gradients(w, x), skip ? gradients(w, skip) : NULL, gradients(w, &ln->y), values(w, x),
-                             weight(w, role, layer), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, rows_of(w),
-                             x->width);
-    done(w, OP_LAYERNORM_BACK, x, BACKWARD);
+void op_layernorm_backward_input(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role,
+                                 const Activation *residual) {
+    layernorm_backward_input(gradients(w, x), residual ? gradients(w, residual) : NULL, gradients(w, &ln->y),
+                             values(w, x), weight(w, role, ln->y.layer), ln->mean + w->rows.begin,
+                             ln->rstd + w->rows.begin, rows_of(w), x->width);
+    end_operation(w, OP_LAYERNORM_BACK, x, BACKWARD);
 }
 
-void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer) {
-    layernorm_backward_weight(weight_gradient(w, role, layer), weight_gradient(w, role + 1, layer), ln->y.gradient,
-                              x->values, ln->mean, ln->rstd, rows_of_slice(w), x->width, columns_of(w, x->width));
-    done(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
+void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
+    layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
+                              ln->y.gradient, x->values, ln->mean, ln->rstd, rows_of_slice(w), x->width,
+                              columns_of(w, x->width));
+    end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
-void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer) {
-    linear_forward(values(w, y), values(w, x), weight(w, role, layer), weight(w, role + 1, layer), rows_of(w), x->width,
-                   y->width, bf16(w));
-    done(w, OP_LINEAR, y, FORWARD);
+void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
+    linear_forward(values(w, y), values(w, x), weight(w, role, y->layer), weight(w, role + 1, y->layer), rows_of(w),
+                   x->width, y->width, bf16(w));
+    end_operation(w, OP_LINEAR, y, FORWARD);
 }
 
-void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
-                     const Activation *skip) {
-    linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, layer), rows_of(w), x->width, y->width,
+void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
+                              const Activation *residual) {
+    linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, y->layer), rows_of(w), x->width, y->width,
                           bf16(w));
-    done(w, OP_LINEAR_BACK, skip ? NULL : x, BACKWARD);
-    if (!skip) return;
-    residual_add(gradients(w, x), gradients(w, skip), rows_of(w) * x->width);
-    done(w, OP_RESIDUAL_BACK, x, BACKWARD);
+    end_operation(w, OP_LINEAR_BACK, residual ? NULL : x, BACKWARD);
+    if (!residual) return;
+    residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
+    end_operation(w, OP_RESIDUAL_BACK, x, BACKWARD);
 }
 
-void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer) {
-    real *bias = weight_gradient(w, role + 1, layer);
-    linear_backward_weight(weight_gradient(w, role, layer), x->values, y->gradient, rows_of_slice(w), x->width,
+void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
+    real *bias = weight_gradient(w, role + 1, y->layer);
+    linear_backward_weight(weight_gradient(w, role, y->layer), x->values, y->gradient, rows_of_slice(w), x->width,
                            y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), bf16(w));
     if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width));
-    done(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
+    end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
 
 /* Attention reads whole sequences. Where threads split them, it waits before and after for the others' rows. */
 static void exchange_rows(const Worker *w) {
     if (w->splits_sequences) barrier(w);
 }
-static AttentionLayer attention_of(const Worker *w, size_t layer) {
-    AttentionLayer a = model_attention(w->m, layer, w->batch->T);
-    a.dropout = dropout_at(w, layer, SITE_WEIGHTS);
+static AttentionArrays attention_of(const Worker *w, size_t layer) {
+    AttentionArrays a = model_attention(w->m, layer, w->batch->T);
+    a.dropout = dropout_at(w, layer, DROPOUT_ATTENTION_WEIGHTS);
     a.batch_row = w->batch_row;
     a.cached = w->pass->cached;
     return a;
@@ -127,99 +131,99 @@ static real *scratch_of(const Worker *w) {
     return w->m->scratch + w->id * attention_scratch(&w->m->shape.attention, w->m->shape.T);
 }
 
-void self_attention(const Worker *w, const Activation *att, size_t layer) {
-    const AttentionLayer a = attention_of(w, layer);
+void op_attention_forward(const Worker *w, const Activation *att) {
+    const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++) attention_forward(&a, pair, scratch_of(w));
-    done(w, OP_ATTENTION, NULL, FORWARD);
+    end_operation(w, OP_ATTENTION, NULL, FORWARD);
     exchange_rows(w);
-    done(w, OP_COUNT, att, FORWARD);
+    end_operation(w, OP_COUNT, att, FORWARD);
 }
 
-void self_attention_backward(const Worker *w, const Activation *qkv, const Activation *att, size_t layer) {
-    const AttentionLayer a = attention_of(w, layer);
+void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att) {
+    const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++)
         attention_backward(&a, pair, qkv->gradient, att->gradient, scratch_of(w));
-    done(w, OP_ATTENTION_BACK, NULL, BACKWARD);
+    end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
-    done(w, OP_COUNT, qkv, BACKWARD);
+    end_operation(w, OP_COUNT, qkv, BACKWARD);
 }
 
-/* Too few numbers to be split among threads. */
-void self_attention_weights(const Worker *w, size_t layer) {
+/* One thread adds all of them up: there are too few numbers to be split among threads. */
+void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     const Model *m = w->m;
-    const AttentionLayer a = attention_of(w, layer);
+    const AttentionArrays a = attention_of(w, att->layer);
     real *own[ATTENTION_PARAMETERS];
     if (w->id != 0 || attention_partials(a.attention) == 0) return;
-    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) own[p] = weight_gradient(w, ATTN_V + p, layer);
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) own[p] = weight_gradient(w, ATTN_V + p, att->layer);
     attention_parameters_backward(&a, w->batch->B * m->shape.attention.H, own);
-    done(w, OP_ATTENTION_BACK, NULL, BACKWARD);
+    end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
 }
 
-void nonlinearity(const Worker *w, const Activation *act, const Activation *fc) {
+void op_activation_forward(const Worker *w, const Activation *act, const Activation *fc) {
     real *derivative = w->pass->with_backward ? values(w, fc) : NULL;
     (w->m->shape.relu ? relu_forward : gelu_forward)(values(w, act), derivative, values(w, fc), rows_of(w) * fc->width);
-    done(w, OP_ACTIVATION, act, FORWARD);
+    end_operation(w, OP_ACTIVATION, act, FORWARD);
 }
 
-void nonlinearity_backward(const Worker *w, const Activation *fc, const Activation *act) {
+void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act) {
     activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
-    done(w, OP_ACTIVATION_BACK, fc, BACKWARD);
+    end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);
 }
 
-void residual(const Worker *w, const Activation *res, const Activation *x, const Activation *proj, size_t layer,
-              DropoutSite site) {
-    const Dropout dropout = dropout_at(w, layer, site);
+void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,
+                         DropoutSite site) {
+    const Dropout dropout = dropout_at(w, res->layer, site);
     dropout_rows(values(w, res), values(w, proj), values(w, x), &dropout, w->batch_row + w->rows.begin, rows_of(w),
                  res->width);
-    done(w, OP_RESIDUAL, res, FORWARD);
+    end_operation(w, OP_RESIDUAL, res, FORWARD);
 }
 
-void residual_backward(const Worker *w, const Activation *res, const Activation *proj, size_t layer, DropoutSite site) {
-    const Dropout dropout = dropout_at(w, layer, site);
+void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site) {
+    const Dropout dropout = dropout_at(w, res->layer, site);
     if (proj->gradient != res->gradient) /* the model has dropout */
         dropout_rows(gradients(w, proj), gradients(w, res), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w),
                      res->width);
-    done(w, OP_RESIDUAL_BACK, proj, BACKWARD);
+    end_operation(w, OP_RESIDUAL_BACK, proj, BACKWARD);
 }
 
-static Role output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
+static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
 
-void unembedding(const Worker *w, const Activation *x) {
+void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_forward(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), x->width,
                         logits->width, bf16(w));
-    done(w, OP_LOGITS, logits, FORWARD);
+    end_operation(w, OP_LOGITS, logits, FORWARD);
 }
 
-void unembedding_backward(const Worker *w, const Activation *x) {
+void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_backward_input(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), rows_of(w),
                                x->width, logits->width, bf16(w));
-    done(w, OP_LOGITS_BACK, x, BACKWARD);
+    end_operation(w, OP_LOGITS_BACK, x, BACKWARD);
 }
 
-void unembedding_weights(const Worker *w, const Activation *x) {
+void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     unembedding_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
                                 x->width, logits->width, columns_of(w, x->width), bf16(w));
-    done(w, OP_LOGITS_BACK, NULL, BACKWARD);
+    end_operation(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 
-void loss(const Worker *w) {
+void op_cross_entropy_forward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
     if (w->batch->targets)
         cross_entropy_forward(m->losses + w->batch_row + first, m->sums + first, values(w, &m->logits),
                               w->batch->targets + first, rows_of(w), m->logits.width);
-    done(w, OP_LOSS, NULL, FORWARD);
+    end_operation(w, OP_LOSS, NULL, FORWARD);
 }
 
-void loss_backward(const Worker *w) {
+void op_cross_entropy_backward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
     cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->batch->targets + first, w->pass->loss_weight,
                            rows_of(w), m->logits.width);
-    done(w, OP_LOSS_BACK, &m->logits, BACKWARD);
+    end_operation(w, OP_LOSS_BACK, &m->logits, BACKWARD);
 }

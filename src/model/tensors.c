@@ -1,3 +1,6 @@
+/* The table of parameters: one row a tensor, and what follows from it for a model's sizes. Everything that walks over
+   parameters (arrays, initialization, optimizer, checkpoint, gradient check) asks this table, so a tensor is described
+   once. */
 #include "model/tensors.h"
 
 #include <math.h>
@@ -39,60 +42,61 @@ enum { STREAMS_PER_LAYER = 17 };
 #define LATER 0x80000000u
 
 /* A vector has ONE row: its columns are its entries, and fan_in is that of the layer it belongs to. `columns` are those
-   of each column block. A tensor of layer N has "h.N." before its name. SCORED is what attention has depending on how
-   its scores are made. */
+   of each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own and exist
+   where its way to score needs them. */
 static const struct {
     const char *name;
     Letter rows, columns, fan_in;
     Condition exists;
-    Start start;
+    Initializer initializer;
     uint32_t stream;
     size_t blocks;
 } ROWS[ROLE_COUNT] = {
     /* clang-format off */
     /*               name                  rows cols fan_in exists          start      stream blocks */
-    [WTE] =         {"wte.weight",         V,   C,  V,  ALWAYS,             START_EMBEDDING, 0, 1},
-    [WPE] =         {"wpe.weight",         T,   C,  T,  ALWAYS,             START_EMBEDDING, 1, 1},
-    [LN_1_W] =      {"ln_1.weight",        ONE, C,  C,  ALWAYS,             START_ONES,      2, 1},
-    [LN_1_B] =      {"ln_1.bias",          ONE, C,  C,  WITH_BIAS,          START_ZEROS,     3, 1},
-    [ATTN_W] =      {"attn.c_attn.weight", C,   HD, C,  ALWAYS,             START_MATRIX,    4, ATTENTION_PARTS},
-    [ATTN_B] =      {"attn.c_attn.bias",   ONE, HD, C,  WITH_BIAS,          START_BIAS,      5, ATTENTION_PARTS},
-    [ATTN_V] =      {"attn.v.weight",      H,   D,  D,  SCORED,             START_FAN_IN, LATER + 0, 1},
-    [ATTN_Q_NORM] = {"attn.q_norm.weight", ONE, D,  D,  SCORED,             START_ONES,   LATER + 1, 1},
-    [ATTN_K_NORM] = {"attn.k_norm.weight", ONE, D,  D,  SCORED,             START_ONES,   LATER + 2, 1},
-    [ATTN_SCALE] =  {"attn.scale",         ONE, SCALES, D, SCORED,          START_MULTIPLIER, LATER + 3, 1},
-    [ATTN_SINKS] =  {"attn.sinks",         ONE, H,  D,  SCORED,             START_ZEROS,  LATER + 4, 1},
-    [ATTN_PROJ_W] = {"attn.c_proj.weight", HD,  C,  HD, ALWAYS,             START_RESIDUAL,  6, 1},
-    [ATTN_PROJ_B] = {"attn.c_proj.bias",   ONE, C,  HD, WITH_BIAS,          START_BIAS,      7, 1},
-    [LN_2_W] =      {"ln_2.weight",        ONE, C,  C,  ALWAYS,             START_ONES,      8, 1},
-    [LN_2_B] =      {"ln_2.bias",          ONE, C,  C,  WITH_BIAS,          START_ZEROS,     9, 1},
-    [FC_W] =        {"mlp.c_fc.weight",    C,   F,  C,  ALWAYS,             START_MATRIX,   10, 1},
-    [FC_B] =        {"mlp.c_fc.bias",      ONE, F,  C,  WITH_BIAS,          START_BIAS,     11, 1},
-    [MLP_PROJ_W] =  {"mlp.c_proj.weight",  F,   C,  F,  ALWAYS,             START_RESIDUAL, 12, 1},
-    [MLP_PROJ_B] =  {"mlp.c_proj.bias",    ONE, C,  F,  WITH_BIAS,          START_BIAS,     13, 1},
-    [LN_F_W] =      {"ln_f.weight",        ONE, C,  C,  PRE_NORM,           START_ONES,     14, 1},
-    [LN_F_B] =      {"ln_f.bias",          ONE, C,  C,  PRE_NORM_WITH_BIAS, START_ZEROS,    15, 1},
-    [LM_HEAD] =     {"lm_head.weight",     V,   C,  V,  UNTIED,             START_EMBEDDING, 16, 1},
+    [WTE] =         {"wte.weight",         V,   C,  V,  ALWAYS,             INITIAL_EMBEDDING, 0, 1},
+    [WPE] =         {"wpe.weight",         T,   C,  T,  ALWAYS,             INITIAL_EMBEDDING, 1, 1},
+    [LN_1_W] =      {"ln_1.weight",        ONE, C,  C,  ALWAYS,             INITIAL_ONES,      2, 1},
+    [LN_1_B] =      {"ln_1.bias",          ONE, C,  C,  WITH_BIAS,          INITIAL_ZEROS,     3, 1},
+    [ATTN_W] =      {"attn.c_attn.weight", C,   HD, C,  ALWAYS,             INITIAL_MATRIX,    4, ATTENTION_PARTS},
+    [ATTN_B] =      {"attn.c_attn.bias",   ONE, HD, C,  WITH_BIAS,          INITIAL_BIAS,      5, ATTENTION_PARTS},
+    [ATTN_V] =      {"attn.v.weight",      H,   D,  D,  SCORED,             INITIAL_FAN_IN, LATER + 0, 1},
+    [ATTN_Q_NORM] = {"attn.q_norm.weight", ONE, D,  D,  SCORED,             INITIAL_ONES,   LATER + 1, 1},
+    [ATTN_K_NORM] = {"attn.k_norm.weight", ONE, D,  D,  SCORED,             INITIAL_ONES,   LATER + 2, 1},
+    [ATTN_SCALE] =  {"attn.scale",         ONE, SCALES, D, SCORED,          INITIAL_MULTIPLIER, LATER + 3, 1},
+    [ATTN_SINKS] =  {"attn.sinks",         ONE, H,  D,  SCORED,             INITIAL_ZEROS,  LATER + 4, 1},
+    [ATTN_PROJ_W] = {"attn.c_proj.weight", HD,  C,  HD, ALWAYS,             INITIAL_RESIDUAL,  6, 1},
+    [ATTN_PROJ_B] = {"attn.c_proj.bias",   ONE, C,  HD, WITH_BIAS,          INITIAL_BIAS,      7, 1},
+    [LN_2_W] =      {"ln_2.weight",        ONE, C,  C,  ALWAYS,             INITIAL_ONES,      8, 1},
+    [LN_2_B] =      {"ln_2.bias",          ONE, C,  C,  WITH_BIAS,          INITIAL_ZEROS,     9, 1},
+    [FC_W] =        {"mlp.c_fc.weight",    C,   F,  C,  ALWAYS,             INITIAL_MATRIX,   10, 1},
+    [FC_B] =        {"mlp.c_fc.bias",      ONE, F,  C,  WITH_BIAS,          INITIAL_BIAS,     11, 1},
+    [MLP_PROJ_W] =  {"mlp.c_proj.weight",  F,   C,  F,  ALWAYS,             INITIAL_RESIDUAL, 12, 1},
+    [MLP_PROJ_B] =  {"mlp.c_proj.bias",    ONE, C,  F,  WITH_BIAS,          INITIAL_BIAS,     13, 1},
+    [LN_F_W] =      {"ln_f.weight",        ONE, C,  C,  PRE_NORM,           INITIAL_ONES,     14, 1},
+    [LN_F_B] =      {"ln_f.bias",          ONE, C,  C,  PRE_NORM_WITH_BIAS, INITIAL_ZEROS,    15, 1},
+    [LM_HEAD] =     {"lm_head.weight",     V,   C,  V,  UNTIED,             INITIAL_EMBEDDING, 16, 1},
     /* clang-format on */
 };
+_Static_assert(ATTN_V + ATTENTION_PARAMETERS == ATTN_PROJ_W, "attention's own roles are those of AttentionParameter");
 static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = "k", [VALUE] = "v"};
 
 static size_t size_of(const ModelShape *s, Letter letter) {
-    const Attention *a = &s->attention;
-    const size_t hd = attention_width_out(a), scales = attention_parameter_heads(a, PARAMETER_SCALE);
+    const AttentionConfig *a = &s->attention;
+    const size_t hd = attention_width_out(a), scales = attention_parameter(a, PARAMETER_MULTIPLIER).heads;
     return (const size_t[]){1, s->V, s->T, s->C, a->H, a->D, hd, s->F, scales}[letter]; /* in the order of Letter */
 }
 
-static bool exists(const ModelShape *s, Role role) {
-    const AttentionParameter own = (AttentionParameter)(role - ATTN_V);
-    const bool scored = role >= ATTN_V && role <= ATTN_SINKS && attention_parameter_size(&s->attention, own) > 0;
+static bool exists(const ModelShape *s, TensorRole role) {
+    const AttentionParameter own = attention_parameter_of(role);
+    const bool scored = own != ATTENTION_PARAMETERS && attention_parameter(&s->attention, own).size > 0;
     const bool holds[] = {[ALWAYS] = true,          [WITH_BIAS] = s->bias,
                           [PRE_NORM] = s->pre_norm, [PRE_NORM_WITH_BIAS] = s->pre_norm && s->bias,
                           [UNTIED] = !s->tied,      [SCORED] = scored};
     return holds[ROWS[role].exists];
 }
 
-bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer) {
+bool tensor_describe(Tensor *t, const ModelShape *shape, TensorRole role, size_t layer) {
     if (!exists(shape, role)) return false;
     const bool vector = ROWS[role].rows == ONE;
     const size_t rows = size_of(shape, ROWS[role].rows), blocks = ROWS[role].blocks;
@@ -105,24 +109,24 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, Role role, size_t layer
                   .count = size_mul(rows, width),
                   .block_count = blocks};
     for (size_t i = 0; i < blocks; i++)
-        t->blocks[i] =
-            (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
-                          .begin = i * columns,
-                          .end = (i + 1) * columns,
-                          .fan_in = size_of(shape, ROWS[role].fan_in),
-                          .fan_out = columns,
-                          .start = ROWS[role].start,
-                          .init_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_init_scale,
-                          .lr_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_lr_scale,
-                          .decays = !vector,
-                          .is_matrix = ROWS[role].start == START_MATRIX || ROWS[role].start == START_RESIDUAL};
+        t->blocks[i] = (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
+                                     .begin = i * columns,
+                                     .end = (i + 1) * columns,
+                                     .fan_in = size_of(shape, ROWS[role].fan_in),
+                                     .fan_out = columns,
+                                     .initializer = ROWS[role].initializer,
+                                     .init_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_init_scale,
+                                     .lr_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_lr_scale,
+                                     .decays = !vector,
+                                     .is_matrix = ROWS[role].initializer == INITIAL_MATRIX ||
+                                                  ROWS[role].initializer == INITIAL_RESIDUAL};
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
     else snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);
     return true;
 }
 
-static void add(TensorTable *table, const ModelShape *shape, Role role, size_t layer) {
+static void add(TensorTable *table, const ModelShape *shape, TensorRole role, size_t layer) {
     Tensor *t = &table->items[table->count];
     if (!tensor_describe(t, shape, role, layer)) return;
     t->offset = table->flat;
@@ -135,15 +139,15 @@ static void add(TensorTable *table, const ModelShape *shape, Role role, size_t l
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
     const size_t most = size_mul(shape->L, ROLE_COUNT);
     *table = (TensorTable){.items = calloc(most, sizeof *table->items), .index = calloc(most, sizeof *table->index)};
-    if (!table->items || !table->index) return failed(err, "no memory for the table of %zu layers", shape->L);
+    if (!table->items || !table->index) return runtime_error(err, "no memory for the table of %zu layers", shape->L);
     for (size_t i = 0; i < most; i++) table->index[i] = SIZE_MAX;
-    for (Role role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
+    for (TensorRole role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
     for (size_t layer = 0; layer < shape->L; layer++)
-        for (Role role = LAYER_FIRST; role <= LAYER_LAST; role++) add(table, shape, role, layer);
-    for (Role role = LAYER_LAST + 1; role < ROLE_COUNT; role++) add(table, shape, role, 0);
+        for (TensorRole role = LAYER_FIRST; role <= LAYER_LAST; role++) add(table, shape, role, layer);
+    for (TensorRole role = LAYER_LAST + 1; role < ROLE_COUNT; role++) add(table, shape, role, 0);
     if (size_mul(table->flat, 4 * sizeof(real)) != SIZE_MAX) return true;
     tensors_free(table);
-    return failed(err, "a model of these sizes has more parameters than memory has addresses");
+    return runtime_error(err, "a model of these sizes has more parameters than memory has addresses");
 }
 
 void tensors_free(TensorTable *table) {
@@ -152,12 +156,12 @@ void tensors_free(TensorTable *table) {
     *table = (TensorTable){0};
 }
 
-const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer) {
+const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer) {
     const size_t i = table->index[layer * ROLE_COUNT + role];
     return i == SIZE_MAX ? NULL : &table->items[i];
 }
 
-real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer) {
+real *tensor_at(const TensorTable *table, real *flat, TensorRole role, size_t layer) {
     const Tensor *tensor = tensor_find(table, role, layer);
     return tensor ? flat + tensor->offset : NULL;
 }

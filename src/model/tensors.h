@@ -8,7 +8,7 @@
 /* Letters as everywhere: T context, C d_model, F d_ff, V vocabulary, L layers; of the attention H heads, D d_k. */
 typedef struct {
     size_t T, C, F, V, L;
-    Attention attention; /* H, D, and how scores are made */
+    AttentionConfig attention; /* H, D, and how scores are made */
     bool pre_norm, bias, tied, relu;
     double dropout;
 } ModelShape;
@@ -31,7 +31,7 @@ typedef enum {
     LN_1_B,
     ATTN_W,
     ATTN_B,
-    ATTN_V, /* and the four after it: attention's own, in the order of AttentionParameter */
+    ATTN_V, /* from here to ATTN_SINKS: attention's own parameters, in the order of AttentionParameter */
     ATTN_Q_NORM,
     ATTN_K_NORM,
     ATTN_SCALE,
@@ -50,27 +50,34 @@ typedef enum {
     ROLE_COUNT,
     LAYER_FIRST = LN_1_W, /* every layer has its own, from this one */
     LAYER_LAST = MLP_PROJ_B,
-} Role;
+} TensorRole;
+
+/* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS: none of them. */
+static inline AttentionParameter attention_parameter_of(TensorRole role) {
+    const bool own = role >= ATTN_V && role < ATTN_V + ATTENTION_PARAMETERS;
+    return own ? (AttentionParameter)(role - ATTN_V) : ATTENTION_PARAMETERS;
+}
 
 /* How entries are initialized; initialization.c has the distributions. */
 typedef enum {
-    START_ZEROS,
-    START_ONES,
-    START_EMBEDDING,  /* N(0, .02^2) whatever model.init is */
-    START_MATRIX,     /* as model.init says, by fan_in and fan_out */
-    START_RESIDUAL,   /* the same, but smaller under gpt2: it writes into the residual stream */
-    START_BIAS,       /* as model.init says, by fan_in */
-    START_FAN_IN,     /* N(0, 1 / fan_in) whatever model.init is */
-    START_MULTIPLIER, /* that of the scores */
-} Start;
+    INITIAL_ZEROS,
+    INITIAL_ONES,
+    INITIAL_EMBEDDING,  /* N(0, .02^2) whatever model.init is */
+    INITIAL_MATRIX,     /* as model.init says, by fan_in and fan_out */
+    INITIAL_RESIDUAL,   /* as INITIAL_MATRIX, but smaller under gpt2: it writes into the residual stream */
+    INITIAL_BIAS,       /* as model.init says, by fan_in */
+    INITIAL_FAN_IN,     /* N(0, 1 / fan_in) whatever model.init is */
+    INITIAL_MULTIPLIER, /* the multiplier of the scores */
+} Initializer;
 
-/* Columns of a tensor that belong together: queries, keys and values inside c_attn, in the order of AttentionPart, and
-   everything in all others. Each has its own initialization, from the tensor's one stream, and its own update. */
+/* Columns of a tensor that belong together: queries, keys and values inside c_attn, in the order of AttentionPart; any
+   other tensor is one block. Each block has an initialization of its own, from the tensor's one stream, and an update
+   of its own. */
 typedef struct {
     const char *name; /* "q"; "" where it is the whole tensor */
     size_t begin, end;
     size_t fan_in, fan_out;
-    Start start;
+    Initializer initializer;
     double init_scale, lr_scale; /* factors of the initial entries and of the learning rate */
     bool decays;                 /* weight decay: every tensor of two dimensions */
     bool is_matrix; /* the weights of a linear layer in a block, or a part of them: Muon's, where it trains */
@@ -81,7 +88,7 @@ enum { CACHE_LINE = 16 }; /* numbers: tensors begin at multiples of it, and thre
 
 typedef struct {
     char name[32];
-    Role role;
+    TensorRole role;
     uint32_t stream;            /* of the random numbers that its entries are drawn from */
     size_t dimensions, size[2]; /* 1 or 2; size[1] is 1 for vectors */
     size_t count, offset;       /* numbers, and where they start in a flat array */
@@ -103,11 +110,11 @@ bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
 void tensors_free(TensorTable *table);
 
 /* One row of a model's table, without its offset; false when the model has no such tensor. */
-bool tensor_describe(Tensor *tensor, const ModelShape *shape, Role role, size_t layer);
+bool tensor_describe(Tensor *tensor, const ModelShape *shape, TensorRole role, size_t layer);
 
 /* NULL when the model has no such tensor (bias = no, tied embeddings). Layer 0 for what belongs to no layer. */
-const Tensor *tensor_find(const TensorTable *table, Role role, size_t layer);
-/* Where it starts in `flat`, or NULL. */
-real *tensor_at(const TensorTable *table, real *flat, Role role, size_t layer);
+const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer);
+/* Where a tensor starts in `flat`; NULL when the model has no such tensor. */
+real *tensor_at(const TensorTable *table, real *flat, TensorRole role, size_t layer);
 /* The name of the first tensor with a NaN or an infinity in `flat`, or NULL. */
 const char *tensors_find_not_finite(const TensorTable *table, const real *flat);

@@ -1,70 +1,110 @@
+/* The decoder: the operations of a training step in the order of the network, forward and backward. A thread runs
+   `forward` and `backward` from end to end on its own rows and meets the others at barriers alone. Below them, a batch
+   is cut into slices, and each slice is a parallel region of its own. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "model/worker.h"
 
-/* The input of a block: the embeddings, or the output of the block before it. Block L is none: its input is the last
-   output. */
+/* The input of a block: the embeddings, or the output of the block before it. There is no block L; what would be its
+   input is the last block's output. */
 static const Activation *block_input(const Model *m, size_t layer) {
     if (layer == 0) return &m->x;
     return m->shape.pre_norm ? &m->blocks[layer - 1].res_2 : &m->blocks[layer - 1].ln_2.y;
 }
 
 /* A block is two sublayers f, attention and the feed-forward network, each with a LayerNorm and a residual connection.
-   Pre-norm: res = x + f(LN(x)), and res is the output. Post-norm: res = x + f(x), and the output is LN(res). */
-static void block_forward(const Worker *w, size_t layer) {
-    const bool pre = w->m->shape.pre_norm;
-    const Block *b = &w->m->blocks[layer];
-    const Activation *x_1 = block_input(w->m, layer), *x_2 = pre ? &b->res_1 : &b->ln_1.y; /* the sublayers' inputs */
+   Pre-norm: y = x + f(LN(x)). The functions have the names that they have in src/plain/plain.c. */
+static void pre_norm_forward(const Worker *w, const Block *b, const Activation *x) {
+    op_layernorm_forward(w, &b->ln_1, x, LN_1_W);
+    op_linear_forward(w, &b->qkv, &b->ln_1.y, ATTN_W);
+    op_attention_forward(w, &b->att);
+    op_linear_forward(w, &b->proj_1, &b->att, ATTN_PROJ_W);
+    op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
 
-    if (pre) layernorm(w, &b->ln_1, x_1, LN_1_W, layer);
-    linear(w, &b->qkv, pre ? &b->ln_1.y : x_1, ATTN_W, layer);
-    self_attention(w, &b->att, layer);
-    linear(w, &b->proj_1, &b->att, ATTN_PROJ_W, layer);
-    residual(w, &b->res_1, x_1, &b->proj_1, layer, SITE_PROJ_1);
-    if (!pre) layernorm(w, &b->ln_1, &b->res_1, LN_1_W, layer);
-
-    if (pre) layernorm(w, &b->ln_2, x_2, LN_2_W, layer);
-    linear(w, &b->fc, pre ? &b->ln_2.y : x_2, FC_W, layer);
-    nonlinearity(w, &b->act, &b->fc);
-    linear(w, &b->proj_2, &b->act, MLP_PROJ_W, layer);
-    residual(w, &b->res_2, x_2, &b->proj_2, layer, SITE_PROJ_2);
-    if (!pre) layernorm(w, &b->ln_2, &b->res_2, LN_2_W, layer);
+    op_layernorm_forward(w, &b->ln_2, &b->res_1, LN_2_W);
+    op_linear_forward(w, &b->fc, &b->ln_2.y, FC_W);
+    op_activation_forward(w, &b->act, &b->fc);
+    op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
+    op_residual_forward(w, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
 }
 
-/* From the gradient of the block's output to that of its input. A residual connection hands res's gradient to f and to
-   x: the two parts of x's gradient are added where f's first operation ends, the LayerNorm of a pre-norm model or the
-   linear layer of a post-norm one. */
-static void block_backward(const Worker *w, size_t layer) {
-    const bool pre = w->m->shape.pre_norm;
-    const Block *b = &w->m->blocks[layer];
-    const Activation *x_1 = block_input(w->m, layer), *x_2 = pre ? &b->res_1 : &b->ln_1.y;
-    const Activation *f_1 = pre ? &b->ln_1.y : x_1, *f_2 = pre ? &b->ln_2.y : x_2; /* the inputs of the two f */
+/* Post-norm: y = LN(x + f(x)). */
+static void post_norm_forward(const Worker *w, const Block *b, const Activation *x) {
+    op_linear_forward(w, &b->qkv, x, ATTN_W);
+    op_attention_forward(w, &b->att);
+    op_linear_forward(w, &b->proj_1, &b->att, ATTN_PROJ_W);
+    op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_layernorm_forward(w, &b->ln_1, &b->res_1, LN_1_W);
 
-    if (!pre) layernorm_backward(w, &b->res_2, &b->ln_2, LN_2_W, layer, NULL);
-    residual_backward(w, &b->res_2, &b->proj_2, layer, SITE_PROJ_2);
-    linear_backward(w, &b->act, &b->proj_2, MLP_PROJ_W, layer, NULL);
-    nonlinearity_backward(w, &b->fc, &b->act);
-    linear_backward(w, f_2, &b->fc, FC_W, layer, pre ? NULL : &b->res_2);
-    if (pre) layernorm_backward(w, x_2, &b->ln_2, LN_2_W, layer, &b->res_2);
+    op_linear_forward(w, &b->fc, &b->ln_1.y, FC_W);
+    op_activation_forward(w, &b->act, &b->fc);
+    op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
+    op_residual_forward(w, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_layernorm_forward(w, &b->ln_2, &b->res_2, LN_2_W);
+}
 
-    if (!pre) layernorm_backward(w, &b->res_1, &b->ln_1, LN_1_W, layer, NULL);
-    residual_backward(w, &b->res_1, &b->proj_1, layer, SITE_PROJ_1);
-    linear_backward(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer, NULL);
-    self_attention_backward(w, &b->qkv, &b->att, layer);
-    linear_backward(w, f_1, &b->qkv, ATTN_W, layer, pre ? NULL : &b->res_1);
-    if (pre) layernorm_backward(w, x_1, &b->ln_1, LN_1_W, layer, &b->res_1);
+static void block_forward(const Worker *w, size_t layer) {
+    (w->m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(w, &w->m->blocks[layer], block_input(w->m, layer));
+}
 
-    barrier(w); /* the gradients of all rows are complete: now those of the weights, the most recently used first */
-    linear_weights(w, f_1, &b->qkv, ATTN_W, layer);
-    self_attention_weights(w, layer);
-    linear_weights(w, &b->att, &b->proj_1, ATTN_PROJ_W, layer);
-    linear_weights(w, f_2, &b->fc, FC_W, layer);
-    linear_weights(w, &b->act, &b->proj_2, MLP_PROJ_W, layer);
-    layernorm_weights(w, pre ? x_1 : &b->res_1, &b->ln_1, LN_1_W, layer);
-    layernorm_weights(w, pre ? x_2 : &b->res_2, &b->ln_2, LN_2_W, layer);
+/* What four operations of a block read, named by what they compute: pre-norm and post-norm differ there. */
+typedef struct {
+    const Activation *ln_1, *qkv, *ln_2, *fc;
+} BlockInputs;
+
+/* The weights' gradients, when those of all rows' activations are complete; the most recently used come first. */
+static void block_backward_weights(const Worker *w, const Block *b, const BlockInputs *inputs) {
+    barrier(w);
+    op_linear_backward_weight(w, inputs->qkv, &b->qkv, ATTN_W);
+    op_attention_parameters_backward(w, &b->att);
+    op_linear_backward_weight(w, &b->att, &b->proj_1, ATTN_PROJ_W);
+    op_linear_backward_weight(w, inputs->fc, &b->fc, FC_W);
+    op_linear_backward_weight(w, &b->act, &b->proj_2, MLP_PROJ_W);
+    op_layernorm_backward_weight(w, inputs->ln_1, &b->ln_1, LN_1_W);
+    op_layernorm_backward_weight(w, inputs->ln_2, &b->ln_2, LN_2_W);
     barrier(w); /* the next block overwrites the gradients that were read here */
+}
+
+/* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to that of x. */
+static void pre_norm_backward(const Worker *w, const Block *b, const Activation *x) {
+    op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_linear_backward_input(w, &b->act, &b->proj_2, MLP_PROJ_W, NULL);
+    op_activation_backward(w, &b->fc, &b->act);
+    op_linear_backward_input(w, &b->ln_2.y, &b->fc, FC_W, NULL);
+    op_layernorm_backward_input(w, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
+
+    op_residual_backward(w, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_linear_backward_input(w, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    op_attention_backward(w, &b->qkv, &b->att);
+    op_linear_backward_input(w, &b->ln_1.y, &b->qkv, ATTN_W, NULL);
+    op_layernorm_backward_input(w, x, &b->ln_1, LN_1_W, &b->res_1);
+
+    const BlockInputs inputs = {.ln_1 = x, .qkv = &b->ln_1.y, .ln_2 = &b->res_1, .fc = &b->ln_2.y};
+    block_backward_weights(w, b, &inputs);
+}
+
+/* The lines of post_norm_forward from the last to the first. */
+static void post_norm_backward(const Worker *w, const Block *b, const Activation *x) {
+    op_layernorm_backward_input(w, &b->res_2, &b->ln_2, LN_2_W, NULL);
+    op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
+    op_linear_backward_input(w, &b->act, &b->proj_2, MLP_PROJ_W, NULL);
+    op_activation_backward(w, &b->fc, &b->act);
+    op_linear_backward_input(w, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
+
+    op_layernorm_backward_input(w, &b->res_1, &b->ln_1, LN_1_W, NULL);
+    op_residual_backward(w, &b->res_1, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
+    op_linear_backward_input(w, &b->att, &b->proj_1, ATTN_PROJ_W, NULL);
+    op_attention_backward(w, &b->qkv, &b->att);
+    op_linear_backward_input(w, x, &b->qkv, ATTN_W, &b->res_1);
+
+    const BlockInputs inputs = {.qkv = x, .ln_1 = &b->res_1, .fc = &b->ln_1.y, .ln_2 = &b->res_2};
+    block_backward_weights(w, b, &inputs);
+}
+
+static void block_backward(const Worker *w, size_t layer) {
+    (w->m->shape.pre_norm ? pre_norm_backward : post_norm_backward)(w, &w->m->blocks[layer], block_input(w->m, layer));
 }
 
 static const Activation *final_output(const Model *m) {
@@ -73,25 +113,25 @@ static const Activation *final_output(const Model *m) {
 
 static void forward(const Worker *w) {
     const Model *m = w->m;
-    embedding(w, &m->x);
+    op_embedding_forward(w, &m->x);
     for (size_t layer = 0; layer < m->shape.L; layer++) block_forward(w, layer);
-    if (m->shape.pre_norm) layernorm(w, &m->ln_f, block_input(m, m->shape.L), LN_F_W, 0);
-    unembedding(w, final_output(m));
-    loss(w);
+    if (m->shape.pre_norm) op_layernorm_forward(w, &m->ln_f, block_input(m, m->shape.L), LN_F_W);
+    op_unembedding_forward(w, final_output(m));
+    op_cross_entropy_forward(w);
 }
 
 static void backward(const Worker *w) {
     const Model *m = w->m;
     const Activation *last = block_input(m, m->shape.L), *final = final_output(m);
-    loss_backward(w);
-    unembedding_backward(w, final);
-    if (m->shape.pre_norm) layernorm_backward(w, last, &m->ln_f, LN_F_W, 0, NULL);
+    op_cross_entropy_backward(w);
+    op_unembedding_backward_input(w, final);
+    if (m->shape.pre_norm) op_layernorm_backward_input(w, last, &m->ln_f, LN_F_W, NULL);
     barrier(w);
-    unembedding_weights(w, final);
-    if (m->shape.pre_norm) layernorm_weights(w, last, &m->ln_f, LN_F_W, 0);
+    op_unembedding_backward_weight(w, final);
+    if (m->shape.pre_norm) op_layernorm_backward_weight(w, last, &m->ln_f, LN_F_W);
     barrier(w);
     for (size_t layer = m->shape.L; layer-- > 0;) block_backward(w, layer);
-    embedding_weights(w, &m->x);
+    op_embedding_backward(w, &m->x);
 }
 
 /* Each thread takes whole sequences, or where there are fewer of them than threads, rows. After cached positions there
@@ -115,9 +155,9 @@ static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *p
     {
         const Worker w = worker_make(m, pass, slice, first);
         const Range flat = columns_of(&w, m->tensors.flat);
-        done(&w, OP_COUNT, NULL, FORWARD);
+        end_operation(&w, OP_COUNT, NULL, FORWARD);
         if (pass->zero_gradients && first == 0) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
-        done(&w, OP_CLEAR, NULL, FORWARD);
+        end_operation(&w, OP_CLEAR, NULL, FORWARD);
         forward(&w);
         if (pass->with_backward) {
             barrier(&w); /* gradients are zero everywhere before anyone adds */
@@ -150,8 +190,8 @@ static size_t count_right(const Model *m, const Batch *slice) {
     return right;
 }
 
-/* Slice by slice, to the first whose loss is not finite: its arrays show where that began. Returns the sum of the
- * losses, in the order of the positions. */
+/* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Returns
+   the sum of the losses, in the order of the positions. */
 static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
     const size_t at_most = model_slice(&m->shape, batch->B), slices = (batch->B + at_most - 1) / at_most;
     double sum = 0;

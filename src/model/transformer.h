@@ -25,15 +25,20 @@ typedef struct {
     real *mean, *rstd; /* (B,T) */
 } LayerNorm;
 
-/* What a block keeps for the backward pass, by sublayer. proj and res are one array: the residual connection adds in
-   place. The gradient of proj is that of res times the dropout mask. */
+/* What a block keeps for the backward pass, by sublayer, in the order of a pre-norm model. proj and res are one array:
+   the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and act have
+   one gradient array; if a backward pass follows, then fc's values become the activation function's derivative. */
 typedef struct {
-    LayerNorm ln_1;
-    Activation qkv, att, proj_1, res_1;
+    LayerNorm ln_1; /* (B,T,C) */
+    Activation qkv; /* (B,T,3HD) */
+    Activation att; /* (B,T,HD) */
     AttentionSaved saved;
-    LayerNorm ln_2;
-    Activation fc, act, proj_2, res_2; /* fc and act have one gradient array; if a backward pass follows, then fc's
-                                          values become the activation function's derivative */
+    Activation proj_1;        /* (B,T,C): before dropout and the residual connection */
+    Activation res_1;         /* (B,T,C): after them */
+    LayerNorm ln_2;           /* (B,T,C) */
+    Activation fc;            /* (B,T,F): before the activation function */
+    Activation act;           /* (B,T,F): after it */
+    Activation proj_2, res_2; /* (B,T,C), as proj_1 and res_1 */
 } Block;
 
 typedef struct {
@@ -43,7 +48,7 @@ typedef struct {
     real *parameters, *gradients; /* flat, as the table says */
     Arena parameter_arena, activation_arena;
 
-    Activation x;      /* (B,T,C): embeddings, input of block 0 */
+    Activation x;      /* (B,T,C): embeddings after dropout, input of block 0 */
     Block *blocks;     /* (L) */
     LayerNorm ln_f;    /* pre-norm only */
     Activation logits; /* (B,T,V); the gradient overwrites the values */
@@ -70,7 +75,7 @@ typedef struct {
     const int32_t *tokens, *targets;
     size_t B, T;
 } Batch;
-/* How many of its targets count. */
+/* How many targets of a batch count. */
 size_t batch_targets(const Batch *batch);
 
 /* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
@@ -78,8 +83,8 @@ size_t batch_targets(const Batch *batch);
    the last slice: of the whole batch when model_slice says so. */
 double model_forward(Model *model, const Batch *batch);
 
-/* The same of one sequence without targets of which the last pass, with the same parameters, computed the first
-   `cached` positions: their keys and values are still in the blocks' arrays, so only the others are computed. */
+/* Continues one sequence whose first `cached` positions the last pass computed, with the same parameters: their keys
+   and values are still in the blocks' arrays, so only the other positions are computed. No targets. */
 void model_forward_cached(Model *model, const int32_t *tokens, size_t T, size_t cached);
 
 /* Forward without dropout, and backward: model->gradients become those of the sum of the losses, which is returned. */
@@ -90,7 +95,7 @@ double model_training_forward(Model *model, const Batch *batch, uint64_t seed, u
 
 /* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
    batch_weight * (mean loss of the batch's targets, of which one must count), or starts them at zero first with
-   `zero_gradients`. Returns the sum of the losses. */
+   `zero_gradients`. Returns the sum of the losses. Plain: plain_forward_backward. */
 double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
                               bool zero_gradients);
 
@@ -100,5 +105,5 @@ size_t model_find_not_finite(const Model *model);
 /* Shrinks W_Q and W_K where score_max is above the limit (attention_clip). */
 void model_qk_clip(Model *model, double limit);
 
-/* A layer's attention over sequences of T, with the arrays of the last pass and without dropout: for probes. */
-AttentionLayer model_attention(const Model *model, size_t layer, size_t T);
+/* A layer's attention over sequences of T, with the arrays of the last pass and without dropout: for measurements. */
+AttentionArrays model_attention(const Model *model, size_t layer, size_t T);

@@ -1,11 +1,12 @@
-/* One thread's part of a pass, and the operations it performs (operations.c). Each calls one function of ops/ or of
-   attention.h, adds its time to the profile and shows its result to the hook. transformer.c lists them in the order of
-   the network. Nothing outside src/model includes this. */
+/* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls the function
+   NAME of ops/ or of attention.h (op_residual_*: dropout_rows; op_activation_*: those of GELU or ReLU), adds its time
+   to the profile and shows its result to the hook. transformer.c lists the operations in the order of the network.
+   Nothing outside src/model includes this. */
 #pragma once
 
 #include "model/transformer.h"
 
-/* What kind of pass it is. */
+/* What a pass is asked to do. */
 typedef struct {
     bool training;       /* with dropout of (seed, micro_step) */
     bool with_backward;  /* backward as well, of loss_weight times the sum of the losses */
@@ -26,56 +27,57 @@ typedef struct {
     bool splits_sequences; /* attention reads rows of other threads */
 } Worker;
 
-/* Its columns of a weight's gradient, in whole cache lines. */
+/* This thread's columns of a weight's gradient, in whole cache lines. */
 static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
 
 /* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
    `a` (NULL: none), or of its gradient, are complete. */
-void done(const Worker *w, PassOperation op, const Activation *a, Direction direction);
+void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction);
 /* Waits until all threads have come here. */
 void barrier(const Worker *w);
 
 /* The sites of dropout: the embeddings, then three per layer. */
-typedef enum { SITE_EMBEDDING, SITE_WEIGHTS, SITE_PROJ_1, SITE_PROJ_2 } DropoutSite;
+typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_OUTPUT, DROPOUT_MLP_OUTPUT } DropoutSite;
 
-/* The forward pass, on this thread's rows; each overwrites its output. `role` is the weight's; its bias is role + 1.
-       embedding         x = dropout(wte[token] + wpe[position])
-       layernorm         ln.y = LN(x)
-       linear            y = x W + b
-       self_attention    att from the layer's queries, keys and values
-       nonlinearity      act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the derivative
-       residual          res = x + dropout(proj)
-       unembedding       logits = x W^T, W the token embedding when tied
-       loss              of every position; the logits become exp(z - max), see cross_entropy_forward */
-void embedding(const Worker *w, const Activation *x);
-void layernorm(const Worker *w, const LayerNorm *ln, const Activation *x, Role role, size_t layer);
-void linear(const Worker *w, const Activation *y, const Activation *x, Role role, size_t layer);
-void self_attention(const Worker *w, const Activation *att, size_t layer);
-void nonlinearity(const Worker *w, const Activation *act, const Activation *fc);
-void residual(const Worker *w, const Activation *res, const Activation *x, const Activation *proj, size_t layer,
-              DropoutSite site);
-void unembedding(const Worker *w, const Activation *x);
-void loss(const Worker *w);
+/* The forward pass, on this thread's rows; each operation overwrites its output. `role` is the weight's, in the layer
+   of the output; its bias is role + 1. op_embedding_forward       x = dropout(wte[token] + wpe[position])
+       op_layernorm_forward       ln.y = LN(x)
+       op_linear_forward          y = x W + b
+       op_attention_forward       att from the layer's queries, keys and values
+       op_activation_forward      act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the derivative
+       op_residual_forward        res = x + dropout(proj)
+       op_unembedding_forward     logits = x W^T, W the token embedding when tied
+       op_cross_entropy_forward   the loss of every position; the logits become exp(z - max) */
+void op_embedding_forward(const Worker *w, const Activation *x);
+void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role);
+void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role);
+void op_attention_forward(const Worker *w, const Activation *att);
+void op_activation_forward(const Worker *w, const Activation *act, const Activation *fc);
+void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,
+                         DropoutSite site);
+void op_unembedding_forward(const Worker *w, const Activation *x);
+void op_cross_entropy_forward(const Worker *w);
 
-/* The gradients of activations, on this thread's rows: each overwrites the gradient of its operation's input. Where
-   `skip` is not NULL, its gradient is added: the part that comes through the residual connection. */
-void loss_backward(const Worker *w);
-void unembedding_backward(const Worker *w, const Activation *x);
-void layernorm_backward(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer,
-                        const Activation *skip);
-void linear_backward(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer,
-                     const Activation *skip);
-void self_attention_backward(const Worker *w, const Activation *qkv, const Activation *att, size_t layer);
-void nonlinearity_backward(const Worker *w, const Activation *fc, const Activation *act);
-/* Of proj alone; that of x is left to the operation whose `skip` is res. */
-void residual_backward(const Worker *w, const Activation *res, const Activation *proj, size_t layer, DropoutSite site);
+/* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
+   connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
+   backward pass adds that of `residual` to the gradient of x. NULL: x has no residual connection. */
+void op_cross_entropy_backward(const Worker *w);
+void op_unembedding_backward_input(const Worker *w, const Activation *x);
+void op_layernorm_backward_input(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role,
+                                 const Activation *residual);
+void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
+                              const Activation *residual);
+void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att);
+void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act);
+void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
-/* The gradients of weights, summed over all rows of the slice, of this thread's part of the weights: call them after a
-   barrier. Each adds to the weights' gradients. */
-void unembedding_weights(const Worker *w, const Activation *x);
-void layernorm_weights(const Worker *w, const Activation *x, const LayerNorm *ln, Role role, size_t layer);
-void linear_weights(const Worker *w, const Activation *x, const Activation *y, Role role, size_t layer);
-void self_attention_weights(const Worker *w, size_t layer);   /* of attention's own parameters */
-void embedding_weights(const Worker *w, const Activation *x); /* with a barrier of its own */
+/* The gradients of parameters, summed over all rows of the slice, for this thread's part of the parameters: call these
+   operations after a barrier. Each adds to the parameters' gradients. */
+void op_unembedding_backward_weight(const Worker *w, const Activation *x);
+void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role);
+void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y,
+                               TensorRole role); /* and of the bias */
+void op_attention_parameters_backward(const Worker *w, const Activation *att);
+void op_embedding_backward(const Worker *w, const Activation *x); /* with dropout, and a barrier of its own */

@@ -1,3 +1,5 @@
+/* The loss of each row of logits and its gradient, both in place: the forward pass leaves the exponentials of softmax
+   in the logits, so that the backward pass needs neither an exponential nor an array of its own. */
 #include "ops/cross_entropy.h"
 
 #include <string.h>

@@ -22,8 +22,9 @@ static inline bool dropout_is_on(const Dropout *dropout) { return dropout->thres
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
 
 /* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; the first row's number is `row`. Overwrites y,
-   which may be x or residual. With dropout off the mask is 1. The backward pass is the same function: dx = dy mask. */
+   which may be x or residual. With dropout off the mask is 1. The backward pass is the same function: dx = dy mask.
+   Plain, for dropout off: plain_residual_forward. */
 void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d, uint64_t row, size_t rows, size_t n);
 
-/* y (n) += x: the sum of the two gradients at a residual connection. */
+/* y (n) += x: the sum of the two gradients at a residual connection. Plain: plain_residual_backward. */
 void residual_add(real *y, const real *x, size_t n);

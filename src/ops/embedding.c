@@ -1,3 +1,6 @@
+/* The sum of a token's and a position's row, and the gradient added back to these rows. Several positions may have one
+   token, so a thread takes all rows and some columns: no two threads add to one number. The output embedding is a
+   linear layer whose weight is stored (V, C), as the token embedding with which it may be tied. */
 #include "ops/embedding.h"
 
 #include "ops/matmul.h"

@@ -1,3 +1,6 @@
+/* The program's own matrix multiplication: how a product is cut into tiles and pieces, and the choice of the kernel.
+   The kernels are in gemm_kernel.h, which is included here once for each instruction set, so that one source serves all
+   of them and each gets vectors of its own width. gemm.h says how a product is computed and why. */
 #include "ops/gemm.h"
 
 #include <math.h>

@@ -264,7 +264,8 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
     }
 }
 
-/* The same as (rows, depth), which the processor's tiles are loaded from. */
+/* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), which the processor's tiles
+   are loaded from. */
 static TARGET void NAME(pack_a_rows)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     float columns[DEPTH * ROWS];

@@ -1,3 +1,6 @@
+/* LayerNorm, forward and backward. Mean and variance are computed in two loops over a row, since the difference of the
+   mean square and the squared mean would cancel. The backward pass uses the mean and rstd that the forward pass kept,
+   and computes xhat again. */
 #include "ops/layernorm.h"
 
 #include "ops/lanes.h"
@@ -56,7 +59,10 @@ static inline __attribute__((always_inline)) void backward_columns(real *dgamma,
                                                                    const real *x, const real *mean, const real *rstd,
                                                                    size_t rows, size_t C, size_t first, size_t width) {
     real gamma[PIECE], beta[PIECE];
-    for (size_t c = 0; c < width; c++) gamma[c] = dgamma[first + c], beta[c] = dbeta ? dbeta[first + c] : 0;
+    for (size_t c = 0; c < width; c++) {
+        gamma[c] = dgamma[first + c];
+        beta[c] = dbeta ? dbeta[first + c] : 0;
+    }
     for (size_t r = 0; r < rows; r++) {
         const real *dy_r = dy + r * C + first, *x_r = x + r * C + first, m = mean[r], s = rstd[r];
         for (size_t c = 0; c < width; c++) {

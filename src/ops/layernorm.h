@@ -8,16 +8,17 @@
 #define LAYERNORM_EPSILON 1e-5
 
 /* y (rows, C) from x (rows, C); keeps mean (rows) and rstd (rows) for the backward pass. Overwrites all three. beta may
-   be NULL. */
+   be NULL. Plain: plain_layernorm_forward. */
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma, const real *beta, size_t rows,
                        size_t C);
 
 /* With g = dL/dy gamma: dL/dx = rstd (g - mean(g) - xhat mean(g xhat)).
-   Overwrites dx (rows, C) with that, plus `residual` (rows, C) where it is not NULL. dx may be residual. */
+   Overwrites dx (rows, C) with that, plus `residual` (rows, C) where it is not NULL. dx may be residual.
+   Plain: plain_layernorm_backward. */
 void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x, const real *gamma,
                               const real *mean, const real *rstd, size_t rows, size_t C);
 
 /* dL/dgamma = sum over rows of dL/dy xhat, dL/dbeta = sum over rows of dL/dy, for `columns` only. Adds to dgamma (C)
-   and dbeta (C, may be NULL). */
+   and dbeta (C, may be NULL). Plain: plain_layernorm_backward. */
 void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x, const real *mean,
                                const real *rstd, size_t rows, size_t C, Range columns);

@@ -1,3 +1,5 @@
+/* A linear layer is a product in each direction: y from x, dx from dy, dW from both. The bias is copied into y before
+   the product adds to it, so it costs no second loop over y. */
 #include "ops/linear.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Sends each product to the program's own kernels where the processor has them, otherwise to OpenBLAS. This is the only
+   file that includes cblas.h, so the dependence on a BLAS ends here. */
 #include "ops/matmul.h"
 
 #include <cblas.h>

@@ -32,11 +32,11 @@ typedef struct {
    zero must be zero. */
 void matmul_product(const Product *product, const real *a, const real *b, real *c);
 
-/* The same without a triangle. */
+/* matmul_product without a triangle. */
 void matmul(bool bf16, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
             size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
-/* The same product by OpenBLAS, for comparison. */
+/* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const real *a, const real *b, real *c);
 
 /* Chooses the kernels, and keeps OpenBLAS on one thread per call: the threads are the model's. Call it once, first. */

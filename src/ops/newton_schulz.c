@@ -1,3 +1,5 @@
+/* The iteration of newton_schulz.h on the Gram matrix: nothing but products of symmetric matrices of the smaller side,
+   of which half is computed, and one product with the whole matrix at the end. */
 #include "ops/newton_schulz.h"
 
 #include <string.h>
@@ -47,8 +49,15 @@ void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real 
         for (size_t j = 0; j < n; j++) q[j] += B * g[j];
         for (size_t j = 0; j < s; j++) q[j * s + j] += A;
         if (i == 0) memcpy(p, q, n * sizeof *p);
-        else multiply(s, 1, q, p, other), swap = p, p = other, other = swap;
-        if (i + 1 < ITERATIONS) multiply(s, 1, q, g, other), multiply(s, 1, q, other, g);
+        else {
+            multiply(s, 1, q, p, other);
+            swap = p;
+            p = other;
+            other = swap;
+        }
+        if (i + 1 == ITERATIONS) break; /* the last G is not needed */
+        multiply(s, 1, q, g, other);
+        multiply(s, 1, q, other, g);
     }
     if (tall) matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
     else matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);

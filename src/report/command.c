@@ -1,3 +1,4 @@
+/* The verb report. One directory gets its page in itself; several get one page, which must not replace another. */
 #include "base/files.h"
 #include "report/report.h"
 #include "show/progress.h"
@@ -5,7 +6,7 @@
 static const char *out = "";
 
 static const Option OPTIONS[] = {
-    {"out", "FILE", "of several runs: where the page goes (default: report.html)", OPTION_DIRECTORY, &out, 0, 0},
+    {"out", "FILE", "where the page of several runs goes (default: report.html)", OPTION_DIRECTORY, &out, 0, 0},
     {0},
 };
 
@@ -18,7 +19,7 @@ static bool run_report(const Command *command, int *signal, Error *err) {
         print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
         return true;
     }
-    if (!*out && path_exists(path)) return rejected(err, "report.html exists: name the page with --out FILE");
+    if (!*out && path_exists(path)) return usage_error(err, "report.html exists: name the page with --out FILE");
     if (!report_compare(directories->items, directories->count, path, err)) return false;
     print_plain(stdout, "page to look at: %s", path);
     return true;
@@ -27,8 +28,8 @@ static bool run_report(const Command *command, int *signal, Error *err) {
 const Verb report_verb = {
     .name = "report",
     .target = "DIR...",
-    .what = "Writes report.html of a run, a sweep or theory into its directory, to be opened\n"
-            "in a browser; of several runs, one page that compares them.",
+    .what = "Writes report.html, a page for the browser, into the directory of a run, a sweep\n"
+            "or theory. For several runs it writes one page that compares them.",
     .options = OPTIONS,
     .many = true,
     .run = run_report,

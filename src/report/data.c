@@ -12,7 +12,7 @@
 
 enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
 
-/* The value that was set, the object's. */
+/* Sets a key and returns its value, which the object owns. */
 static Json *put(Json *object, const char *key, Json *value) {
     js_set(object, key, value);
     return value;
@@ -26,8 +26,8 @@ static bool has_validation(const char *line) {
     return line && *line != ',' && *line != '\n';
 }
 
-/* In place: of a log's lines behind the first, about `limit` groups of so many at even distances, the last one, and
-   those with a validation loss. A last line without its end is left out. */
+/* Thins out a log in place. It keeps the header, about `limit` groups of `group` lines at even distances, the last
+   group, and lines with a validation loss. A last line without its end is left out. */
 static void thin(char *text, size_t group, size_t limit, bool metrics) {
     char *out = text, *line = text;
     size_t lines = 0;
@@ -44,8 +44,8 @@ static void thin(char *text, size_t group, size_t limit, bool metrics) {
     *out = 0;
 }
 
-/* Adds a file as it is; none where it is not there. A log's rows come in groups of `group`, and `limit` of them are
-   enough; 0: it is no log. */
+/* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
+   about `limit` are kept; group 0: the file is no log. */
 static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
                      Error *err) {
     char path[4096], *text = NULL;
@@ -74,7 +74,7 @@ static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
     bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err);
     *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
     s->steps = calloc(table.rows + 1, sizeof *s->steps);
-    if (!s->steps) ok = failed(err, "no memory for %zu steps", table.rows);
+    if (!s->steps) ok = runtime_error(err, "no memory for %zu steps", table.rows);
     for (size_t i = 0; ok && i < table.rows; i++)
         if (i == 0 || table.column[ATTENTION_STEP][i] != table.column[ATTENTION_STEP][i - 1])
             s->steps[s->step_count++] = table.column[ATTENTION_STEP][i];
@@ -85,8 +85,8 @@ static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
 /* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
-/* Adds those of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower triangle of
-   (T,T), row by row, as little-endian floats. */
+/* Adds the snapshots of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower
+   triangle of (T,T), row by row, as little-endian floats. */
 static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
     Json *out = put(json, "snapshots", js_object()), *all = put(out, "steps", js_array()),
          *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
@@ -108,10 +108,10 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
             memcpy(text_shown, s.text, sizeof text_shown);
             T = s.T;
             scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
-            ok = scores || failed(err, "no memory for the scores of %s", from->run->directory);
+            ok = scores || runtime_error(err, "no memory for the scores of %s", from->run->directory);
         }
         ok = ok && ((s.T == T && memcmp(s.text, text_shown, T * sizeof *s.text) == 0) ||
-                    rejected(err, "the snapshots in %s/attention are of two texts", from->run->directory));
+                    usage_error(err, "the snapshots in %s/attention are of two texts", from->run->directory));
         js_append(all, js_number(step));
         for (size_t i = 0; ok && i < layers * from->heads; i++) {
             const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
@@ -123,7 +123,7 @@ static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
         snapshot_free(&s);
     }
     char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
-    if (ok && !text) ok = failed(err, "no memory for the scores of %s", from->run->directory);
+    if (ok && !text) ok = runtime_error(err, "no memory for the scores of %s", from->run->directory);
     if (text) js_set(out, "scores", js_text(text));
     free(text);
     free(scores);
@@ -171,9 +171,9 @@ static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
     return setting->run[0];
 }
 
-/* As many steps of all runs, and then layers, as the page has room for; says so in `notes`. */
+/* How many steps, and how many layers, of all runs fit on the page: steps are left out first. A note says so. */
 static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layers, Json *notes) {
-    double bytes = 0; /* of one step of one layer of each run, in base64 */
+    double bytes = 0; /* what one step of one layer of all runs takes, in base64 */
     char note[160];
     *steps = *layers = 0;
     for (size_t i = 0; i < count; i++) {
@@ -187,7 +187,7 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
     while (*layers > 1 && bytes * (double)*steps * (double)*layers > SCORES_LIMIT) --*layers;
     if (*steps == had_steps && *layers == had_layers) return;
     snprintf(note, sizeof note,
-             "To keep this page small, the attention of %zu of %zu steps and %zu of %zu layers is on it.", *steps,
+             "To keep this page small, it shows the attention of %zu of %zu steps and %zu of %zu layers.", *steps,
              had_steps, *layers, had_layers);
     js_append(notes, js_text(note));
 }
@@ -220,7 +220,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
 static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     Snapshots *all = calloc(s->setting_count, sizeof *all);
     size_t steps, layers;
-    bool ok = all || failed(err, "no memory for the attention of %zu settings", s->setting_count);
+    bool ok = all || runtime_error(err, "no memory for the attention of %zu settings", s->setting_count);
     for (size_t i = 0; ok && i < s->setting_count; i++)
         ok = list_steps(&all[i], &s->runs[shown_run(s, &s->settings[i])], err);
     if (ok) fit(all, s->setting_count, &steps, &layers, notes);
@@ -289,7 +289,7 @@ bool report_sweep_data(const char *directory, Json **data, Error *err) {
     return ok;
 }
 
-/* The run of a directory, as one of its own setting. */
+/* Reads the run of a directory, as a run with a setting of its own. */
 static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) {
     static Run run; /* large */
     SweepRun *own = &s->runs[index];
@@ -312,12 +312,11 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     char heading[512];
     s.runs = calloc(count, sizeof *s.runs);
     s.settings = calloc(count, sizeof *s.settings);
-    bool ok = (s.runs && s.settings) || failed(err, "no memory for %zu runs", count);
+    bool ok = (s.runs && s.settings) || runtime_error(err, "no memory for %zu runs", count);
     for (size_t i = 0; ok && i < count; i++) ok = take_run(&s, i, directories[i], err);
-    if (ok) sweep_read_back(&s);
-    for (size_t i = 0; ok && i < count; i++)
-        if (s.runs[i].state == RUN_FAILED) ok = rejected(err, "%s", s.runs[i].message);
+    for (size_t i = 0; ok && i < count; i++) ok = sweep_read_logs(&s.runs[i], err);
     if (ok) {
+        sweep_summarize(&s);
         const SweepRun *run = &s.runs[0];
         config_scores_title(&run->config, 0, heading, sizeof heading);
         if (isfinite(run->measured[MEASURE_VAL_LOSS]))
@@ -332,7 +331,7 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
     return ok;
 }
 
-/* The colours: of the divisors by their names, then of the other ways to score. */
+/* The data of theory: theory.csv, the divisors' colours by name, and colours for the other ways to score. */
 bool report_theory_data(const char *directory, Json **data, Error *err) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};

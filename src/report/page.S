@@ -1,4 +1,4 @@
-/* The page's three files. */
+/* Puts the page's three files into the program (base/embed.inc). */
 #define NAME report_html
 #define PATH "src/report/page.html"
 #include "base/embed.inc"

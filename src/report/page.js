@@ -6,9 +6,10 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 
 /* --- elements, numbers, text files */
-/* Characters that would turn the text around, or cannot be seen, become one sign. */
+/* Characters that would change the direction of writing, or cannot be seen, become U+FFFD. */
 const plain = text => text.replace(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "\ufffd");
-/* An element; what is null or undefined is left out, and a function is a listener: {onclick: ...}. */
+/* Makes an element. Attributes and children that are null or undefined are left out; a function is a listener:
+   {onclick: ...}. */
 function el(name, attributes = {}, ...children) {
     const of_svg = ["svg", "g", "path", "rect", "circle", "text", "image"].includes(name);
     const element = document.createElementNS(`http://www.w3.org/${of_svg ? "2000/svg" : "1999/xhtml"}`, name);
@@ -28,6 +29,7 @@ function short(x) {
 }
 const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+const optimizers = {adamw: "AdamW", sgd: "SGD", muon: "Muon"};
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 /* The index of the number that is nearest to x. */
 function nearest_of(numbers, x) {
@@ -35,7 +37,7 @@ function nearest_of(numbers, x) {
     return far.indexOf(Math.min(...far));
 }
 const mean = x => x.reduce((sum, value) => sum + value, 0) / x.length;
-const key_name = key => key.replace(/^.*\./, ""); /* without its section */
+const key_name = key => key.replace(/^.*\./, ""); /* a key without its section */
 /* Half a 95 % interval of the mean (Student's t); data.t95 is by the number of values. */
 function half_interval(x) {
     return data.t95[x.length] * Math.sqrt(mean(x.map(v => (v - mean(x)) ** 2)) / (x.length - 1));
@@ -65,7 +67,7 @@ function csv_text(rows) {
     const quoted = field => /[",\n\r]/.test(field) ? `"${String(field).replaceAll('"', '""')}"` : field;
     return rows.map(row => row.map(quoted).join(",") + "\n").join("");
 }
-/* A figure by itself: what the style sheet says is written into each element. */
+/* A figure as a file of its own: what the style sheet says is written into each element. */
 function svg_text(svg) {
     const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
     const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering"];
@@ -94,7 +96,8 @@ for (const run of runs) {
     run.heads_table.qk_norm = (run.heads_table.w_q_norm || []).map((norm, i) => norm * run.heads_table.w_k_norm[i]);
 }
 const recall = runs[0]?.keys["data.task"] === "recall", unit = recall ? "answer" : "character";
-/* Points [step, value] of a column: of metrics.csv, or of attention.csv, where heads that are `taken` are averaged. */
+/* The points [step, value] of a column of metrics.csv, or of attention.csv, where the heads that are `taken` are
+   averaged. */
 function curve(run, column, taken = () => true) {
     const of_heads = !run.metrics_table[column], table = of_heads ? run.heads_table : run.metrics_table;
     const points = new Map();
@@ -104,8 +107,8 @@ function curve(run, column, taken = () => true) {
     });
     return [...points].map(([step, values]) => [step, mean(values)]);
 }
-/* A series for a setting: the mean of its runs at the steps that all of them have, with a band where there are several.
-   Of runs that finished and others, the former alone count. */
+/* A series for a setting: the mean of its runs at the steps that all of them have, with a band where there are
+   several. Where some runs finished, only these count. */
 function series_of(setting, column) {
     const all = setting.runs.map(i => runs[i]), finished = all.filter(run => run.result === "finished");
     const curves = (finished.length ? finished : all).map(run => new Map(curve(run, column))).filter(c => c.size);
@@ -137,7 +140,7 @@ function ticks(low, high, log) {
         for (let i = Math.ceil(low / step); i <= high / step + 1e-6; i++) found.push(+(i * step).toPrecision(12));
     return found.filter(tick => tick >= low - step / 1e6 && tick <= high + step / 1e6);
 }
-/* From values to places, `from` to `to`; what is beyond the range of `values` is at the edge. */
+/* A function from values to places between `from` and `to`. What is beyond the range of `values` is at the edge. */
 function make_scale(values, log, from, to) {
     let low = Math.min(...values), high = Math.max(...values);
     if (low === high) [low, high] = low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(low) / 2];
@@ -168,7 +171,7 @@ function draw_series(s, x, y) {
         group.append(...s.points.map(p => el("circle", {class: "dot", r: 3, cx: x(p[0]), cy: y(p[1])})));
     return group;
 }
-/* The chart as it is `W` wide; `show` is told the x under the mouse, or that the arrow keys choose. */
+/* Draws a chart that is `W` wide. `show` gets the x that the mouse or the arrow keys choose. */
 function draw_chart(o, W, show) {
     const {left, right, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
     const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
@@ -200,7 +203,7 @@ function draw_chart(o, W, show) {
     show(stops[chosen]);
     return svg;
 }
-/* The legend, and in it what the curves are at one x. */
+/* The legend, with the values of the curves at one x. */
 function make_legend(o) {
     const labelled = o.series.filter(s => s.label), values = labelled.map(() => el("output")), at = el("output");
     const list = el("ul", {class: "legend"}, labelled.map((s, i) => with_color("li", s, s.label, values[i])));
@@ -235,7 +238,7 @@ for (const s of runs.map(run => run.snapshots).filter(Boolean)) {
     s.text = Array.from(s.text);
     s.T = s.text.length;
 }
-/* To the nearest number of a format, ties to even, as [attention] score_precision does. */
+/* Rounds to the nearest number of a format, ties to even, as [attention] score_precision does. */
 const formats = {bf16: [8, 2 ** -133, 3.3895313892515355e38], fp16: [11, 2 ** -24, 65504]}; /* digits, least, most */
 function rounded(x, format) {
     if (!format || !finite(x) || x === 0) return x;
@@ -280,7 +283,7 @@ function attend(run, step, layer, head, divisor) {
 /* --- attention: what is chosen, and pictures of it */
 const state = {setting: 0, layer: 0, head: 0, step: 0, divisor: null, query: 0, key: 0, locked: false};
 let thumbs = [], matrix = null;
-const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots); /* the one whose scores are here */
+const run_of = setting => setting.runs.map(i => runs[i]).find(run => run.snapshots); /* whose scores are here */
 const current = () => run_of(settings[state.setting]);
 const all_steps = [...new Set(runs.flatMap(run => run.snapshots?.steps ?? []))].sort((a, b) => a - b);
 const nearest = run => nearest_of(run.snapshots.steps, state.step); /* the snapshot that is shown */
@@ -291,10 +294,11 @@ function color_of(weight) {
     const place = Math.sqrt(clamp(weight, 0, 1)) * (colors.length - 1), i = Math.min(Math.floor(place), colors.length - 2);
     return colors[i].map((c, n) => Math.round(c + (place - i) * (colors[i + 1][n] - c)));
 }
-/* Blanks by their signs, and what cannot be seen, or would turn the text around, by one sign. */
+/* A character as the page shows it: blanks have signs, and what cannot be seen, or would change the direction of
+   writing, is U+FFFD. */
 const signs = {" ": "␣", "\u00a0": "␣", "\u3000": "␣", "\n": "↵", "\t": "⇥"};
 const visible = c => signs[c] || (/[\p{C}\p{Z}]/u.test(c) ? "\ufffd" : /\p{M}/u.test(c) ? `◌${c}` : c);
-/* The lower triangle; the rest stays transparent. */
+/* Paints the lower triangle; the rest stays transparent. */
 function paint(canvas, a) {
     const context = canvas.getContext("2d"), image = context.createImageData(a.T, a.T);
     for (let q = 0; q < a.T; q++)
@@ -302,7 +306,7 @@ function paint(canvas, a) {
     context.putImageData(image, 0, 0);
     return canvas;
 }
-/* A card for each setting with the heads of the chosen layer; for a single setting, for each layer. */
+/* Makes a card for each setting, with the heads of the chosen layer. A single setting has a card for each layer. */
 function make_thumbs() {
     const single = settings.length === 1;
     thumbs = [];
@@ -324,7 +328,7 @@ function make_thumbs() {
     });
     $("heads").replaceChildren(...cards.flat());
 }
-/* The large matrix of a text: picture, characters, axes, colour bar, and the characters below it. */
+/* Makes the large matrix of a text: picture, characters, axes, colour bar, and the characters below it. */
 function make_matrix({T, text}) {
     const cell = clamp(Math.round(480 / T), 13, 36), left = 46, top = 8, side = T * cell;
     const W = left + side + 66, H = Math.max(top + side + 46, 200);
@@ -382,7 +386,7 @@ function move_by_key(event) {
     event.preventDefault();
     update_row();
 }
-/* The chosen query's or key's weights, as numbers on the text itself. */
+/* Shows the chosen query's or key's weights, as numbers on the text itself. */
 function update_row() {
     const {a, spans, chosen, left, top, cell} = matrix, {query, key} = state, by_key = $("side").value === "key";
     chosen[0].setAttribute("y", top + query * cell);
@@ -399,7 +403,7 @@ function update_row() {
     $("reading").textContent = `query ${query} “${visible(text[query])}”, key ${key} “${visible(text[key])}”: ` +
         `weight ${fixed(a.w[query * a.T + key])}, raw score ${short(a.raw[at])}, ` +
         `score ${short(a.scores[query * a.T + key])}. This query's row: entropy ${fixed(a.rows[query].entropy, 3)}, ` +
-        `largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked: Escape lets go." : "");
+        `largest weight ${fixed(a.rows[query].largest, 3)}.` + (state.locked ? " Locked; Escape unlocks." : "");
 }
 
 /* --- attention: the divisor, and everything when something was chosen */
@@ -472,7 +476,7 @@ function show_attention() {
 
 /* --- words and tables */
 const interval = i => i?.n ? fixed(i.mean) + (i.n > 1 ? ` ± ${fixed(i.half)}` : "") : "–";
-/* Numbers to the right, unless `left`. */
+/* A table; numbers are aligned to the right, unless `left`. */
 function table(head, rows, left = false) {
     const cell = (content, i) => i === 0 ? el("th", {scope: "row"}, content) :
         el("td", {class: !left && /^[-+–\d.]/.test(content) ? "number" : null}, content);
@@ -480,7 +484,7 @@ function table(head, rows, left = false) {
         el("thead", {}, el("tr", {}, head.map(words => el("th", {scope: "col"}, words)))),
         el("tbody", {}, rows.map(row => el("tr", {}, row.map(cell))))));
 }
-/* What was trained, and what came out. */
+/* Shows a single run: what was trained, and what came out. */
 function show_run() {
     const run = runs[0], keys = run.keys, d = run.description || {};
     const ends = column => { const points = curve(run, column); return [points[0]?.[1], points.at(-1)?.[1]]; };
@@ -495,12 +499,13 @@ function show_run() {
     const steps = run.metrics_table.step?.at(-1) ?? 0, text = recall ? "recall" : corpus;
     const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
         `d_k ${run.d_k}, `, d.parameters ? `${d.parameters.toLocaleString("en")} parameters, ` : "",
-        `trained for ${plural(steps, "step")} of ${keys["train.optimizer"]} on ${text}, seed ${keys["train.seed"]}. `,
+        `trained for ${plural(steps, "step")} of ${optimizers[keys["train.optimizer"]]} on ${text}, seed ${keys["train.seed"]}. `,
         `Result: ${run.result}${d.error ? `: ${d.error}` : ""}. `,
         finite(d.best_val_loss) ? `Lowest validation loss: ${fixed(d.best_val_loss)}, at step ${d.best_step}.` : ""];
     $("words").textContent = plain(words.join(""));
 }
-/* The keys that differ between runs; where they write, and the second divisor where nobody switches, are no matter. */
+/* The keys that differ between runs. Ignored are where a run writes, and the second divisor where no run switches to
+   it. */
 function differing_keys() {
     const switched = runs.some(run => run.keys["attention.switch_step"] !== "0");
     const ignored = ["log.out", switched ? "" : "attention.switch_divisor"];
@@ -544,20 +549,20 @@ function show_losses() {
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
     if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
-        how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and a guess loses ln ${pairs}` : ""}. ` +
+        how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and guessing costs ln ${pairs}` : ""}. ` +
             `Point at the curves for values.${band_words}`,
         name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN,
         series: [...pale, ...validation]});
 }
-/* Column, title, words of the y axis, how to read it, whether logarithmic. */
+/* For each chart: column, title, words of the y axis, how to read it, whether logarithmic. */
 const measures = [
     ...recall ? [["val_accuracy", "Accuracy", "share of right answers", "of the validation split's answers."]] : [],
     ["entropy", "Entropy of attention", "entropy / ln(keys)", "1 is uniform, 0 one-hot; the mean over rows."],
     ["score_std", "Standard deviation of the scores", "standard deviation",
         "how far apart the scores are before softmax; 1 is what dividing by √d_k aims at.", true],
-    ["max_weight", "Largest weight of a row", "mean largest weight", "the weight of each query's favourite key."],
-    ["saturated", "Saturated rows", "share of rows", "rows with a weight above 0.99; their scores hardly learn."],
-    ["grad_q_median", "Gradient of a query", "median of |dL/dq|", "what training moves the queries by.", true],
+    ["max_weight", "Largest weight of a row", "mean largest weight", "the most that a query gives to one key."],
+    ["saturated", "Saturated rows", "share of rows", "rows with a weight above 0.99; little gradient passes them."],
+    ["grad_q_median", "Gradient of a query", "median of |dL/dq|", "the signal by which training moves the queries.", true],
     ["grad_scores_median", "Gradient of a row's scores", "median of |dL/ds|", "small where softmax saturates.", true],
     ["qk_norm", "Size of the query and key weights", "|W_Q| |W_K|", "larger weights make larger scores.", true],
     ["grad_norm", "Gradient norm", "norm before clipping", "of all parameters, for one batch.", true]];

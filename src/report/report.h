@@ -5,7 +5,7 @@
 #include "base/command.h"
 #include "base/json.h"
 
-/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. What is wrong with its files has
+/* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. An error in its files has
    status STATUS_USAGE. */
 bool report_write(const char *directory, Error *err);
 /* Writes one page for several runs to `path`. */
@@ -13,7 +13,7 @@ bool report_compare(const char *const *directories, size_t count, const char *pa
 
 extern const Verb report_verb;
 
-/* data.c. What the page shows, for the caller to free, also after a failure. */
+/* data.c. These make what the page shows. The caller frees *data, also after a failure. */
 bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err);
 bool report_sweep_data(const char *directory, Json **data, Error *err);
 bool report_theory_data(const char *directory, Json **data, Error *err);

@@ -18,7 +18,7 @@
 
 /* stb_image_write counts bytes in int; at CANVAS_SIDE (192 MiB) its buffers, which double, still fit. */
 
-/* Beyond this a coordinate is nonsense, and conversion to int is at risk. */
+/* Coordinates beyond this are not drawn: they are nonsense, and might not fit into int. */
 #define FAR 1e6
 
 extern const unsigned char sqrtdk_font[]; /* font.S */
@@ -27,14 +27,14 @@ bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
     stbtt_fontinfo font;
     *canvas = (Canvas){0};
     if (width < 1 || height < 1 || width > CANVAS_SIDE || height > CANVAS_SIDE)
-        return failed(err, "a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
+        return runtime_error(err, "a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
-        return failed(err, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+        return runtime_error(err, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)width * (size_t)height;
     *canvas = (Canvas){width, height, malloc(3 * pixels), calloc(pixels, 1)};
     if (!canvas->rgb || !canvas->cover) {
         canvas_free(canvas);
-        return failed(err, "no memory for a picture of %d x %d pixels", width, height);
+        return runtime_error(err, "no memory for a picture of %d x %d pixels", width, height);
     }
     memset(canvas->rgb, 255, 3 * pixels);
     return true;
@@ -52,7 +52,7 @@ static unsigned char mix(unsigned char below, unsigned char above, int cover /* 
     return (unsigned char)((below * (255 - cover) + above * cover + 127) / 255);
 }
 
-/* 0 to 255 of a share of a pixel's area. */
+/* A share of a pixel's area, as 0 to 255. */
 static int coverage(double share) { return (int)(fmax(0, fmin(1, share)) * 255 + .5); }
 
 static void blend(Canvas *canvas, int x, int y, int cover, Color color) {
@@ -90,7 +90,8 @@ static double distance(CurvePoint a, CurvePoint b, double x, double y) {
     return hypot(x - a.x - along * dx, y - a.y - along * dy);
 }
 
-/* Coverage of a pixel is taken from its centre's distance to the segment, and joined to what is there by maximum. */
+/* Covers the pixels near a segment. A pixel's coverage follows from its centre's distance to the segment; where
+   segments overlap, the larger coverage counts. */
 static void stroke(Canvas *canvas, CurvePoint a, CurvePoint b, double thickness) {
     if (!(fabs(a.x) < FAR && fabs(a.y) < FAR && fabs(b.x) < FAR && fabs(b.y) < FAR)) return;
     double reach = thickness / 2 + .5;
@@ -115,8 +116,9 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
         }
 }
 
-/* Signed distance to the edge of a marker around the origin, negative inside: of a polygon, the largest over its sides.
-   n/2 sin(2 pi/n) is a polygon's area for a circumscribed circle of radius 1, and cos(pi/n) how far its sides are. */
+/* The signed distance from (x, y) to the edge of a marker around the origin, negative inside. For a polygon it is
+   the largest of the signed distances to its sides. A polygon of n corners on a circle of radius 1 has the area n/2
+   sin(2 pi/n), and its sides lie cos(pi/n) from the centre. */
 static double marker_distance(Marker marker, double radius, double x, double y) {
     const double part = 2 * M_PI / marker.sides;
     if (marker.sides == 0) return hypot(x, y) - radius;
@@ -143,7 +145,7 @@ void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker mar
         }
 }
 
-/* One code point off the front; a byte that starts no valid sequence is U+FFFD by itself. */
+/* Takes one code point off the front of a text; a byte that starts no valid sequence is U+FFFD by itself. */
 static int utf8_next(const char **text) {
     uint32_t code;
     size_t length = utf8_decode(*text, strnlen(*text, 4), &code);
@@ -156,8 +158,8 @@ typedef struct {
     stbtt_fontinfo font;
     float scale;
     const char *rest;
-    char spelled[12];  /* "U+4E2D": of a character that the font lacks */
-    size_t spelled_at; /* what is drawn of it next, or its end */
+    char spelled[12];  /* "U+4E2D": drawn for a character that the font lacks */
+    size_t spelled_at; /* index of its next character, or of its end */
     int glyph;         /* -1 before the first */
     double pen, after; /* pixels from the text's start: where the glyph stands, and where it ends */
 } TextRun;
@@ -214,8 +216,9 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
     float shift = (float)(along - start);
     stbtt_GetGlyphBitmapBoxSubpixel(&run->font, run->glyph, run->scale, run->scale, shift, 0, &x0, &y0, &x1, &y1);
     int width = x1 - x0, height = y1 - y0;
-    if (width <= 0 || height <= 0) return;                                                       /* a blank */
-    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height) return; /* larger than all */
+    if (width <= 0 || height <= 0) return; /* a blank */
+    if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height)
+        return; /* larger than the picture */
     stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
@@ -246,10 +249,11 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
 
 bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     int size;
-    stbi_write_png_compression_level = 5; /* with the filter "up": half of the time and .02 more bytes */
+    stbi_write_png_compression_level = 5; /* with the filter "up" (2): half of the time, 2 % more bytes */
     stbi_write_force_png_filter = 2;
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    const bool ok = png ? file_write(path, png, (size_t)size, err) : failed(err, "no memory to compress %s", path);
+    const bool ok =
+        png ? file_write(path, png, (size_t)size, err) : runtime_error(err, "no memory to compress %s", path);
     free(png);
     return ok;
 }

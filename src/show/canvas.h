@@ -14,11 +14,11 @@ typedef struct {
 typedef struct {
     int width, height;
     unsigned char *rgb;   /* (height, width, 3) */
-    unsigned char *cover; /* (height, width), for drawing calls, which leave it 0 */
+    unsigned char *cover; /* (height, width): scratch of the drawing calls, which leave it 0 */
 } Canvas;
 
 /* A circle (no sides) or a regular polygon of the same area. With turn 0 a side faces right; `turn` is in whole
-   turns, clockwise. Open: its inside is white. */
+   turns, clockwise. `open`: its inside is white. */
 typedef struct {
     int sides;
     double turn;
@@ -28,33 +28,35 @@ typedef struct {
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
 enum { CANVAS_SIDE = 8192 };
-/* White, each side 1 to CANVAS_SIDE. The caller frees it with canvas_free; after a failure there is nothing to free. */
+/* Makes a white picture; each side has 1 to CANVAS_SIDE pixels. The caller frees it with canvas_free; after a
+   failure there is nothing to free. */
 bool canvas_make(Canvas *canvas, int width, int height, Error *err);
 void canvas_free(Canvas *canvas);
 
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color); /* filled, clipped */
-/* The rectangle's edge, one pixel wide, inside it. */
+/* Draws the edge of a rectangle, one pixel wide, inside it. */
 void canvas_frame(Canvas *canvas, int x, int y, int width, int height, Color color);
 typedef struct {
     double x, y;
 } CurvePoint;
-/* Lines through all points, anti-aliased with round ends, clipped, and blended as one shape, so that joints are no
-   darker than the rest. `thickness` is in pixels. A line without length is a dot. */
+/* Draws lines through all points, anti-aliased with round ends, clipped, and blended as one shape, so that joints
+   are no darker than the rest. `thickness` is in pixels. A line without length is a dot. */
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color);
 
-/* Around (x, y), with a thin white edge that sets it apart from what it covers; `radius` is that of the circle. */
+/* Draws a marker around (x, y), with a thin white edge that sets it apart from what it covers. `radius` is the
+   circle's; a polygon has the same area. */
 void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);
 
-/* UTF-8; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
+/* Draws UTF-8 text; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
    spelled, as "U+4E2D"; a byte that is not UTF-8 shows as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
-/* The same, turned a quarter to the left (reads upwards). */
+/* Draws text turned a quarter to the left, so that it reads upwards. */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
-/* Whether the font has it. */
+/* Whether the font has this character. */
 bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);
 /* `size`, or the smaller one at which `text` is no wider than `limit`. */
 double canvas_text_fit(double size, double limit, const char *text);
 
-/* Through a new name and a rename: what stood at `path` stays when this fails. */
+/* Saves the picture as PNG, by file_write: what stood at `path` stays when this fails. */
 bool canvas_save(const Canvas *canvas, const char *path, Error *err);

@@ -7,16 +7,16 @@
 
 enum {
     MARGIN = 24,
-    TOP = 82, /* of the plot, below the titles */
+    TOP = 82, /* top of the plot, below the titles */
     BOTTOM = CHART_HEIGHT - 68,
     TICK_LENGTH = 5,
     TICK_TEXT = 40,
     TICKS = 7,   /* about so many on an axis */
     GAP = 14,    /* from the plot to the labels */
-    SAMPLE = 30, /* of the curve's line, in front of its label */
+    SAMPLE = 30, /* length of the piece of a curve in front of its label */
     PAD = 8,
     LABEL_ROW = 20,
-    MARKERS = 12 /* on a curve of dense points */
+    MARKERS = 12 /* about so many on a curve of dense points */
 };
 
 #define TITLE_SIZE 23.0
@@ -26,7 +26,7 @@ enum {
 
 static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 230}, frame = {120, 120, 120};
 
-/* Ticks are at 1, 2 or 5 times a power of ten: (first + i) step, i < count. */
+/* A range of values, and its ticks (first + i) step, i < count, where step is 1, 2 or 5 times a power of ten. */
 typedef struct {
     double low, high, step, first;
     int count;
@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     Axis x, y;
-    int left, right; /* sides of the plot; right is outside */
+    int left, right; /* sides of the plot; `right` is the first pixel outside */
     bool empty;      /* there is nothing to draw */
 } Layout;
 
@@ -69,11 +69,11 @@ static double place_y(const Layout *layout, double value) {
     return BOTTOM - (value - layout->y.low) / (layout->y.high - layout->y.low) * (BOTTOM - TOP);
 }
 
-static bool point_shown(const Series *series, size_t i) { /* NaN is not */
+static bool point_shown(const Series *series, size_t i) { /* false for NaN */
     return fabs(series->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
 }
 
-/* Over all shown points; without any, both axes run from 0 to 1. */
+/* The axes cover all points that are shown; without any, both run from 0 to 1. */
 static Layout lay_out(const Chart *chart) {
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY, widest = 0, widest_label = 0;
     char text[TICK_TEXT];
@@ -135,7 +135,7 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Series *serie
     canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
 
-/* `points` are scratch, for the plot's pixels. A point alone has no line, so it gets a marker in any case. */
+/* `points` is scratch for the points' places in pixels. A single point has no line, so it always gets a marker. */
 static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
     const Color color = series->style.color;
     size_t shown = 0;
@@ -153,7 +153,7 @@ static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout
     for (size_t k = 0; k < chart->count; k++)
         if (most < chart->series[k].count) most = chart->series[k].count;
     CurvePoint *points = calloc(most, sizeof *points);
-    if (!points) return failed(err, "no memory to draw %zu points", most);
+    if (!points) return runtime_error(err, "no memory to draw %zu points", most);
     for (size_t k = 0; k < chart->count; k++) {
         draw_series(canvas, layout, &chart->series[k], points);
         draw_label(canvas, layout, &chart->series[k], k);

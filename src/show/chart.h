@@ -8,7 +8,7 @@ typedef struct {
     const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
     size_t count;
     Style style;
-    double thickness; /* of the line, in pixels; 0: no line */
+    double thickness; /* width of the curve in pixels; 0: markers only */
     bool markers;     /* on every point, or on some where points are dense */
 } Series;
 
@@ -19,5 +19,6 @@ typedef struct {
     size_t count;
 } Chart;
 
-/* As PNG of that size. Works with no finite point at all (a line says so), with one. */
+/* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A chart with a single finite point works, and so does one
+   without any, in which a line of text says so. */
 bool chart_save(const Chart *chart, const char *path, Error *err);

@@ -1,6 +1,6 @@
-/* The attention figure. Everything is placed by one layout, computed from T and the grid: cells as large as about 2500
-   pixels of width allow, 16 at most, 6 at least. Every panel carries its characters; where cells are too narrow for
-   characters that can be read, every second one. */
+/* The attention figure. Everything is placed by one layout, computed from T and the grid: cells as large as about
+   2500 pixels of width allow, 16 at most, 6 at least. Every panel carries its characters; where cells are too narrow
+   to read them, every second one. */
 #include "show/heatmap.h"
 
 #include <math.h>
@@ -14,18 +14,18 @@ enum {
     SLOT = 130,      /* a panel of a short text still leaves its labels this much */
     LEAST_CELL = 11, /* below this, characters of LEAST_SIZE would touch */
     LEAST_SIZE = 13, /* pixels of a character along the axes */
-    SPELLED = 11,    /* of one that the font lacks, as "U+4E2D" */
+    SPELLED = 11,    /* pixels of one that the font lacks: "U+4E2D" */
     BAR_WIDTH = 18,
-    BAR_COLUMN = 124, /* with ticks and label */
+    BAR_COLUMN = 124, /* width of the bar with ticks and label */
     BAR_KEY = 54,     /* pixels below the bar for the swatch of the mask */
-    BLANK = 0x2423,
+    BLANK = 0x2423,   /* the sign for a blank */
     SHADES = 52,
 };
 
 #define LABEL_SIZE 15.0
 #define SMALL_SIZE 13.0
 #define TITLE_SIZE 22.0
-#define TITLE_LIMIT 1100.0 /* up to here a title widens the picture, beyond it shrinks */
+#define TITLE_LIMIT 1100.0 /* a title widens the picture up to this; a longer one is drawn smaller */
 
 static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, edge = {150, 150, 150};
 
@@ -45,7 +45,7 @@ static const Color viridis[SHADES] = {
 const Color heatmap_masked = {228, 228, 228};
 const Color heatmap_not_a_number = {220, 38, 38};
 
-/* fmin and fmax would turn a NaN into a bound. */
+/* Compares, since fmin and fmax would turn a NaN into a bound. */
 static double clamp01(double value) { return value < 0 ? 0 : value > 1 ? 1 : value; }
 
 double heatmap_position(double weight) { return sqrt(clamp01(weight)); }
@@ -71,22 +71,22 @@ uint32_t heatmap_character(uint32_t code) {
     return shapeless || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
 }
 
-/* A character of the axes; returns whether the font has it. */
+/* Encodes character i of the axes; returns whether the font has it. */
 static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
     utf8_encode(heatmap_character(figure->text[i]), text);
     return canvas_has(heatmap_character(figure->text[i]));
 }
 
-/* Pixels. */
+/* Where everything stands, in pixels. */
 typedef struct {
-    int cell, side;    /* a cell, a panel */
-    int size, every;   /* of the characters along the axes, and which of them are shown: all, or every second */
-    int axis;          /* what they take beside a panel */
-    int left, top;     /* of the first panel, without its heading */
-    int across, down;  /* from one panel to the next, without a heading between them */
-    int label;         /* above a panel */
-    int width, height; /* of the picture */
-    int bar, bar_height;
+    int cell, side;      /* sides of a cell and of a panel */
+    int size, every;     /* size of the characters along the axes; 2: every second one is shown */
+    int axis;            /* what these characters take beside a panel */
+    int left, top;       /* corner of the first panel */
+    int across, down;    /* distance from one panel to the next */
+    int label;           /* height of the label above a panel */
+    int width, height;   /* size of the picture */
+    int bar, bar_height; /* left side of the colour bar; its height */
 } Layout;
 
 static int at_least(int value, int least) { return value > least ? value : least; }
@@ -212,8 +212,8 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
     Canvas canvas;
     Layout l = layout_make(figure);
     if (l.height > CANVAS_SIDE)
-        return rejected(err, "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer",
-                        figure->rows, l.height, CANVAS_SIDE);
+        return usage_error(err, "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer",
+                           figure->rows, l.height, CANVAS_SIDE);
     if (!canvas_make(&canvas, l.width, l.height, err)) return false;
     draw_titles(&canvas, figure, &l);
     draw_grid_labels(&canvas, figure, &l);

@@ -7,7 +7,7 @@ typedef struct {
     const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
     const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
     size_t length;                /* T, at least 1 */
-    size_t rows, columns;         /* of panels, at least 1 each */
+    size_t rows, columns;         /* size of the grid of panels, at least 1 by 1 */
     const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
                                      Keys after the query are masked, whatever the array holds there */
     const char *const *panel_labels; /* (rows, columns), above each panel; it or an entry may be NULL */
@@ -25,16 +25,16 @@ double heatmap_weight(double position);
 /* What stands for a character along the axes: blanks and line ends as signs, what has no shape as U+FFFD. */
 uint32_t heatmap_character(uint32_t character);
 
-extern const Color heatmap_masked;       /* light grey, which is not in viridis: apart from zero, its darkest shade */
+extern const Color heatmap_masked;       /* light grey: not in viridis, so not taken for a weight */
 extern const Color heatmap_not_a_number; /* red */
 
-/* An error when the picture would be more than 8192 pixels wide or high. */
+/* Saves the figure as PNG. It is an error when the picture would be more than 8192 pixels wide or high. */
 bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err);
 
-/* The same in a terminal, panels in their order and as many side by side as fit (terminal.c). With colours two
-   queries share a line, each a half of it; without, weights are written in hundredths. A panel has at most `width`
-   columns, and no more than the terminal: where the text is longer, several characters share a cell, which has the
-   largest of their weights, and the axes are left out. */
+/* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two
+   queries share a line, each in one half of it; without colours, weights are written in hundredths. A panel has at
+   most `width` columns, and no more than the terminal. Where the text is longer, several characters share a cell,
+   which shows the largest of their weights, and the axes are left out. */
 void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t width);
 
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */

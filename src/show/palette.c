@@ -1,8 +1,10 @@
+/* One table of styles for every picture, so that a divisor looks the same in all of them. tests/test_palette.c
+   checks that they can be told apart. */
 #include "show/palette.h"
 
 #include <string.h>
 
-/* Those of the named divisors, then those of the numbers. */
+/* The styles of the named divisors, then the styles for numbers. */
 static const struct {
     const char *divisor;
     Color color;

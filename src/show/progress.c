@@ -1,3 +1,5 @@
+/* A progress line is overwritten by the next one, after a carriage return; a message first wipes it. Where stderr is
+   no terminal there is no progress line, so that a log file has whole lines alone. */
 #include "show/progress.h"
 
 #include <math.h>
@@ -22,7 +24,7 @@ void progress_clear(Progress *p) {
 void progress_message(Progress *p, const char *format, ...) {
     if (p->quiet) return;
     progress_clear(p);
-    char line[3 * 4096]; /* a path or two */
+    char line[3 * 4096]; /* holds a path or two */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -48,8 +50,8 @@ bool progress_is_due(Progress *p, double now) {
 }
 
 void progress_line(Progress *p, const char *line) {
-    /* A line that wraps could not be written over; nor may the blanks over a longer one, from before a resize, wrap. In
-       its last column some terminals do. */
+    /* A line that wraps could not be overwritten. Nor may the blanks wrap that wipe a longer line, when the terminal
+       has become narrower. Some terminals wrap after the last column, so that one stays free. */
     const size_t most = terminal_columns(p->stream) - 1, length = strnlen(line, most),
                  over = p->shown < most ? p->shown : most;
     fprintf(p->stream, "\r%.*s%*s", (int)length, line, (int)(over > length ? over - length : 0), "");

@@ -8,8 +8,8 @@
 typedef struct {
     FILE *stream;
     bool quiet, terminal; /* quiet: nothing is written */
-    size_t shown;         /* columns of the line that stands there now */
-    double last;          /* when it was written, in seconds */
+    size_t shown;         /* columns of the progress line that stands there now */
+    double last;          /* when it was last written, in seconds */
 } Progress;
 
 /* The stream is stderr, which has no buffer: nothing here flushes it. */
@@ -17,20 +17,21 @@ Progress progress_make(FILE *stream, bool quiet);
 
 /* A whole line, made plain (base/text.h), in place of the progress line. */
 void progress_message(Progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for results. */
+/* Prints a line of results to `out`, made plain in the same way. */
 #define print_plain(out, ...) progress_message(&(Progress){.stream = (out)}, __VA_ARGS__)
 
-/* "step 120/1000  train 2.31  val 2.40  35.1k tokens/s  0:42 left", at most twice a second and only on a
-   terminal. NaN leaves a loss out. `now` is a time in seconds. */
+/* Shows "step 120/1000 train 2.31 val 2.40 35.1k tokens/s 0:42 left", at most twice a second and only on a terminal.
+   NaN leaves a loss out. `now` is a time in seconds. */
 void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
                      double tokens_per_second, double seconds_left);
-/* "12/58 combinations": work that is counted in parts. */
+/* Shows work that is counted in parts, as "12/58 combinations". */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
-/* Any other line: whether one is due, at most twice a second and only on a terminal; then it is shown, cut to the
-   terminal's width, over the one that stands there. */
+/* For any other progress line: progress_is_due says whether it is time for one (at most twice a second and only on a
+   terminal); progress_line shows it, cut to the terminal's width, over the one that stands there; progress_clear
+   wipes it. */
 bool progress_is_due(Progress *progress, double now);
 void progress_line(Progress *progress, const char *line);
 void progress_clear(Progress *progress);
 
-/* 75 -> "1:15", 3675 -> "1:01:15". */
+/* Writes a duration: 75 as "1:15", 3675 as "1:01:15". */
 void progress_duration(double seconds, char *out, size_t capacity);

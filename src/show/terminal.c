@@ -1,3 +1,5 @@
+/* What is drawn with characters: the attention figure, and numbers as bars. Each line ends the colours that it
+   began, so that whatever follows it is shown as usual. */
 #include "show/heatmap.h"
 
 #include <math.h>
@@ -8,7 +10,7 @@
 
 #include "base/text.h"
 
-enum { COLUMNS_MOST = 10000, GAP = 2 }; /* the latter between panels */
+enum { COLUMNS_MOST = 10000, GAP = 2 }; /* GAP: columns between panels */
 
 size_t terminal_columns(FILE *out) {
     struct winsize size = {0};
@@ -60,16 +62,16 @@ void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_
 typedef struct {
     const AttentionFigure *figure;
     const Terminal *t;
-    size_t queries;      /* of a line, one above the other */
-    size_t shrink, side; /* queries and keys of a cell, which has the largest of their weights; cells of a panel */
-    size_t axis, cell;   /* columns of the queries' characters (0: no axes) and of a cell */
-    size_t width, slot;  /* columns that a panel may take, and from one to the next */
+    size_t queries;      /* queries that share a line, one above the other */
+    size_t shrink, side; /* queries, and keys, that share a cell, which has their largest weight; cells per side */
+    size_t axis, cell;   /* columns that the queries' characters take (0: no axes); columns of a cell */
+    size_t width, slot;  /* columns that a panel may take; columns from one panel to the next */
 } View;
 
-/* A character as heatmap_character shows it, or U+FFFD where a terminal may give it another width than one column, turn
-   the direction of writing by it, or obey it. */
+/* Shows a character as heatmap_character has it, or U+FFFD where a terminal may give it another width than one
+   column, change the direction of writing, or take it for a command. */
 static void show_character(const Terminal *t, uint32_t character) {
-    /* Letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
+    /* Ranges of letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
        EastAsianWidth, Bidi_Class and General_Category). */
     static const uint32_t narrow[][2] = {{0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x370, 0x482},
                                          {0x48a, 0x58a},   {0x10a0, 0x10ff}, {0x1e00, 0x1fff}, {0x2010, 0x2027},
@@ -83,7 +85,7 @@ static void show_character(const Terminal *t, uint32_t character) {
     fputs(text, t->out);
 }
 
-/* Below 0 where there is no such query. */
+/* The largest weight of a cell; below 0 where there is no such query. */
 static double weight_of(const View *v, size_t panel, size_t row, size_t column) {
     const size_t T = v->figure->length;
     double largest = -1;
@@ -100,14 +102,15 @@ static void show_number(const Terminal *t, double weight) {
     else fputs(isnan(weight) ? " na" : " 1.", t->out);
 }
 
-/* A parameter of the sequence that selects colours (ECMA-48, SGR): 38 the foreground, 48 the background. */
+/* Writes a parameter of the sequence that selects colours (ECMA-48, SGR). `ground` 38 is the foreground, 48 the
+   background. */
 static void select_color(const Terminal *t, int ground, double weight) {
     const Color c = heatmap_color(weight);
     if (t->colors == COLORS_24_BIT) fprintf(t->out, ";%d;2;%d;%d;%d", ground, c.r, c.g, c.b);
     else fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
 }
 
-/* One column: a square above another, of which one may be below 0: the background. */
+/* Shows one column: a square above another. Where a weight is below 0 the terminal's background stays. */
 static void show_squares(const Terminal *t, double upper, double lower) {
     fputs("\x1b[0", t->out);
     select_color(t, 38, upper < 0 ? lower : upper);
@@ -127,7 +130,7 @@ static void show_legend(const Terminal *t) {
     fputs("\n\n", t->out);
 }
 
-/* Where a label is too long, what is behind its last commas is left out. */
+/* A panel's label, and how much of it is shown: where it is too long, what follows its last commas is left out. */
 static const char *label_of(const View *v, size_t panel, int *length) {
     const char *label = v->figure->panel_labels ? v->figure->panel_labels[panel] : NULL;
     size_t shown = label ? strlen(label) : 0;
@@ -137,7 +140,8 @@ static const char *label_of(const View *v, size_t panel, int *length) {
     return label ? label : "";
 }
 
-/* Line 0 of a panel is its label, the one after the last of its cells their keys. Returns the columns it took. */
+/* Shows one line of a panel and returns the columns it took. Line 0 is the label; the line after the last cells has
+   the keys' characters. */
 static size_t show_line(const View *v, size_t panel, size_t line) {
     const size_t row = line * v->queries - v->queries;
     size_t key = 0;

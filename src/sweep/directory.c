@@ -8,8 +8,8 @@
 #include "sweep/parts.h"
 #include "train/checkpoint.h"
 
-/* A key that nobody set and that some run has otherwise is swept or follows from swept ones (d_k from heads): written
-   down, it would no longer follow. */
+/* Whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it is
+   swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
 static bool differs(const void *sweep, size_t key) {
     const Sweep *s = sweep;
     char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
@@ -41,7 +41,7 @@ static void name_directories(Sweep *s) {
         snprintf(s->runs[i].directory, sizeof s->runs[i].directory, "%s/%s", s->directory, s->runs[i].name);
 }
 
-/* run.json and config.ini of a directory that is there. */
+/* Reads run.json and config.ini of an existing directory. */
 static bool read_config(Sweep *s, const char *directory, Error *err) {
     char path[4096];
     s->directory = s->place.path;
@@ -58,7 +58,7 @@ bool sweep_enter(Sweep *s, const char *directory, Error *err) {
     int64_t threads;
     if (!directory_lock(directory, &s->place.lock, err) || !read_config(s, directory, err)) return false;
     s->resumed = true;
-    /* Every run has the same number, however many processors there are by now. */
+    /* Every run has the threads that the first ones had, however many processors there are now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     return true;
@@ -74,8 +74,8 @@ bool sweep_view(Sweep *s, const char *directory, Error *err) {
     return true;
 }
 
-/* Waits until no process is in the directory: that of a sweep that was killed may still be saving its run. Fails after
-   half a minute. */
+/* Waits until no process holds the directory: a run whose sweep was killed may still be saving its checkpoint. Fails
+   after half a minute. */
 static bool wait_for(const char *directory, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     for (int tries = 0;; tries++) {
@@ -89,8 +89,8 @@ static bool wait_for(const char *directory, Error *err) {
     }
 }
 
-/* Whether the run was trained with the config that the sweep's config.ini gives it. Keys that its program did not have
-   yet have their defaults. */
+/* Whether the run was trained with the config that the sweep's config.ini gives it. A key that the program did not
+   have then counts as its default. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     static Config trained; /* large */
     char path[4096], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
@@ -100,7 +100,7 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
         config_value_text(&run->config, key, ours, sizeof ours);
         config_value_text(&trained, key, theirs, sizeof theirs);
         if (strcmp(ours, theirs) != 0)
-            return rejected(
+            return usage_error(
                 err,
                 "%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": set "
                 "back whichever of the two files was edited",
@@ -112,12 +112,16 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
 bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     if (!path_exists(run->directory)) return true;
     if (!wait_for(run->directory, err) || !sweep_read_run(run, err)) return false;
+    if (run->state == RUN_FAILED) { /* is tried once more */
+        run->state = RUN_NOT_FINISHED;
+        *run->message = 0;
+    }
     const bool ended = run->state != RUN_NOT_FINISHED;
     if (!ended && !checkpoint_exists(run->directory, &run->has_checkpoint, err)) return false;
     return !(ended || run->has_checkpoint) || check_config(s, run, err);
 }
 
-/* Whether every run that run.json names is still one of the sweep's: [sweep] may grow, but not lose a run. */
+/* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
 static bool check_planned(const Sweep *s, Error *err) {
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) {
@@ -125,8 +129,9 @@ static bool check_planned(const Sweep *s, Error *err) {
         bool planned = !name;
         for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
         if (!planned)
-            return rejected(err, "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
-                            s->directory, name);
+            return usage_error(err,
+                               "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
+                               s->directory, name);
     }
     return true;
 }
@@ -151,8 +156,7 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     js_set(s->description, "name", js_text(s->config.name));
     js_set(s->description, "corpus", js_text(fingerprint));
     js_set(s->description, "threads_per_run", js_integer((int64_t)s->threads));
-    if (!path_join(path, sizeof path, s->directory, "configs", err) || !directory_make(path, false, err) ||
-        !path_join(path, sizeof path, s->directory, "config.ini", err) || !file_writer_open(&config, path, err))
+    if (!path_join(path, sizeof path, s->directory, "config.ini", err) || !file_writer_open(&config, path, err))
         return false;
     sweep_write_config(s, config.stream);
     return file_writer_commit(&config, err);

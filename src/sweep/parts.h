@@ -1,7 +1,7 @@
 /* What the files of this folder share; the report and tests include it as well.
 
    A sweep trains one run for each combination of the config's [sweep] section. A setting is what the runs share that
-   differ in nothing but the seed. sweep_plan makes runs and settings of the config, sweep_open makes or enters the
+   differ in nothing but the seed. sweep_plan makes runs and settings from the config, sweep_open makes or enters the
    directory, sweep_train trains. Then everything is read back from what the runs wrote: sweep_read_logs,
    sweep_summarize, and the writers of tables. */
 #pragma once
@@ -14,65 +14,62 @@ enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
 
 /* What a run measured, in the order of summary.csv. */
 typedef enum {
-    MEASURE_STEPS, /* of run.json; of a run that has not ended, of the last row of metrics.csv */
+    MEASURE_STEPS, /* from run.json; for a run that has not ended, from the last row of metrics.csv */
     MEASURE_TRAIN_LOSS,
-    MEASURE_TRAIN_LOSS_MEAN, /* over the last tenth of the steps: a single batch's varies */
+    MEASURE_TRAIN_LOSS_MEAN, /* over the last tenth of the steps, since single batches vary */
     MEASURE_VAL_LOSS,
     MEASURE_BEST_VAL_LOSS,
     MEASURE_BEST_STEP,
     MEASURE_VAL_ACCURACY,
-    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST means over all heads of all layers, of the first and */
+    MEASURE_ENTROPY_FIRST, /* from here to MEASURE_QK_NORM_LAST: means over all heads of all layers, at the first and */
     MEASURE_ENTROPY_LAST,  /* the last step of attention.csv */
     MEASURE_SCORE_STD_FIRST,
     MEASURE_SCORE_STD_LAST,
     MEASURE_SATURATED_FIRST,
     MEASURE_SATURATED_LAST,
-    MEASURE_GRAD_Q_FIRST, /* of the medians */
+    MEASURE_GRAD_Q_FIRST, /* means of the heads' medians */
     MEASURE_GRAD_Q_LAST,
-    MEASURE_GRAD_SCORES_FIRST, /* of the medians */
+    MEASURE_GRAD_SCORES_FIRST, /* means of the heads' medians */
     MEASURE_GRAD_SCORES_LAST,
     MEASURE_QK_NORM_FIRST, /* |W_Q| |W_K|, Frobenius norms */
     MEASURE_QK_NORM_LAST,
     MEASURE_GRAD_NORM_MEDIAN,
     MEASURE_GRAD_NORM_MAX, /* after the warmup */
-    MEASURE_THREADS,       /* of run.json */
-    MEASURE_SECONDS,       /* as the steps */
+    MEASURE_THREADS,       /* from run.json */
+    MEASURE_SECONDS,       /* from where the steps are */
     MEASURE_COUNT
 } Measure;
 typedef struct {
-    const char *name, *format; /* in summary.csv */
-    int attention;             /* the column of attention.csv that it is the mean of */
+    const char *name, *format; /* the column of summary.csv, and printf's format in it */
+    int attention;             /* the column of attention.csv whose mean it is */
 } MeasureColumn;
 extern const MeasureColumn MEASURES[MEASURE_COUNT];
 
 typedef enum { RUN_NOT_FINISHED, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED } SweepRunState;
-extern const char *const SWEEP_RUN_STATES[]; /* as in summary.csv */
+extern const char *const SWEEP_RUN_STATES[]; /* names of the states, as in summary.csv */
 
 typedef struct {
     Config config;
     char name[RUN_NAME];  /* "scale_divisor=none+seed=1" */
-    char directory[4096]; /* the sweep's and the name; empty until that is known */
-    size_t setting, seed; /* whose run it is; which of the swept seeds it has, counted from 0 */
+    char directory[4096]; /* SWEEP_DIR/NAME; empty until SWEEP_DIR is known */
+    size_t setting, seed; /* index of its setting; which of the swept seeds it has, counted from 0 */
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
-    bool has_checkpoint;            /* of a run that has not ended: it is resumed from there */
-    int pid;                        /* of the process that trains it; 0: none */
-    FILE *messages;                 /* what that process writes to stderr */
-    double measured[MEASURE_COUNT]; /* NaN where it did not get that far */
-    double began;                   /* when its process was started, in seconds */
+    bool has_checkpoint;            /* it has not ended, and is resumed from a checkpoint */
+    double measured[MEASURE_COUNT]; /* NaN where the run did not get that far */
 } SweepRun;
 
 #define NO_SETTING ((size_t)-1) /* a setting without a reference */
 typedef struct {
-    char label[SETTING_LABEL];    /* for people: "÷ √d_k = 8, lr 0.001" */
-    size_t digit[SWEEP_AXES_MAX]; /* which of its values it has for each swept key, from 0; 0 for the seed */
-    size_t run[SWEEP_VALUES_MAX]; /* (count): by seed */
+    char label[SETTING_LABEL];          /* for people: "÷ √d_k = 8, lr 0.001" */
+    size_t value_index[SWEEP_AXES_MAX]; /* for each swept key: which of its values, from 0; 0 for the seed */
+    size_t run[SWEEP_VALUES_MAX];       /* (count) indices of its runs, by seed */
     size_t count;
     size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
-    /* Over the runs that finished, by sweep_summarize. */
+    /* What sweep_summarize computes, over the runs that finished: */
     size_t finished, diverged;
     Interval mean[MEASURE_COUNT];
-    Interval difference; /* of the validation loss to that of the reference, seed by seed; count 0: none */
+    Interval difference; /* validation loss less the reference's, seed by seed; count 0: none */
 } SweepSetting;
 
 typedef struct {
@@ -83,7 +80,7 @@ typedef struct {
     size_t run_count, setting_count;
     size_t divisor_axis;    /* which of the swept keys is the divisor; config.sweep_count: none */
     bool resumed;           /* the directory was there */
-    ResultsDirectory place; /* made or entered, and locked */
+    ResultsDirectory place; /* the sweep's directory, made or entered, and locked */
     const char *directory;  /* its path */
     Json *description;      /* run.json */
     size_t threads, slots;  /* threads of a run; runs at a time */
@@ -93,8 +90,8 @@ typedef struct {
    combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or not. */
 bool sweep_plan(Sweep *sweep, Error *err);
 void sweep_free(Sweep *sweep);
-/* A swept key in names and as a column: "scale_divisor", or with its section where the short name is also that of
-   another swept key or of a column of summary.csv. */
+/* The name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the short
+   name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const Config *config, size_t axis);
 
 /* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
@@ -102,16 +99,17 @@ const char *sweep_key(const Config *config, size_t axis);
    makes the directory of a new sweep, or notes in run.json that it is resumed. sweep_save brings run.json to the runs'
    present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
 bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
-/* A sweep as it is, for those who only read: plans it and reads its runs, also while they train. */
+/* sweep_view opens a sweep for reading only: it plans it and reads its runs, also while they train. */
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
-bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, again before it is started */
+bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run; used again before it is started */
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
-/* train.c. Trains every run that has not ended until none is left or a signal came, which it returns. */
-int sweep_train(Sweep *sweep);
+/* runner.c. Trains every run that has not ended, by `slots` workers, until none is left or a signal came. Fails only
+   without memory; a run that fails is recorded as such. */
+bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
    not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs both logs. Errors have status
@@ -119,7 +117,7 @@ int sweep_train(Sweep *sweep);
 bool sweep_read_run(SweepRun *run, Error *err);
 bool sweep_read_metrics(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
-void sweep_clear_run(SweepRun *run); /* nothing is measured */
+void sweep_clear_run(SweepRun *run); /* sets every measure to NaN */
 
 /* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
    first; a run whose logs cannot be read has failed. */
@@ -132,6 +130,6 @@ void sweep_print_table(const Sweep *sweep, FILE *out);
 
 /* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The style of a setting: by its divisor, with `dash` (pixels; 0: a whole line) by what else it differs in
-   from others; or one of the palette for each, where settings differ in other keys alone. */
+/* The style of a setting. Its divisor decides colour and marker, the other swept keys decide `dash` (pixels; 0: a
+   whole line). Where the divisor is not swept, each setting has a style of its own. */
 Style sweep_style(const Sweep *sweep, size_t setting, double *dash);

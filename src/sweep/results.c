@@ -1,6 +1,7 @@
-/* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables of a sweep are made from this,
-   so that a sweep that was resumed gives the same ones as one that was never stopped. Then statistics of a setting over
-   its seeds: means with their intervals, and the difference to the setting that divides by √d_k. */
+/* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables of a sweep are made from
+   this, so that a sweep that was resumed gives the same tables as one that was never stopped. Then follow the
+   statistics of a setting over its seeds: means with their intervals, and the difference to the setting that divides
+   by √d_k. */
 #include <math.h>
 #include <string.h>
 
@@ -33,10 +34,6 @@ void sweep_clear_run(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
 
-static bool is_text(const Json *value, const char *text) {
-    return js_as_text(value) && strcmp(js_as_text(value), text) == 0;
-}
-
 bool sweep_read_run(SweepRun *run, Error *err) {
     double *r = run->measured;
     char path[4096];
@@ -47,13 +44,11 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     *run->message = 0;
     bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err) &&
               (!there || run_description_load(&json, run->directory, err));
-    const Json *result = js_get(json, "result"); /* no run.json has no entries */
-    if (is_text(result, "finished")) run->state = RUN_FINISHED;
-    if (is_text(result, "diverged")) {
-        const char *error = js_as_text(js_get(json, "error"));
-        run->state = RUN_DIVERGED;
-        snprintf(run->message, sizeof run->message, "%s", error ? error : "diverged");
-    }
+    /* without a run.json there are no entries */
+    const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
+    for (SweepRunState state = RUN_FINISHED; result && state <= RUN_FAILED; state++)
+        if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
+    if (error) snprintf(run->message, sizeof run->message, "%s", error);
     js_as_number(js_get(json, "steps"), &r[MEASURE_STEPS]);
     js_as_number(js_get(json, "seconds"), &r[MEASURE_SECONDS]);
     js_as_number(js_get(json, "threads"), &r[MEASURE_THREADS]);
@@ -84,21 +79,22 @@ bool sweep_read_metrics(SweepRun *run, Error *err) {
     r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
     if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
     if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
-    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table.column[METRICS_GRAD_NORM], table.rows); /* sorts them */
+    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table.column[METRICS_GRAD_NORM], table.rows); /* sorts the column */
     log_table_free(&table);
     return true;
 }
 
-/* Rows come step by step, in each layer by layer and head by head. */
+/* Takes the means over all heads at the first and the last step. The rows of attention.csv come step by step, and
+   within a step layer by layer and head by head. */
 static bool take_heads(double r[MEASURE_COUNT], const LogTable *table, const char *directory, Error *err) {
     const double *steps = table->column[ATTENTION_STEP];
     size_t all = 0; /* heads of all layers */
     while (all < table->rows && steps[all] == steps[0]) all++;
-    const size_t measured = all ? table->rows / all : 0; /* steps; the last one may have been cut off */
+    const size_t measured = all ? table->rows / all : 0; /* whole steps: the last one may have been cut off */
     for (size_t row = 0; row < measured * all; row++)
         if (steps[row] != steps[row / all * all])
-            return rejected(err, "%s/%s:%zu: step %g does not have the %zu rows of the first step", directory,
-                            LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
+            return usage_error(err, "%s/%s:%zu: step %g does not have the %zu rows of the first step", directory,
+                               LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
     for (Measure m = MEASURE_ENTROPY_FIRST; m <= MEASURE_QK_NORM_LAST; m++) {
         const bool is_last = (m - MEASURE_ENTROPY_FIRST) % 2;
         for (size_t step = is_last ? measured - 1 : 0; step < measured && isnan(r[m]); step++) {
@@ -123,7 +119,8 @@ bool sweep_read_logs(SweepRun *run, Error *err) {
 
 /* --- over seeds */
 
-/* A measure of each of a setting's runs, by seed; NaN for a run that did not finish: where it stopped is no result. */
+/* One measure of each run of a setting, by seed; NaN for a run that did not finish, since where it stopped is no
+   result. */
 static void measure_all(const Sweep *s, const SweepSetting *setting, Measure which, double values[SWEEP_VALUES_MAX]) {
     for (size_t i = 0; i < setting->count; i++) {
         const SweepRun *run = &s->runs[setting->run[i]];

@@ -28,7 +28,7 @@ static bool axis_is(const Config *config, size_t axis, const char *name) {
 /* Whether two settings have the same values for every swept key but one. */
 static bool agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
     for (size_t i = 0; i < s->config.sweep_count; i++)
-        if (i != axis && s->settings[a].digit[i] != s->settings[b].digit[i]) return false;
+        if (i != axis && s->settings[a].value_index[i] != s->settings[b].value_index[i]) return false;
     return true;
 }
 
@@ -41,14 +41,15 @@ static bool name_run(const Config *config, SweepRun *run, Error *err) {
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
                                  sweep_key(config, a), value);
     }
-    return used < sizeof run->name || rejected(err, "[sweep] has too many keys for the name of a directory");
+    snprintf(run->config.name, sizeof run->config.name, "%s", run->name);
+    return used < sizeof run->name || usage_error(err, "[sweep] has too many keys for the name of a directory");
 }
 
 static void label_divisor(const Sweep *s, const Config *config, char label[SETTING_LABEL]) {
     char title[64];
     size_t d_k = (size_t)config->model.d_k;
     for (size_t i = 0; i < s->run_count; i++)
-        if (s->runs[i].config.model.d_k != config->model.d_k) d_k = 0; /* the divisor for any d_k */
+        if (s->runs[i].config.model.d_k != config->model.d_k) d_k = 0; /* 0: a title that holds for any d_k */
     scale_title(config->attention.scale_divisor, d_k, title, sizeof title);
     text_append(label, SETTING_LABEL, "÷ %s", title);
 }
@@ -68,11 +69,12 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
     text_make_plain(label);
 }
 
-/* Combination i; the last key varies fastest. The number of its setting is i counted without the seed's values. */
+/* Makes the run of combination i; the last key varies fastest. Its setting's number is i, counted without the seed's
+   values. */
 static bool make_run(Sweep *s, size_t i, Error *err) {
     SweepRun *run = &s->runs[i];
     const char *values[SWEEP_AXES_MAX];
-    size_t digit[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
+    size_t value_index[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
     if (!combinations_config(&s->config, i, &run->config, values, err) || !name_run(&s->config, run, err)) return false;
     for (size_t a = s->config.sweep_count; a-- > 0; rest /= s->config.sweep[a].count) {
         const size_t value = rest % s->config.sweep[a].count;
@@ -80,20 +82,20 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
             run->seed = value;
             continue;
         }
-        digit[a] = value;
+        value_index[a] = value;
         run->setting += value * weight;
         weight *= s->config.sweep[a].count;
     }
     SweepSetting *setting = &s->settings[run->setting];
     setting->run[run->seed] = i;
     setting->count++;
-    memcpy(setting->digit, digit, sizeof digit);
+    memcpy(setting->value_index, value_index, sizeof value_index);
     s->setting_count = weight;
     sweep_clear_run(run);
     return true;
 }
 
-/* Multipliers are compared as the model has them. */
+/* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
     const size_t d_k = (size_t)config->model.d_k;
     return (real)scale_multiplier(config->attention.scale_divisor, d_k) ==
@@ -111,13 +113,13 @@ static size_t find_reference(const Sweep *s, size_t setting) {
 bool sweep_plan(Sweep *s, Error *err) {
     const Config *config = &s->config;
     if (config->sweep_count == 0)
-        return rejected(
+        return usage_error(
             err,
             "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
     if (!combinations_count(config, RUNS_MAX, &s->run_count, err)) return false;
     s->runs = calloc(s->run_count, sizeof *s->runs);
     s->settings = calloc(s->run_count, sizeof *s->settings);
-    if (!s->runs || !s->settings) return failed(err, "no memory for %zu runs", s->run_count);
+    if (!s->runs || !s->settings) return runtime_error(err, "no memory for %zu runs", s->run_count);
     while (s->divisor_axis < config->sweep_count && !axis_is(config, s->divisor_axis, "attention.scale_divisor"))
         s->divisor_axis++;
     for (size_t i = 0; i < s->run_count; i++)
@@ -149,8 +151,8 @@ static double number_of(const Sweep *s, size_t axis, size_t setting) {
     return end == text || *end ? NAN : number;
 }
 
-/* By divisor first, all for the d_k of the first setting; then by the other keys: by number, and where a value is no
-   number, in the order of the config. */
+/* Whether setting a is shown before b: by divisor first (all for the d_k of the first setting), then by the other
+   keys, as numbers or, where a value is no number, in the order of the config. */
 static bool comes_before(const Sweep *s, size_t a, size_t b) {
     const size_t axis = s->divisor_axis, d_k = (size_t)config_of(s, 0)->model.d_k;
     double x = divisor_value(config_of(s, a)->attention.scale_divisor, d_k),
@@ -160,8 +162,8 @@ static bool comes_before(const Sweep *s, size_t a, size_t b) {
         x = number_of(s, i, a);
         y = number_of(s, i, b);
         if (!(x < y || x > y)) {
-            x = (double)s->settings[a].digit[i];
-            y = (double)s->settings[b].digit[i];
+            x = (double)s->settings[a].value_index[i];
+            y = (double)s->settings[b].value_index[i];
         }
     }
     return x < y;
@@ -175,7 +177,8 @@ void sweep_sort(const Sweep *s, size_t order[RUNS_MAX]) {
     }
 }
 
-/* A number that equals a named divisor for this d_k is drawn as that: 8 as √d_k where d_k is 64. */
+/* The divisor that a setting's style is chosen by. A number that equals a named divisor for this d_k is drawn as
+   that: 8 as √d_k where d_k is 64. */
 static ScaleDivisor named_divisor(const Config *config) {
     static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
     const size_t d_k = (size_t)config->model.d_k;
@@ -192,11 +195,11 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
     char name[64];
     for (size_t i = 0; i < s->config.sweep_count; i++) {
         if (i == axis || axis_is(&s->config, i, "train.seed")) continue;
-        others = others * s->config.sweep[i].count + s->settings[setting].digit[i];
+        others = others * s->config.sweep[i].count + s->settings[setting].value_index[i];
         keys++;
     }
     *dash = 0;
-    if (axis == s->config.sweep_count && keys > 0) return style_of_divisor("", setting); /* none of the named ones */
+    if (axis == s->config.sweep_count && keys > 0) return style_of_divisor("", setting);
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
     for (size_t g = 0; g < s->setting_count; g++) {

@@ -1,14 +1,17 @@
+/* A sweep from its config to its tables: plan it, check every run, make or enter the directory, train, read
+   everything back from disk, write the tables. Nothing is written before every run is known to be good. */
 #include <string.h>
 
 #include "base/machine.h"
 #include "sweep/parts.h"
 
-/* Everything that training could be refused for, before anything is written. Decides the threads of a run and how many
-   run at a time: no more than there are threads, runs and memory for. */
+/* Checks everything that training could be refused for, before anything is written. Decides the threads of a run,
+   and how many runs train at a time: --jobs, or as many as there are threads for; never more than there are runs and
+   memory for. */
 static bool check(Sweep *s, Error *err) {
-    const size_t threads = s->options->threads;
+    const size_t threads = s->options->threads, jobs = s->options->jobs ? s->options->jobs : s->run_count;
     size_t most = 1; /* bytes that a run takes */
-    if (s->threads == 0) s->threads = threads > s->run_count ? threads / s->run_count : 1;
+    if (s->threads == 0) s->threads = threads > jobs ? threads / jobs : 1;
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
     for (size_t i = 0; i < s->run_count; i++) {
         size_t bytes;
@@ -16,7 +19,7 @@ static bool check(Sweep *s, Error *err) {
         if (bytes > most) most = bytes;
     }
     const size_t fit = memory_of_machine() / most;
-    s->slots = threads / s->threads;
+    s->slots = s->options->jobs ? s->options->jobs : threads / s->threads;
     if (s->slots > s->run_count) s->slots = s->run_count;
     if (s->slots > fit) s->slots = fit;
     if (s->slots == 0) s->slots = 1;
@@ -56,8 +59,8 @@ static void announce(const Sweep *s) {
     if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
 }
 
-/* Writes the tables of what there is, and how the sweep ended. Fails where a run failed; where none was
-   `trained`, as all had ended, a run whose logs cannot be read is the user's to mend. */
+/* Writes the tables of what there is, and records how the sweep ended. Fails where a run failed. Where nothing was
+   `trained`, as all runs had ended before, logs that cannot be read are for the user to mend (STATUS_USAGE). */
 static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
@@ -76,7 +79,9 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     if (s->options->report && !s->options->report(s->directory, err)) return false;
     sweep_print_table(s, out);
-    fputc('\n', out);
+    fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
+          "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",
+          out);
     print_plain(out, "page to look at: %s/report.html", s->directory);
     print_plain(out, "table of runs:   %s/summary.csv", s->directory);
     if (unfinished == 0) return true;
@@ -89,10 +94,12 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
 
 /* Trains the runs that have not ended. */
 static bool train(Sweep *s, int *signal_number, Error *err) {
+    Error ignored;
     if (!sweep_open(s, err)) return false;
     announce(s);
-    *signal_number = sweep_train(s);
-    return true;
+    if (sweep_train(s, signal_number, err)) return true;
+    sweep_save(s, "failed", err, &ignored);
+    return false;
 }
 
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {

@@ -1,6 +1,6 @@
-/* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained by a
-   process of its own in a directory of its own: one that fails or is killed takes no other with it, and what it wrote
-   is all that the tables are made from. */
+/* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained in a
+   directory of its own, by one of several worker processes: a run that fails or is killed takes no other with it, and
+   the tables are made from what the runs wrote alone. */
 #pragma once
 
 #include "train/trainer.h"
@@ -9,20 +9,21 @@
    the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
-   stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) is passed on
-   to the runs, which save a checkpoint and end; then *signal is that signal, and the tables of what there is are
-   written. Nothing is written before every run is known to be good (train_check). */
+   stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) to this
+   process or to a worker makes all runs save a checkpoint and end; then *signal is that signal, and the tables of what
+   there is are written. Nothing is written before every run is known to be good (train_check). The process must not
+   have entered a parallel region of several threads before (runner.c). */
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
-/* Whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs that have
-   finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the tables are
-   written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
+/* sweep_is tells whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs
+   that have finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the
+   tables are written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
    process is training, a run that was trained with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
-/* The same checks as sweep_run; then the config with [sweep] and, as comments, what it would take, to `out`. Writes
-   nothing else. */
+/* Makes the checks of sweep_run. Then it writes to `out` the config with [sweep] and, as comments, what the sweep
+   would take; it writes nothing else. */
 bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 
 /* The verbs (command.c); resume takes a run as well. */

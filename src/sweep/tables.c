@@ -7,7 +7,7 @@
 
 /* --- summary.csv */
 
-/* Empty where there is no number, as in metrics.csv. */
+/* Writes a field: empty where there is no number, as in metrics.csv. */
 static void write_number(FILE *out, const char *format, double number) {
     fputc(',', out);
     if (isfinite(number)) fprintf(out, format, number);
@@ -50,14 +50,14 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
 
 /* --- the terminal */
 
-/* "1.6930 ± 0.0123", "1.6930" of a single value, "-" of none. */
+/* Writes "1.6930 ± 0.0123", or "1.6930" for a single value, or "-" for none. */
 static void interval_text(Interval interval, const char *format, char out[64]) {
     snprintf(out, 64, "-");
     if (interval.count) snprintf(out, 64, format, interval.mean);
     if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
-/* printf's width, which is in bytes, of a field of so many columns that holds the text. */
+/* The width for printf, which counts bytes, of a field of so many columns that holds the text. */
 static int field(size_t columns, const char *text) {
     return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
 }
@@ -65,7 +65,7 @@ static int field(size_t columns, const char *text) {
 void sweep_print_table(const Sweep *s, FILE *out) {
     enum { LOSS = 15, DIFFERENCE = 16 };
     char text[64];
-    bool compared = false; /* any setting with another one */
+    bool compared = false; /* some setting is compared with another */
     size_t widest = 24;
     for (size_t i = 0; i < s->setting_count; i++) {
         const char *label = s->settings[i].label;
@@ -85,7 +85,7 @@ void sweep_print_table(const Sweep *s, FILE *out) {
         if (setting->mean[MEASURE_ENTROPY_LAST].count)
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
                     setting->mean[MEASURE_ENTROPY_LAST].mean);
-        /* The runs of a setting that are in no mean. */
+        /* The next line counts the setting's runs that are in no mean. */
         const size_t left = setting->count - setting->finished - setting->diverged;
         if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
         if (left) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", left);

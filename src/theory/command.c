@@ -16,18 +16,18 @@ static long long keys, samples, seed = 1;
 static bool csv, claims, force;
 
 static const Option OPTIONS[] = {
-    {"d-k", "LIST", "sizes of q, as 16,64,256 (default 1,4,16,64,256,1024)", OPTION_TEXT, &d_k_list, 0, 0},
+    {"d-k", "LIST", "values of d_k, as 16,64,256 (default 1,4,16,64,256,1024)", OPTION_TEXT, &d_k_list, 0, 0},
     {"keys", "N", "keys in a row (default 64)", OPTION_INTEGER, &keys, 1, THEORY_KEYS_MAX},
     {"samples", "N", "rows drawn for each d_k (default 4096)", OPTION_INTEGER, &samples, 2, THEORY_SAMPLES_MAX},
-    {"seed", "S", "of the random numbers (default 1)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {"seed", "S", "seed of the random numbers (default 1)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {"csv", NULL, "print comma-separated values instead of a table", OPTION_SWITCH, &csv, 0, 0},
-    {"claims", NULL, "what is commonly said about the divisor, put to the test", OPTION_SWITCH, &claims, 0, 0},
+    {"claims", NULL, "test what is commonly said about the divisor", OPTION_SWITCH, &claims, 0, 0},
     {"out", "DIR", "write theory.csv, report.html (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
     {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &force, 0, 0},
     {0},
 };
 
-/* What each d_k is measured with: the divisors of a dot product, then the other ways to score. */
+/* The scorings that each d_k is measured with: four divisors of the dot product, then the other ways to score. */
 enum { LIST_MAX = 64, THEORY_SCORINGS = 4 + THEORY_SCORE_COUNT - 1 };
 typedef struct {
     size_t d_k;
@@ -54,17 +54,17 @@ static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err)
         errno = 0;
         long value = strtol(at, &end, 10);
         if (end == at || errno || value < 1 || value > THEORY_DK_MAX || (*end && *end != ','))
-            return rejected(
+            return usage_error(
                 err, "--d-k takes whole numbers from 1 to %d with commas between, as in 16,64,256, not \"%.100s\"",
                 THEORY_DK_MAX, text);
-        if (*count == LIST_MAX) return rejected(err, "--d-k takes at most %d numbers", LIST_MAX);
+        if (*count == LIST_MAX) return usage_error(err, "--d-k takes at most %d numbers", LIST_MAX);
         d_k[(*count)++] = (size_t)value;
         if (!*end) return true;
         at = end + 1;
     }
 }
 
-/* The columns of the CSV that are figures, in their order, are those of TheoryFigures. */
+/* The figures' columns of the CSV, in the order of TheoryFigures. */
 static const char *const COLUMNS[] = {"score_mean",  "score_var",  "entropy",      "max_weight",
                                       "grad_q_mean", "grad_q_rms", "grad_q_median"};
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
@@ -86,7 +86,7 @@ static void write_csv(const TheoryPoint *points, size_t count, FILE *file) {
     }
 }
 
-/* The divisor of a dot product, or the other way to score. */
+/* Prints the divisor of a dot product, or the name of another way to score. */
 static void print_scoring(const TheoryPoint *points, size_t i) {
     const TheoryScoring scoring = points[i].scoring;
     char divisor[32];
@@ -95,7 +95,7 @@ static void print_scoring(const TheoryPoint *points, size_t i) {
     printf("%-8s", scoring.score == THEORY_DOT ? divisor : THEORY_SCORES[scoring.score]);
 }
 
-/* A figure and, behind it, the exact value: blank where there is none, and nothing at the end of a line. */
+/* Prints a figure, its error and the exact value: blanks where there is none, nothing at the end of a line. */
 static void print_figure(Estimate e, int width, bool fixed, double exact, bool last) {
     printf(fixed ? " %*.4f ±" : " %*.4g ±", width, e.value);
     printf(isnan(exact) && last ? "%.1g" : "%-6.1g", e.error);
@@ -106,7 +106,7 @@ static void print_figure(Estimate e, int width, bool fixed, double exact, bool l
 static void print_tables(const TheoryPoint *points, size_t count) {
     printf("%lld key%s, %lld samples, seed %lld. Each figure is the mean over the samples,\n"
            "followed by its standard error and, where there is one, the exact value.\n"
-           "From %s to %s: other ways to score (docs/theory.md).\n\n"
+           "The rows %s to %s are other ways to score (docs/theory.md).\n\n"
            "%-8s %-27s %-21s %s\n",
            keys, keys == 1 ? "" : "s", samples, seed, THEORY_SCORES[THEORY_ADDITIVE],
            THEORY_SCORES[THEORY_SCORE_COUNT - 1], "divisor", "    variance of scores", "    entropy, nats",
@@ -158,7 +158,7 @@ static bool write_directory(const TheoryPoint *p, size_t n, const Command *comma
     return ok;
 }
 
-/* points (THEORY_SCORINGS) of one d_k. */
+/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). */
 static bool measure(size_t d_k, size_t threads, TheoryPoint *points, int *signal, Error *err) {
     TheoryFigures figures[THEORY_SCORINGS];
     TheoryScoring scorings[THEORY_SCORINGS];
@@ -184,7 +184,7 @@ static bool run(const Command *command, int *signal, Error *err) {
     size_t d_k[LIST_MAX], sizes = 0;
     if (claims) {
         if (d_k_list || keys || samples || out || force)
-            return rejected(err, "--claims takes only --seed, --csv and --threads: each claim has its sizes");
+            return usage_error(err, "--claims takes only --seed, --csv and --threads: each claim has its sizes");
         bool ok = claims_run((uint64_t)seed, threads, csv, &progress, err);
         *signal = interrupt_signal();
         return ok;
@@ -194,7 +194,7 @@ static bool run(const Command *command, int *signal, Error *err) {
     if (!command_check_force(force, out, err) || !results_check(out, force, err) ||
         !parse_list(d_k_list ? d_k_list : "1,4,16,64,256,1024", d_k, &sizes, err))
         return false;
-    if (out) interrupt_survive_closed_pipes(); /* what only prints ends with its reader */
+    if (out) interrupt_survive_closed_pipes(); /* without --out there is nothing to save */
     bool ok = true;
     for (size_t i = 0; ok && !*signal && i < sizes; i++) {
         progress_count(&progress, omp_get_wtime(), "values of d_k", i, sizes);

@@ -1,10 +1,11 @@
-/* Given |q|, the scores are s X_j with s = |q| / divisor and X_j independent N(0, 1), and 1 / Z^m = (1 / (m-1)!)
-   integral of t^(m-1) e^(-tZ) dt makes a product of a ratio of sums over the keys. Derivation: docs/theory.md.
+/* The exact figures of a row of attention, as integrals. Given |q|, the scores are s X_j with s = |q| / divisor and X_j
+   independent N(0, 1), and 1 / Z^m = (1 / (m-1)!) integral of t^(m-1) e^(-tZ) dt makes a product of a ratio of sums
+   over the keys. Derivation: docs/theory.md.
 
-   All integrals by the trapezoidal rule, whose error falls exponentially with the step where the integrand is smooth
-   and dies away on both sides, as every one here (Trefethen and Weideman 2014). Three of them, nested: over ln |q|
-   (a node each), over y = ln t, and over x, one key's normal number. e^(k z) exp(-e^z), z = y + s x, is a bump for
-   k >= 1 and a step down for k = 0. */
+   All integrals are computed by the trapezoidal rule. Its error falls exponentially with the step where the
+   integrand is smooth and dies away on both sides, as every one does here (Trefethen and Weideman 2014). Three
+   integrals are nested: over ln |q| (a node each), over y = ln t, and over x, one key's normal number. e^(k z)
+   exp(-e^z), z = y + s x, is a bump for k >= 1 and a step down for k = 0. */
 #include <math.h>
 
 #include "theory/theory.h"
@@ -32,8 +33,8 @@ typedef struct {
 
 static double nonnegative_power(double base, size_t exponent) { return exponent ? pow(base, (double)exponent) : 1; }
 
-/* The integral of f = phi exp(-e^z) up to a grid point, h times the sum so far being `sum`: half of f itself, and the
-   end terms of Euler and Maclaurin. `f` is times h. */
+/* The integral of f = phi exp(-e^z) up to a grid point: `sum`, which is h times the sum over the points before it,
+   half of f itself, and the end terms of Euler and Maclaurin. The argument `f` is f times h. */
 static double part_below(double s, double h, double sum, double f, double x, double e) {
     double slope = -x - s * e, bend = -1 - s * s * e, third = -s * s * s * e;
     double f1 = f * slope, f3 = f * (slope * slope * slope + 3 * slope * bend + third);
@@ -59,7 +60,8 @@ static Moments integrate_x(size_t n, double s, double y) {
     return m;
 }
 
-/* What an integral over y adds at one of its points; see docs/theory.md for the sums over one, two, three keys. */
+/* Adds what one point y contributes to the integrals over y; see docs/theory.md for the sums over one, two, three
+   keys. */
 static void add_point(Node *node, const Moments *m, size_t keys, double y, double *log_sum, double *p2) {
     const double n = (double)keys, two = n * (n - 1), three = two * (n - 2), step = Y_STEP;
     double l1 = nonnegative_power(m->one, keys - 1), l2 = nonnegative_power(m->one, keys - 2);
@@ -76,7 +78,8 @@ static void add_point(Node *node, const Moments *m, size_t keys, double y, doubl
                 (n * c[4] * l1 + two * (2 * b[3] * b[1] + c[2] * a[2]) * l2 + three * a[2] * b[1] * b[1] * l3) / 6);
 }
 
-/* Given s. The entropy is ln Z - s sum p_j X_j, whose second mean is s^2 (1 - E sum p^2) by parts (Stein). */
+/* The integrals over y, given s. The entropy is ln Z - s sum p_j X_j, whose second mean is s^2 (1 - E sum p^2) by
+   parts (Stein). */
 static void integrate_y(Node *node, size_t keys, double s) {
     const double edge = X_MAX * s, low = Z_LOW - edge - log((double)keys);
     double log_sum = 0, p2 = 0;
@@ -89,7 +92,8 @@ static void integrate_y(Node *node, size_t keys, double s) {
     node->entropy = log_sum - s * s * (1 - p2);
 }
 
-/* Nodes in u = ln |q|, where the density of a chi is proportional to exp(d u - e^(2u) / 2): it peaks at e^(2u) = d. */
+/* The outer integral has nodes in u = ln |q|, where the density of a chi is proportional to exp(d u - e^(2u) / 2):
+   it peaks at e^(2u) = d. */
 TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads) {
     TheoryExact exact = {.score_var = (double)d_k / (divisor * divisor), .max_weight = keys == 1};
     const double d = (double)d_k, peak = log(d) / 2, step = fmin(.2, .7 / sqrt(2 * d));
@@ -115,7 +119,8 @@ TheoryExact theory_exact(size_t d_k, size_t keys, double divisor, size_t threads
     return exact;
 }
 
-/* Additive: E tanh^2(sqrt(2) z), z ~ N(0, 1), as v brings d_k times 1 / d_k. The squares of d_k cosines add up to 1. */
+/* The variance of an additive score is E tanh^2(sqrt(2) z), z ~ N(0, 1), since d_k entries of v have variance 1 /
+   d_k each. The squares of d_k cosines add up to 1. */
 TheoryExact theory_exact_scoring(size_t d_k, size_t keys, TheoryScoring scoring, size_t threads) {
     const double divisor = divisor_value(scoring.divisor, d_k), d = (double)d_k;
     const double variances[THEORY_SCORE_COUNT] = {d, .519975745667, 1 / d, d, NAN};

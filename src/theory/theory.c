@@ -1,4 +1,5 @@
-/* Every sample writes its own few numbers; what is summed is summed afterwards, by one thread, in their order. */
+/* The figures by Monte Carlo. Every sample writes a few numbers of its own. One thread sums them afterwards, in the
+   order of the samples, so that the number of threads does not change a bit. */
 #include "theory/theory.h"
 
 #include <math.h>
@@ -6,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "base/memory.h"
 #include "base/rng.h"
 
@@ -14,35 +14,27 @@ const char *const THEORY_SCORES[THEORY_SCORE_COUNT] = {"dot", "additive", "cosin
 
 enum { CHUNK = 16 }; /* samples a thread takes at a time */
 
-/* What is measured of a row; of its scores, before the divisor, the mean and that of their squares. */
+/* What is measured of a row. SCORE and SQUARE are the means of its scores and of their squares. */
 enum { SCORE, SQUARE, ENTROPY, MAX_WEIGHT, GRADIENT, MEASURED };
+
+/* One thread's row of attention: a sequence of `keys` positions in one head, of which only the last has a query. */
+typedef struct {
+    double *drawn;         /* q (d_k), the keys (keys, d_k), r (keys), and v (d_k) of additive scores */
+    double *weights;       /* (keys + 1) */
+    real *qkv, *dqkv;      /* (keys, 3 d_k) */
+    real *dout;            /* (keys, d_k) */
+    real *v, *scratch;     /* (d_k); attention_scratch */
+    AttentionArrays layer; /* these arrays, and others */
+} Row;
 
 typedef struct {
     size_t d_k, keys, samples, count;
     const TheoryScoring *scorings;
     Rng rng, v_rng;
-    double *measured;    /* (count, MEASURED, samples) */
-    double *scratch;     /* (threads, scratch_size) */
-    size_t scratch_size; /* of one thread */
+    double *measured; /* (count, MEASURED, samples) */
+    Row *rows;        /* (threads) */
+    Arena arena;
 } Measurement;
-
-/* The largest exponential is 1 and is left out of `rest`: what the others lack is not lost beside it. */
-TheoryRow theory_softmax(const double *scores, size_t n, double multiplier, double *p) {
-    size_t top = 0;
-    double rest = 0, mean = 0;
-    for (size_t j = 1; j < n; j++)
-        if (scores[j] > scores[top]) top = j;
-    for (size_t j = 0; j < n; j++) {
-        double below = multiplier * (scores[j] - scores[top]);
-        p[j] = exp(below);
-        if (j == top) continue;
-        rest += p[j];
-        mean += p[j] * below;
-    }
-    for (size_t j = 0; j < n; j++) p[j] /= 1 + rest;
-    /* H = -sum p ln p, with ln p_j = below_j - ln(1 + rest) */
-    return (TheoryRow){.entropy = log1p(rest) - mean / (1 + rest), .max_weight = p[top], .top = top};
-}
 
 double theory_dot(const double *x, const double *y, size_t n) {
     double sum = 0;
@@ -50,115 +42,72 @@ double theory_dot(const double *x, const double *y, size_t n) {
     return sum;
 }
 
-double theory_gradient_norm(double *p, const double *r, const double *k, size_t keys, size_t d_k, size_t top,
-                            double multiplier, double *sum) {
-    double mean = 0, largest = 0;
-    for (size_t j = 0; j < keys; j++) mean += p[j] * (r[j] - r[top]);
-    for (size_t j = 0; j < keys; j++) {
-        p[j] *= r[j] - r[top] - mean;
-        largest = fmax(largest, fabs(p[j]));
-    }
-    if (largest == 0) return 0; /* one key, or all others at weight zero */
-    for (size_t i = 0; i < d_k; i++) sum[i] = 0;
-    for (size_t j = 0; j < keys; j++) {
-        double scaled = p[j] / largest; /* so that squares do not underflow */
-        for (size_t i = 0; i < d_k; i++) sum[i] += scaled * k[j * d_k + i];
-    }
-    return multiplier * largest * sqrt(theory_dot(sum, sum, d_k));
+/* The attention that scores in this way. */
+static AttentionConfig attention_of(TheoryScoring scoring, size_t d_k) {
+    return (AttentionConfig){.H = 1,
+                             .D = d_k,
+                             .multiplier = (real)scale_multiplier(scoring.divisor, d_k),
+                             .score = scoring.score == THEORY_ADDITIVE ? SCORE_ADDITIVE : SCORE_DOT,
+                             .qk_norm = scoring.score == THEORY_COSINE ? QK_NORM_L2 : QK_NORM_NONE,
+                             .softcap = scoring.score == THEORY_SOFTCAP ? (real)THEORY_CAP : 0,
+                             .sink = scoring.score == THEORY_SINK ? SINK_ONE : SINK_NONE};
 }
 
-/* The derivative, 1 - tanh^2, without cancellation where tanh is near 1. */
-static double tanh_and_derivative(double x, double *derivative) {
-    const double e = exp(-2 * fabs(x)), share = 1 / (1 + e);
-    *derivative = 4 * e * share * share;
-    return copysign((1 - e) * share, x);
-}
-
-static void additive_scores(const TheoryDraw *draw, double *scores, double *slopes) {
-    for (size_t j = 0; j < draw->keys; j++) {
-        scores[j] = 0;
-        for (size_t i = 0; i < draw->d_k; i++) {
-            double derivative, t = tanh_and_derivative(draw->q[i] + draw->k[j * draw->d_k + i], &derivative);
-            scores[j] += draw->v[i] * t;
-            slopes[j * draw->d_k + i] = draw->v[i] * derivative;
-        }
-    }
-}
-
-/* With one entry the cosine is 1 or -1, and its derivative 0, exactly. */
-static void cosine_scores(const TheoryDraw *draw, double *scores, double *slopes) {
-    const size_t d_k = draw->d_k;
-    const double q_norm = sqrt(theory_dot(draw->q, draw->q, d_k)), per_q_norm = 1 / q_norm;
-    double *q = slopes + draw->keys * d_k; /* q / |q|, where a sink would be */
-    for (size_t i = 0; i < d_k; i++) q[i] = draw->q[i] / q_norm;
-    for (size_t j = 0; j < draw->keys; j++) {
-        const double *k = draw->k + j * d_k, k_norm = sqrt(theory_dot(k, k, d_k));
-        scores[j] = draw->dot[j] / (q_norm * k_norm);
-        for (size_t i = 0; i < d_k; i++) slopes[j * d_k + i] = (k[i] / k_norm - scores[j] * q[i]) * per_q_norm;
-    }
-}
-
-static void softcap_scores(const TheoryDraw *draw, double *scores, double *slopes) {
-    for (size_t j = 0; j < draw->keys; j++) {
-        double derivative;
-        scores[j] = THEORY_CAP * tanh_and_derivative(draw->dot[j] / THEORY_CAP, &derivative);
-        for (size_t i = 0; i < draw->d_k; i++) slopes[j * draw->d_k + i] = derivative * draw->k[j * draw->d_k + i];
-    }
-}
-
-size_t theory_scores(TheoryScore score, const TheoryDraw *draw, double *scores, double *slopes,
-                     const double **derivatives) {
-    *derivatives = score == THEORY_DOT || score == THEORY_SINK ? draw->k : slopes;
-    switch (score) {
-    case THEORY_ADDITIVE: additive_scores(draw, scores, slopes); break;
-    case THEORY_COSINE: cosine_scores(draw, scores, slopes); break;
-    case THEORY_SOFTCAP: softcap_scores(draw, scores, slopes); break;
-    default:
-        for (size_t j = 0; j < draw->keys; j++) scores[j] = draw->dot[j];
-        scores[draw->keys] = 0;
-    }
-    return draw->keys + (score == THEORY_SINK);
-}
-
-/* Streams below 2^30 are values of d_k, those from 2^31 on are the claims'. */
+/* Streams below 2^30 are values of d_k; streams from 2^31 on belong to the claims. */
 enum { V_STREAM = 1 << 30 };
 
 static uint64_t first_number(size_t sample, size_t drawn) { return (uint64_t)sample * ((drawn + 3) / 4 * 4); }
 
-static void take_draw(const Measurement *m, size_t sample, TheoryDraw *draw) {
-    const size_t d_k = m->d_k, keys = m->keys;
-    const uint64_t first = first_number(sample, d_k + keys * d_k + keys), vectors = d_k + keys * d_k;
-    rng_fill_normal(&m->rng, first, vectors, draw->q); /* and k, which follows it */
-    rng_fill_normal(&m->rng, first + vectors, keys, draw->r);
-    rng_fill_normal(&m->v_rng, first_number(sample, d_k), d_k, draw->v);
+/* Draws a query, keys and v into the arrays of attention. */
+static void take_draw(const Measurement *m, size_t sample, const Row *row) {
+    const size_t d_k = m->d_k, keys = m->keys, stride = 3 * d_k, count = d_k + keys * d_k + keys;
+    const double *k = row->drawn + d_k;
+    double *v = row->drawn + count;
+    real *q = row->qkv + (keys - 1) * stride;
+    rng_fill_normal(&m->rng, first_number(sample, count), count, row->drawn);
+    rng_fill_normal(&m->v_rng, first_number(sample, d_k), d_k, v);
     for (size_t i = 0; i < d_k; i++) {
-        draw->v[i] /= sqrt((double)d_k);
-        draw->k[keys * d_k + i] = 0;
+        q[i] = (real)row->drawn[i];
+        row->v[i] = (real)(v[i] / sqrt((double)d_k));
+        for (size_t j = 0; j < keys; j++) row->qkv[j * stride + d_k + i] = (real)k[j * d_k + i];
     }
-    draw->r[keys] = 0;
-    for (size_t j = 0; j < keys; j++) draw->dot[j] = theory_dot(draw->q, draw->k + j * d_k, d_k);
 }
 
-/* The order of lay_out. */
-static void take_sample(const Measurement *m, size_t sample, double *scratch) {
-    const size_t d_k = m->d_k, keys = m->keys, rows = keys + 1;
-    TheoryDraw draw = {.d_k = d_k, .keys = keys, .q = scratch, .k = scratch + d_k};
-    double *slopes = draw.k + rows * d_k, *sum = slopes + rows * d_k, *scores = sum + d_k, *p = scores + rows;
-    draw.v = p + rows;
-    draw.r = draw.v + d_k;
-    draw.dot = draw.r + rows;
-    take_draw(m, sample, &draw);
+/* |dL/dq|. The first entry of value j is r_j, and the output's first entry the loss. Without a sink r can be measured
+   from r at the largest weight: in a saturated row r_top - <p, r> would be a difference of nearly equal numbers. */
+static double gradient_norm_of(const Measurement *m, const Row *row, const AttentionArrays *layer, double origin) {
+    const size_t d_k = m->d_k, stride = 3 * d_k;
+    const double *r = row->drawn + d_k + m->keys * d_k;
+    const real *dq = row->dqkv + (m->keys - 1) * stride;
+    double squares = 0;
+    for (size_t j = 0; j < m->keys; j++) row->qkv[j * stride + 2 * d_k] = (real)(r[j] - origin);
+    attention_forward(layer, 0, row->scratch);
+    attention_backward(layer, 0, row->dqkv, row->dout, row->scratch);
+    for (size_t i = 0; i < d_k; i++) squares += (double)dq[i] * (double)dq[i];
+    return sqrt(squares);
+}
+
+/* Draws and measures one sample. */
+static void take_sample(const Measurement *m, size_t sample, const Row *row) {
+    const double *r = row->drawn + m->d_k + m->keys * m->d_k;
+    take_draw(m, sample, row);
     for (size_t i = 0; i < m->count; i++) {
-        const double *derivatives, multiplier = scale_multiplier(m->scorings[i].divisor, d_k);
-        const size_t n = theory_scores(m->scorings[i].score, &draw, scores, slopes, &derivatives);
-        const TheoryRow row = theory_softmax(scores, n, multiplier, p);
-        double *const out = m->measured + i * MEASURED * m->samples + sample, total = 0;
-        for (size_t j = 0; j < keys; j++) total += scores[j];
-        out[SCORE * m->samples] = total / (double)keys;
-        out[SQUARE * m->samples] = theory_dot(scores, scores, keys) / (double)keys;
-        out[ENTROPY * m->samples] = row.entropy;
-        out[MAX_WEIGHT * m->samples] = row.max_weight;
-        out[GRADIENT * m->samples] = theory_gradient_norm(p, draw.r, derivatives, n, d_k, row.top, multiplier, sum);
+        const AttentionConfig attention = attention_of(m->scorings[i], m->d_k);
+        AttentionArrays layer = row->layer;
+        double *const out = m->measured + i * MEASURED * m->samples + sample, sum = 0, squares = 0;
+        real *scores = row->scratch;
+        layer.attention = &attention;
+        attention_scores(&layer, 0, m->keys - 1, 1, SCORES_MODIFIED, scores, NULL, row->scratch);
+        for (size_t j = 0; j < m->keys; j++) {
+            sum += (double)scores[j];
+            squares += (double)scores[j] * (double)scores[j];
+        }
+        const SoftmaxRow softmax = attention_row(&layer, 0, scores, m->keys, row->weights);
+        out[SCORE * m->samples] = sum / (double)m->keys;
+        out[SQUARE * m->samples] = squares / (double)m->keys;
+        out[ENTROPY * m->samples] = softmax.entropy;
+        out[MAX_WEIGHT * m->samples] = softmax.max_weight;
+        out[GRADIENT * m->samples] = gradient_norm_of(m, row, &layer, attention.sink == SINK_NONE ? r[softmax.top] : 0);
     }
 }
 
@@ -173,36 +122,53 @@ static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
     const size_t n = m->samples;
     double *const score = m->measured + scoring * MEASURED * n, *const square = score + SQUARE * n;
     double *const gradient = score + GRADIENT * n;
-    const double c = scale_multiplier(m->scorings[scoring].divisor, m->d_k), scores = (double)n * (double)m->keys;
+    const double scores = (double)n * (double)m->keys;
     const Estimate mean = estimate_mean(score, n);
-    TheoryFigures f = {.score_mean = times(c, mean),
+    TheoryFigures f = {.score_mean = mean,
                        .entropy = estimate_mean(score + ENTROPY * n, n),
                        .max_weight = estimate_mean(score + MAX_WEIGHT * n, n),
                        .grad_mean = estimate_mean(gradient, n)};
-    /* The scores of one row share their q: what is independent is the rows, so errors come from how rows differ. */
+    /* The scores of one row share their q: only rows are independent, so errors come from how rows differ. */
     for (size_t i = 0; i < n; i++) square[i] = square[i] - 2 * mean.value * score[i] + mean.value * mean.value;
-    /* Scores are uncorrelated, even within a row, so the factor makes it unbiased as for independent ones. Additive
-       scores of a row correlate by less than a half: a bias of less than variance / (2 samples). */
-    f.score_var = times(c * c, times(scores / (scores - 1), estimate_mean(square, n)));
+    /* Scores are uncorrelated, even within a row, so this factor makes the variance unbiased, as for independent ones.
+       Additive scores of a row correlate by less than a half: a bias of less than variance / (2 samples). */
+    f.score_var = times(scores / (scores - 1), estimate_mean(square, n));
     for (size_t i = 0; i < n; i++) square[i] = gradient[i] * gradient[i];
     f.grad_rms = theory_root(estimate_mean(square, n));
     f.grad_median = estimate_median(gradient, n);
     return f;
 }
 
-/* One block for all arrays. */
-static bool lay_out(Measurement *m, size_t threads, Error *err) {
-    const size_t rows = m->keys + 1, results = size_mul(m->samples, MEASURED * m->count);
-    m->scratch_size = size_add(size_mul(2 * rows, m->d_k), size_add(size_mul(3, m->d_k), 4 * rows));
-    const size_t bytes = size_mul(size_add(size_mul(threads, m->scratch_size), results), sizeof(double));
-    const size_t machine = memory_of_machine();
-    m->measured = bytes < machine ? malloc(bytes) : NULL;
-    if (!m->measured)
-        return failed(
-            err, "d_k %zu with %zu keys and %zu samples needs %.3g GB for %zu threads, and this machine has %.3g GB",
-            m->d_k, m->keys, m->samples, (double)bytes / 1e9, threads, (double)machine / 1e9);
-    m->scratch = m->measured + results;
-    return true;
+static real *take(Arena *arena, size_t rows, size_t width) {
+    return arena_take(arena, size_mul(rows, width), sizeof(real));
+}
+
+static void lay_out_row(Row *row, size_t d_k, size_t keys, Arena *arena) {
+    /* of all scorings the one with the most scratch and partial gradients */
+    const AttentionConfig largest = {
+        .H = 1, .D = d_k, .score = SCORE_ADDITIVE, .qk_norm = QK_NORM_L2, .softcap = (real)THEORY_CAP};
+    const size_t drawn = size_add(size_mul(size_add(keys, 2), d_k), keys);
+    *row = (Row){.drawn = arena_take(arena, drawn, sizeof(double)),
+                 .weights = arena_take(arena, keys + 1, sizeof(double)),
+                 .qkv = take(arena, keys, attention_width_in(&largest)),
+                 .dqkv = take(arena, keys, attention_width_in(&largest)),
+                 .dout = take(arena, keys, d_k),
+                 .v = take(arena, 1, d_k),
+                 .scratch = take(arena, 1, attention_scratch(&largest, keys)),
+                 .layer = {.T = keys,
+                           .cached = keys - 1,
+                           .out = take(arena, keys, d_k),
+                           .partials = take(arena, 1, attention_partials(&largest)),
+                           .saved = attention_lay_out(&largest, keys, 1, arena)}};
+    row->layer.qkv = row->qkv;
+    row->layer.parameters[PARAMETER_V] = row->v;
+    if (row->dout) row->dout[(keys - 1) * d_k] = 1; /* dL/do, once there is memory */
+}
+
+/* Takes every array from the arena, which only measures as long as it has no memory. */
+static void lay_out(Measurement *m, size_t threads) {
+    m->measured = arena_take(&m->arena, size_mul(m->samples, MEASURED * m->count), sizeof(double));
+    for (size_t t = 0; t < threads; t++) lay_out_row(&m->rows[t], m->d_k, m->keys, &m->arena);
 }
 
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
@@ -210,16 +176,22 @@ bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
     m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
     m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
-    if (!lay_out(&m, threads, err)) return false;
-#pragma omp parallel num_threads((int)threads)
-    {
-        double *scratch = m.scratch + m.scratch_size * (size_t)omp_get_thread_num();
-#pragma omp for schedule(dynamic, CHUNK)
-        for (size_t sample = 0; sample < samples; sample++)
-            if (!interrupt_signal()) take_sample(&m, sample, scratch);
+    m.rows = calloc(threads, sizeof *m.rows);
+    if (!m.rows) return runtime_error(err, "no memory for the rows of %zu threads", threads);
+    lay_out(&m, threads);
+    const double gigabytes = (double)m.arena.used / 1e9;
+    if (!arena_allocate(&m.arena, "the keys and samples", err)) {
+        free(m.rows);
+        return runtime_error(err, "d_k %zu with %zu keys and %zu samples needs %.3g GB of memory for %zu threads", d_k,
+                             keys, samples, gigabytes, threads);
     }
+    lay_out(&m, threads);
+#pragma omp parallel for num_threads((int)threads) schedule(dynamic, CHUNK)
+    for (size_t sample = 0; sample < samples; sample++)
+        if (!interrupt_signal()) take_sample(&m, sample, &m.rows[omp_get_thread_num()]);
     *signal = interrupt_signal();
     for (size_t i = 0; i < count && !*signal; i++) figures[i] = figures_of(&m, i);
-    free(m.measured);
+    arena_free(&m.arena);
+    free(m.rows);
     return true;
 }

@@ -1,3 +1,5 @@
+/* What a run tells before it starts: everything that decides how long it takes and whether it is the run that was
+   meant. It is told before the first step, and by --dry-run as comments below the config. */
 #include "train/announce.h"
 
 #include <math.h>
@@ -5,26 +7,30 @@
 
 #include "base/machine.h"
 #include "data/recall.h"
-#include "model/probe.h"
+#include "model/measure.h"
 #include "ops/matmul.h"
 
 static const char *const OPTIMIZERS[] = {
-    [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW"};
+    [OPTIMIZER_ADAMW] = "AdamW", [OPTIMIZER_SGD] = "SGD", [OPTIMIZER_MUON] = "AdamW" /* and Muon, on the next line */};
 
 static size_t packing_memory(const Model *m) { return m->threads * matmul_buffer_bytes(m->shape.attention.bf16); }
 
-size_t training_memory(const Model *model, const Optimizer *optimizer) {
-    return model->parameter_arena.capacity + model->activation_arena.capacity + optimizer->arena.capacity +
-           packing_memory(model);
+static size_t activation_memory(const Engine *e) {
+    return e->model->activation_arena.capacity + e->plain.arena.capacity;
+}
+
+size_t training_memory(const Engine *e, const Optimizer *optimizer) {
+    return e->model->parameter_arena.capacity + activation_memory(e) + optimizer->arena.capacity +
+           packing_memory(e->model);
 }
 
 bool training_memory_fits(size_t bytes, Error *err) {
     const size_t machine = memory_of_machine();
-    return bytes <= machine ||
-           failed(
-               err,
-               "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
-               (double)bytes / 1e9, (double)machine / 1e9);
+    if (bytes <= machine) return true;
+    return runtime_error(
+        err,
+        "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
+        (double)bytes / 1e9, (double)machine / 1e9);
 }
 
 size_t tokens_per_step(const Config *config) {
@@ -39,7 +45,7 @@ static void format_count(size_t n, char out[32]) {
     for (; power > 1; power /= 1000) text_append(out, 32, ",%03zu", n % power / (power / 1000));
 }
 
-/* Bytes as "830 kB", "12.3 MB" or "1.87 GB" (decimal units). */
+/* "830 kB", "12.3 MB" or "1.87 GB", in decimal units */
 static void format_bytes(size_t bytes, char out[32]) {
     static const char *const units[] = {"kB", "MB", "GB"};
     size_t unit = 0;
@@ -87,21 +93,22 @@ static void announce_scores(const Lines *l, const ModelShape *s, const Config *c
         SAY(l, "", "from step %lld on divided by %s", (long long)config->attention.switch_step, title);
     }
     if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
-    SAY(l, "", "standard deviation at the start: %.3g predicted%s", probe_predicted_std(s, (Init)config->model.init),
+    SAY(l, "", "standard deviation at the start: %.3g predicted%s", predicted_score_std(s, (Init)config->model.init),
         shown);
 }
 
-static void announce_memory(const Lines *l, const Model *model, const Optimizer *optimizer) {
-    const size_t bytes[] = {training_memory(model, optimizer), model->parameter_arena.capacity,
-                            optimizer->arena.capacity, model->activation_arena.capacity, packing_memory(model)};
+static void announce_memory(const Lines *l, const Engine *e, const Optimizer *optimizer) {
+    const size_t bytes[] = {training_memory(e, optimizer), e->model->parameter_arena.capacity,
+                            optimizer->arena.capacity, activation_memory(e), packing_memory(e->model)};
     char text[5][32];
     for (size_t i = 0; i < 5; i++) format_bytes(bytes[i], text[i]);
     SAY(l, "memory", "%s: weights and gradients %s, optimizer %s,", text[0], text[1], text[2]);
     SAY(l, "", "activations %s%s%s", text[3], bytes[4] ? ", packing " : "", bytes[4] ? text[4] : "");
 }
 
-void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Model *model,
+void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Engine *engine,
               const Optimizer *optimizer, double measured_std) {
+    const Model *model = engine->model;
     const ModelShape *s = &model->shape;
     const Lines *l = &(Lines){to, mark};
     char parameters[32], cpu[64];
@@ -118,10 +125,11 @@ void announce(Progress *to, const char *mark, const Config *config, const Corpus
         model_flops(s, (double)tokens_per_step(config)) / 1e9, OPTIMIZERS[config->train.optimizer], config->train.lr);
     if (config->train.optimizer == OPTIMIZER_MUON)
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
-    announce_memory(l, model, optimizer);
+    announce_memory(l, engine, optimizer);
     SAY(l, "machine", "%zu thread%s on %s;", model->threads, model->threads == 1 ? "" : "s", cpu);
     const bool refused = cpu_has_tiles() && cpu_level() < CPU_AMX_BF16;
-    if (s->attention.bf16)
+    if (engine->kind == ENGINE_PLAIN) SAY(l, "", "%s", "forward and backward pass by the plain engine, in loops");
+    else if (s->attention.bf16)
         SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");

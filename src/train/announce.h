@@ -2,12 +2,13 @@
 #pragma once
 
 #include "data/corpus.h"
-#include "model/transformer.h"
 #include "show/progress.h"
+#include "train/engine.h"
 #include "train/optimizer.h"
 
-/* Bytes that training takes: the arenas of model and optimizer, and the buffers that threads pack matrices into. */
-size_t training_memory(const Model *model, const Optimizer *optimizer);
+/* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers that threads pack matrices
+ * into. */
+size_t training_memory(const Engine *engine, const Optimizer *optimizer);
 /* An error of status STATUS_FAILED where the machine has less memory. Pages of an arena are taken when they are first
    written to, so this is called before that. */
 bool training_memory_fits(size_t bytes, Error *err);
@@ -17,5 +18,5 @@ size_t tokens_per_step(const Config *config);
 
 /* The announcement: corpus, model, divisor and multiplier, training, memory, machine; lines that begin with `mark`.
    `measured_std` NaN leaves out the scores' measured standard deviation. */
-void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Model *model,
+void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Engine *engine,
               const Optimizer *optimizer, double measured_std);

@@ -1,283 +1,213 @@
+/* Saving and loading checkpoints: the tensors of the file, the state in its metadata, and at the end the file as a
+   whole. Nothing that a file says is believed before it is compared with the config, the table of tensors and the logs
+   (logs_resume). */
 #include "train/checkpoint.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/safetensors.h"
 
-enum { FORMAT = 2 };
-static const char MODEL_FILE[] = "model.safetensors", OPTIMIZER_FILE[] = "optimizer.safetensors",
-                  STATE_FILE[] = "state.json";
-static const char *const SLOTS[] = {"a", "b"};
-enum { NO_SLOT = -1 };
+enum { FORMAT = 3 }; /* of the state; another number means another version of the program */
+static const char LAST[] = "checkpoint/last.safetensors", BEST[] = "checkpoint/best.safetensors";
 
 /* --- tensors */
 
-/* The tensors of a table, each of them once for each group that has it, from that group's flat array: all tensors,
-   those with matrices for Muon, or the others. */
-enum { TENSOR_GROUPS_MAX = 3 };
-typedef enum { ALL_TENSORS, MUON_TENSORS, OTHER_TENSORS } TensorGroup;
 typedef struct {
-    const TensorTable *table;
-    size_t groups;
-    struct {
-        const char *prefix; /* in front of the tensors' names: "", "exp_avg." */
-        real *flat;
-        TensorGroup of;
-    } group[TENSOR_GROUPS_MAX];
-} TensorSet;
-
-/* The arrays of a set, group by group, which the caller frees; NULL without memory. */
-static NamedArray *arrays_of(const TensorSet *set, size_t *count, Error *err) {
-    const size_t most = set->groups * set->table->count;
-    NamedArray *arrays = calloc(most + 1, sizeof *arrays);
-    *count = 0;
-    if (!arrays) failed(err, "no memory for a list of tensors");
-    for (size_t i = 0; arrays && i < most; i++) {
-        const Tensor *t = &set->table->items[i % set->table->count];
-        const size_t group = i / set->table->count;
-        const TensorGroup of = set->group[group].of;
-        if (of != ALL_TENSORS && of != (t->blocks->is_matrix ? MUON_TENSORS : OTHER_TENSORS)) continue;
-        NamedArray *array = &arrays[(*count)++];
-        *array = (NamedArray){.type = sizeof(real) == 4 ? ARRAY_F32 : ARRAY_F64,
-                              .dimensions = t->dimensions,
-                              .shape = {t->size[0], t->size[1]},
-                              .data = set->group[group].flat + t->offset};
-        snprintf(array->name, sizeof array->name, "%s%s", set->group[group].prefix, t->name);
-    }
-    return arrays;
-}
-
-static bool tensor_set_save(const char *path, const TensorSet *set, size_t step, Error *err) {
-    char number[32];
+    NamedArray *items; /* the parameters, by the table, and then the moments */
     size_t count;
-    NamedArray *arrays = arrays_of(set, &count, err);
-    const Metadata metadata = {"step", number};
-    snprintf(number, sizeof number, "%zu", step);
-    bool ok = arrays && safetensors_save(path, arrays, count, &metadata, 1, err);
-    free(arrays);
-    return ok;
+} ArrayList;
+
+/* SGD has one moment, the velocity, and so has Muon for its matrices. Every other tensor has AdamW's two. */
+static bool has_velocity(OptimizerKind kind, const Tensor *t) {
+    return kind == OPTIMIZER_SGD || (kind == OPTIMIZER_MUON && t->blocks->is_matrix);
 }
 
-/* The file is of the checkpoint whose state is `s`, or the flat arrays stay as they were. */
-static bool tensor_set_load(const char *path, const TensorSet *set, const RunState *s, Error *err) {
-    SafetensorsFile file = {0};
-    size_t count, limit = size_mul(size_mul(set->groups, set->table->parameters), sizeof(real));
-    NamedArray *arrays = arrays_of(set, &count, err);
-    bool ok = arrays && safetensors_open(&file, path, limit, err) &&
-              (safetensors_metadata_number(&file, "step") == s->step ||
-               rejected(err, "%s is not of step %zu, as state.json beside it is: they are of two checkpoints", path,
-                        s->step)) &&
-              safetensors_take(&file, arrays, count, "the model of config.ini and vocab.json", err);
-    safetensors_close(&file);
-    free(arrays);
-    return ok;
+static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real *flat) {
+    NamedArray *array = &list->items[list->count++];
+    *array = (NamedArray){.type = sizeof(real) == 4 ? ARRAY_F32 : ARRAY_F64,
+                          .dimensions = t->dimensions,
+                          .shape = {t->size[0], t->size[1]},
+                          .data = flat ? flat + t->offset : NULL};
+    snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-static TensorSet parameters_of(const Model *model) {
-    return (TensorSet){&model->tensors, 1, .group = {{"", model->parameters, ALL_TENSORS}}};
+/* All arrays of a checkpoint, moments under the names that torch.optim gives them. Without an optimizer the moments
+   have no memory: their entries in the file are checked, their numbers are not read. The caller frees list->items. */
+static bool list_arrays(ArrayList *list, const Run *run, const Model *model, const Optimizer *o, Error *err) {
+    const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;
+    const Tensor *tensors = model->tensors.items;
+    const size_t count = model->tensors.count;
+    real *first = o ? o->m : NULL, *second = o ? o->v : NULL;
+    *list = (ArrayList){calloc(3 * count, sizeof *list->items), 0};
+    if (!list->items) return runtime_error(err, "no memory for a list of tensors");
+    for (size_t i = 0; i < count; i++) add_array(list, "", &tensors[i], model->parameters);
+    for (size_t i = 0; i < count; i++)
+        if (has_velocity(kind, &tensors[i])) add_array(list, "momentum_buffer.", &tensors[i], first);
+    for (size_t i = 0; i < count; i++)
+        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg.", &tensors[i], first);
+    for (size_t i = 0; i < count; i++)
+        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg_sq.", &tensors[i], second);
+    return true;
 }
 
-/* The moments under the names that torch.optim gives them. */
-static TensorSet moments_of(const Model *model, const Optimizer *o) {
-    static const char velocity[] = "momentum_buffer.", first[] = "exp_avg.", second[] = "exp_avg_sq.";
-    const TensorTable *all = &model->tensors;
-    if (o->kind == OPTIMIZER_SGD) return (TensorSet){all, 1, .group = {{velocity, o->m, ALL_TENSORS}}};
-    if (o->kind == OPTIMIZER_ADAMW)
-        return (TensorSet){all, 2, .group = {{first, o->m, ALL_TENSORS}, {second, o->v, ALL_TENSORS}}};
-    return (TensorSet){
-        all, 3, .group = {{velocity, o->m, MUON_TENSORS}, {first, o->m, OTHER_TENSORS}, {second, o->v, OTHER_TENSORS}}};
-}
-
-/* --- slots */
-
-/* The number of the slot that `current` names; NO_SLOT where there is no `current`. */
-static bool read_current(const char *directory, int *slot, Error *err) {
-    char path[4096], target[8];
-    struct stat info;
-    *slot = NO_SLOT;
-    if (!path_join(path, sizeof path, directory, "checkpoint/current", err)) return false;
-    const ssize_t size = readlink(path, target, sizeof target);
-    if (size == 1 && (*target == 'a' || *target == 'b')) {
-        *slot = *target - 'a';
-        return true;
-    }
-    if (size >= 0 || errno == EINVAL)
-        return rejected(
-            err,
-            "%s is not a symbolic link to a or b, so the last checkpoint is unknown; make it a link to the newer of the two",
-            path);
-    if (errno != ENOENT) return failed(err, "cannot read the link %s: %s", path, strerror(errno));
-    /* Now a link that leads nowhere, or nothing; up to version 0.2.0 the file itself. */
-    if (!path_join(path, sizeof path, directory, "checkpoint/model.safetensors", err)) return false;
-    if (stat(path, &info) == 0)
-        return rejected(err, "%s is of another format, 1, which earlier versions wrote; this is sqrtdk %s, format %d",
-                        path, SQRTDK_VERSION, FORMAT);
-    return errno == ENOENT || failed(err, "cannot read %s: %s", path, strerror(errno));
-}
-
-bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
-    int slot;
-    bool ok = read_current(directory, &slot, err);
-    *exists = ok && slot != NO_SLOT;
-    return ok;
-}
-
-/* The links for readers, in `directory`, which is RUN/checkpoint. */
-static bool make_links(const char *directory, Error *err) {
-    static const char *const names[] = {MODEL_FILE, OPTIMIZER_FILE, STATE_FILE};
-    char path[4096], target[64];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(target, sizeof target, "current/%s", names[i]);
-        if (!path_join(path, sizeof path, directory, names[i], err)) return false;
-        if (symlink(target, path) != 0 && errno != EEXIST)
-            return failed(err, "cannot make the link %s: %s", path, strerror(errno));
+static bool check_finite(const char *path, const ArrayList *list, Error *err) {
+    for (size_t i = 0; i < list->count; i++) {
+        const real *numbers = list->items[i].data;
+        const size_t count = numbers ? named_array_bytes(&list->items[i]) / sizeof *numbers : 0;
+        for (size_t j = 0; j < count; j++)
+            if (!isfinite((double)numbers[j]))
+                return usage_error(err, "%s: the tensor %s has a NaN or an infinity in it", path, list->items[i].name);
     }
     return true;
 }
 
-/* From here on `slot` is what is loaded. */
-static bool set_current(const char *directory, const char *slot, Error *err) {
-    char path[4096], new[4096];
-    if (!path_join(path, sizeof path, directory, "current", err) ||
-        !path_join(new, sizeof new, directory, "current" FILE_NEW, err))
-        return false;
-    if ((unlink(new) != 0 && errno != ENOENT) || symlink(slot, new) != 0 || rename(new, path) != 0)
-        return failed(err, "cannot write %s: %s", path, strerror(errno));
-    return directory_sync(path, err);
-}
+/* --- the state */
 
-/* --- state.json */
-
-/* Whether a key must be what it was when a run is resumed: all but these decide what is trained, or what is measured at
-   which step, and so what the logs and the pictures hold. */
-static bool binds(const char *key) {
-    static const char *const free_keys[] = {"data.corpus", /* the text may move; run.json has its fingerprint */
+/* Whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide neither
+   what is trained nor what is measured at which step. */
+static bool must_match(const char *key) {
+    static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
+                                            "train.engine", /* both engines compute the same, to rounding */
                                             "train.steps", "log.out", "log.checkpoint_every"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (strcmp(key, free_keys[i]) == 0) return false;
     return true;
 }
 
-static Json *describe(const Config *c, const RunState *s) {
+static Json *state_json(const Config *c, const RunState *s) {
     Json *state = js_object(), *config = js_object(), *logs = js_object();
-    char divisor[64];
     for (size_t i = 0; i < config_key_count(); i++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(c, i, value, sizeof value);
-        if (binds(config_key_name(i))) js_set(config, config_key_name(i), js_text(value));
+        if (must_match(config_key_name(i))) js_set(config, config_key_name(i), js_text(value));
     }
     for (size_t i = 0; i < LOG_COUNT; i++) js_set(logs, LOG_NAMES[i], js_integer((int64_t)s->log_size[i]));
-    js_set(state, "program", js_text("sqrtdk"));
-    js_set(state, "version", js_text(SQRTDK_VERSION));
     js_set(state, "format", js_integer(FORMAT));
     js_set(state, "step", js_integer((int64_t)s->step));
     js_set(state, "seconds", js_number(s->seconds));
-    scale_text(config_divisor(c, s->step), divisor, sizeof divisor);
-    js_set(state, "divisor", js_text(divisor));
-    js_set(state, "best_val_loss", js_number(s->best_val_loss));
-    js_set(state, "best_step", js_integer((int64_t)s->best_step));
     js_set(state, "logs", logs);
     js_set(state, "config", config);
     return state;
 }
 
-/* What the run was trained with must be what the config says now. */
-static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
-    for (size_t i = 0; i < config_key_count(); i++) {
-        const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
-        char now[CONFIG_VALUE_MAX];
-        config_value_text(&run->config, i, now, sizeof now);
-        /* A program that had no such key yet did what is now its default. */
-        if (binds(key) && (then ? strcmp(then, now) != 0 : !config_is_default(&run->config, i)))
-            return rejected(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key,
-                            then ? then : "(nothing)", run->directory, now);
-    }
-    return true;
+static bool other_version(const char *path, Error *err) {
+    return usage_error(err, "%s was made by another version of sqrtdk; this is %s: continue the run with that version",
+                       path, SQRTDK_VERSION);
 }
 
-static bool whole_number(const Json *value, size_t *out) {
+static bool whole_number(const char *path, const Json *object, const char *key, size_t *out, Error *err) {
     int64_t number;
-    if (!js_as_integer(value, &number) || number < 0) return false;
+    if (!js_as_integer(js_get(object, key), &number) || number < 0)
+        return usage_error(err, "%s is damaged: \"%s\" in its state is not a whole number", path, key);
     *out = (size_t)number;
     return true;
 }
 
-static bool take_state(const Run *run, const char *path, const Json *json, RunState *s, Error *err) {
-    size_t format;
-    const Json *logs = js_get(json, "logs");
-    const char *version = js_as_text(js_get(json, "version"));
-    if (!whole_number(js_get(json, "format"), &format) || format != FORMAT)
-        return rejected(err, "%s is of another format (sqrtdk %.20s wrote it); this is sqrtdk %s, format %d", path,
-                        version ? version : "?", SQRTDK_VERSION, FORMAT);
-    js_as_number(js_get(json, "best_val_loss"), &s->best_val_loss); /* null in the file for INFINITY */
-    bool ok = whole_number(js_get(json, "step"), &s->step) && js_as_number(js_get(json, "seconds"), &s->seconds) &&
-              whole_number(js_get(json, "best_step"), &s->best_step);
-    for (size_t i = 0; ok && i < LOG_COUNT; i++) ok = whole_number(js_get(logs, LOG_NAMES[i]), &s->log_size[i]);
-    if (!ok) return rejected(err, "%s lacks entries that a checkpoint has", path);
-    return check_config(run, path, js_get(json, "config"), err);
+/* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. */
+static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
+    size_t keys = 0;
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
+        char now[CONFIG_VALUE_MAX];
+        if (!must_match(key)) continue;
+        config_value_text(&run->config, i, now, sizeof now);
+        if (!then) return other_version(path, err);
+        if (strcmp(then, now) != 0)
+            return usage_error(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path,
+                               key, then, run->directory, now);
+        keys++;
+    }
+    return js_object_size(config) == keys || other_version(path, err);
 }
 
-static bool read_state(const Run *run, const char *path, RunState *s, Error *err) {
-    Json *json;
-    const bool ok = js_load(&json, path, "the checkpoint", err) && take_state(run, path, json, s, err);
-    js_free(json);
+static bool parse_state(const Run *run, const char *path, const Json *state, RunState *s, Error *err) {
+    size_t format = 0;
+    const Json *logs = js_get(state, "logs");
+    if (!whole_number(path, state, "format", &format, err)) return false;
+    if (format != FORMAT) return other_version(path, err);
+    if (!whole_number(path, state, "step", &s->step, err)) return false;
+    if (!js_as_number(js_get(state, "seconds"), &s->seconds) || s->seconds < 0)
+        return usage_error(err, "%s is damaged: \"seconds\" in its state is not a duration", path);
+    for (size_t i = 0; i < LOG_COUNT; i++)
+        if (!whole_number(path, logs, LOG_NAMES[i], &s->log_size[i], err)) return false;
+    return check_config(run, path, js_get(state, "config"), err);
+}
+
+static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s, Error *err) {
+    const char *text = safetensors_metadata(file, "state");
+    Json *state = NULL;
+    if (!text) return usage_error(err, "%s is no checkpoint: it has no state in its metadata", file->path);
+    const bool ok =
+        js_parse(text, strlen(text), file->path, &state, err) && parse_state(run, file->path, state, s, err);
+    js_free(state);
     return ok;
 }
 
 /* --- saving and loading */
 
-/* The files of a checkpoint in `slot`, a directory, over what is there; on disk when it returns true. */
-static bool fill_slot(const char *slot, const Run *run, const Model *model, const Optimizer *optimizer,
-                      const RunState *s, Error *err) {
-    const TensorSet parameters = parameters_of(model), moments = moments_of(model, optimizer);
-    char path[4096];
-    return directory_make(slot, false, err) && path_join(path, sizeof path, slot, MODEL_FILE, err) &&
-           tensor_set_save(path, &parameters, s->step, err) &&
-           path_join(path, sizeof path, slot, OPTIMIZER_FILE, err) && tensor_set_save(path, &moments, s->step, err) &&
-           path_join(path, sizeof path, slot, STATE_FILE, err) &&
-           js_save(describe(&run->config, s), JS_INDENTED, path, err) && directory_sync(path, err) &&
-           directory_sync(slot, err);
-}
-
 bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
-    char directory[4096], slots[2][4096];
-    int current;
-    if (!read_current(run->directory, &current, err) || !run_path(run, directory, "checkpoint", err) ||
-        !path_join(slots[0], sizeof slots[0], directory, SLOTS[0], err) ||
-        !path_join(slots[1], sizeof slots[1], directory, SLOTS[1], err))
-        return false;
-    const int next = current == 0 ? 1 : 0;
-    /* Before the other slot is written to, `current` is on disk, whatever became of the save that wrote it. */
-    if (!make_links(directory, err) || !directory_sync(directory, err) || !directory_sync(slots[0], err) ||
-        !fill_slot(slots[next], run, model, optimizer, s, err) || !set_current(directory, SLOTS[next], err))
-        return false;
-    Error ignored; /* what is left of the old slot, the next save overwrites */
-    if (current != NO_SLOT) directory_remove(slots[current], &ignored);
-    return true;
+    char path[4096], *text = NULL;
+    ArrayList list = {0};
+    Json *state = state_json(&run->config, s);
+    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, LAST, err) &&
+                    list_arrays(&list, run, model, optimizer, err) &&
+                    safetensors_save(path, list.items, list.count, &(Metadata){"state", text}, 1, err);
+    js_free(state);
+    free(text);
+    free(list.items);
+    return ok;
 }
 
 bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err) {
-    const TensorSet parameters = parameters_of(model);
-    char path[4096];
-    return run_path(run, path, "checkpoint/best.safetensors", err) && tensor_set_save(path, &parameters, step, err);
+    char path[4096], number[32];
+    ArrayList list = {0};
+    snprintf(number, sizeof number, "%zu", step);
+    const bool ok = run_path(run, path, BEST, err) && list_arrays(&list, run, model, NULL, err) &&
+                    safetensors_save(path, list.items, model->tensors.count, &(Metadata){"step", number}, 1, err);
+    free(list.items);
+    return ok;
 }
 
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {
-    const TensorSet parameters = parameters_of(model), moments = optimizer ? moments_of(model, optimizer) : parameters;
+    const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     char path[4096];
+    ArrayList list = {0};
+    SafetensorsFile file = {0};
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!checkpoint_exists(run->directory, found, err)) return false;
+    if (!checkpoint_exists(run->directory, found, err) || !run_path(run, path, LAST, err)) return false;
     if (!*found) return true;
-    if (!run_path(run, path, "checkpoint/current/state.json", err) || !read_state(run, path, s, err)) return false;
-    attention_set_step(&model->shape.attention, &run->config, s->step);
-    return run_path(run, path, "checkpoint/current/model.safetensors", err) &&
-           tensor_set_load(path, &parameters, s, err) &&
-           (!optimizer || (run_path(run, path, "checkpoint/current/optimizer.safetensors", err) &&
-                           tensor_set_load(path, &moments, s, err)));
+    const bool ok = list_arrays(&list, run, model, optimizer, err) && safetensors_open(&file, path, limit, err) &&
+                    read_state(run, &file, s, err) &&
+                    safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
+                    check_finite(path, &list, err);
+    safetensors_close(&file);
+    free(list.items);
+    if (ok) attention_set_step(&model->shape.attention, &run->config, s->step);
+    return ok;
+}
+
+/* The steps that run.json says were made; 0 where it does not say. */
+static int64_t described_steps(const char *directory) {
+    int64_t steps = 0;
+    Json *d;
+    Error ignored;
+    if (run_description_load(&d, directory, &ignored)) js_as_integer(js_get(d, "steps"), &steps);
+    js_free(d);
+    return steps;
+}
+
+bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
+    char path[4096];
+    bool rows;
+    if (!path_join(path, sizeof path, directory, LAST, err) || !path_find(path, exists, err)) return false;
+    if (*exists) return true;
+    if (!logs_have_rows(directory, &rows, err)) return false;
+    if (!rows && described_steps(directory) <= 0) return true;
+    return usage_error(err,
+                       "%s was trained, but lacks %s: put that file back, or, if another version of sqrtdk made the "
+                       "run, continue it with that version",
+                       directory, LAST);
 }

@@ -1,29 +1,16 @@
-/* Checkpoints of a run, none of which can be lost by a kill, a full disk or an error of the file system.
-
-     RUN/checkpoint/a/, b/       two slots: model.safetensors, optimizer.safetensors, state.json
-     RUN/checkpoint/current      a symbolic link to "a" or "b": which slot is the checkpoint. Nothing else decides that.
-     RUN/checkpoint/model.safetensors, optimizer.safetensors, state.json
-                                 symbolic links to current/..., for readers; made before `current`, never changed
-     RUN/checkpoint/best.safetensors     by itself (checkpoint_save_best)
-
-   Saving fills the slot that `current` does not name, then replaces `current` by one rename, then removes the other
-   slot. So a program that is killed leaves one of these states, and each has one meaning:
-
-     current      slots                          what is loaded
-     none         none, or `a` in any state      nothing: it was stopped before its first checkpoint
-     a            a whole, b none                a
-     a            a whole, b in any state        a (killed while b was filled, or before it was removed)
-     b            the same with b and a exchanged
-
-   current.new may be there in any of them: a `current` that had not taken its place yet, or did not. The next save
-   replaces it, as it does what is in the slot that it fills. Loading changes nothing on disk. */
+/* A checkpoint is one file, RUN/checkpoint/last.safetensors. It has the parameters under their own names, the moments
+   as `exp_avg.NAME` and `exp_avg_sq.NAME` (AdamW) or `momentum_buffer.NAME` (SGD, and Muon for its matrices), and in
+   its metadata the state of the run as JSON (docs/formats.md). It is written under a new name, flushed to disk and
+   renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. The first one is
+   saved before the first row of a log (loop.c): logs that have rows had a checkpoint.
+   RUN/checkpoint/best.safetensors has parameters alone. Nothing is resumed from it. */
 #pragma once
 
 #include "train/optimizer.h"
 #include "train/run.h"
 
-/* Into RUN/checkpoint/, which must be there. On failure (STATUS_FAILED) a checkpoint that was there is still the one
-   that is loaded, unless the new one had already taken its place. */
+/* Into RUN/checkpoint/, which must be there. The logs must be on disk (logs_sync), since the state names their sizes.
+   Fails with STATUS_FAILED. */
 bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *state, Error *err);
 
 /* The parameters, which have the lowest validation loss so far, at `step`. After a kill they may be of a later step
@@ -31,11 +18,13 @@ bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimi
 bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err);
 
 /* Fills the model's parameters, sets its divisor to that of the checkpoint's step, and fills the optimizer's moments
-   unless `optimizer` is NULL, and *state but for the last losses, which are in the logs. False in *found when the run
-   was stopped before its first checkpoint. Errors about what is in the files have status STATUS_USAGE: another format,
-   another type of numbers, files of different steps, and any key that decides what is computed or measured and that the
-   config now sets differently; each names the difference. What cannot be read is an error, not an absent checkpoint. */
+   unless `optimizer` is NULL, and of *state what the checkpoint holds: step, seconds and sizes of the logs. False in
+   *found when there is none yet, as in checkpoint_exists. Whatever is not as checkpoint_save wrote it for this config
+   is an error of status STATUS_USAGE that names it: an entry of the state, a key of the config, a tensor's name, type
+   or shape, a NaN or an infinity. Parameters and moments are undefined then. */
 bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, bool *found, Error *err);
 
-/* Whether the run in `directory` has a checkpoint, by the same rules, without reading it. */
+/* Whether the run in `directory` has a checkpoint, without reading it. One that has none although its logs have rows,
+   or run.json says that steps were made, is an error of status STATUS_USAGE: the file was lost, and nothing may be
+   trained over the results. */
 bool checkpoint_exists(const char *directory, bool *exists, Error *err);

@@ -1,3 +1,5 @@
+/* The verbs that train a run or use one: training itself and resume, eval, and sample. They open what was named, call
+   trainer.c, evaluate.c or sample.c, and print what came of it. */
 #include "train/trainer.h"
 
 #include <limits.h>
@@ -31,7 +33,7 @@ static void print_results(const TrainOutcome *outcome) {
 }
 
 TrainOptions train_options(const Command *command, Progress *progress) {
-    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, NULL,
+    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, 0,
                           command->report};
 }
 
@@ -43,8 +45,8 @@ static bool run_training(const Command *command, int *signal, Error *err) {
     interrupt_survive_closed_pipes();
     if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err)) return false;
     if (config.sweep_count)
-        return rejected(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
-                        command->target);
+        return usage_error(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
+                           command->target);
     if (command->dry_run) {
         size_t bytes;
         if (!train_check(&config, &options, NULL, &bytes, err)) return false;
@@ -114,7 +116,7 @@ const Verb eval_verb = {
 
 enum { PROMPT_MAX = 65536 };
 static const char *prompt = "";
-static long long tokens = 500, top_k, seed = -1; /* top_k 0, seed -1: not given */
+static long long tokens = 500, top_k = 0, seed = -1; /* top_k 0, seed -1: not given */
 static double temperature = 1;
 
 static const Option SAMPLE_OPTIONS[] = {
@@ -130,29 +132,29 @@ static const Option SAMPLE_OPTIONS[] = {
 static bool write_sample(const Run *run, Model *model, int *signal, Error *err) {
     static int32_t ids[PROMPT_MAX];
     size_t count = 1;
+    ids[0] = sample_start(&run->vocabulary);
+    if (*prompt &&
+        !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
+        return false;
     int32_t *window = calloc(model->shape.T, sizeof *window);
-    if (!window) return failed(err, "no memory to sample a text");
+    if (!window) return runtime_error(err, "no memory to sample a text");
     const SampleOptions options = {.tokens = (size_t)tokens,
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
                                    .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
-    ids[0] = sample_start(&run->vocabulary);
-    bool ok = !*prompt ||
-              vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err);
-    if (ok) {
-        fputs(prompt, stdout);
-        if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
-        fputc('\n', stdout); /* main notices at its end that stdout failed */
-    }
+    fputs(prompt, stdout);
+    if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
+    fputc('\n', stdout); /* main notices at its end that stdout failed */
     free(window);
-    return ok;
+    return true;
 }
 
 static bool run_sampling(const Command *command, int *signal, Error *err) {
     static Run run;
     Model model = {0};
-    bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
-              run_load_model(&run, &model, 1, command_threads(command), err) && write_sample(&run, &model, signal, err);
+    const bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+                    run_load_model(&run, &model, 1, command_threads(command), err) &&
+                    write_sample(&run, &model, signal, err);
     model_free(&model);
     run_close(&run);
     return ok;

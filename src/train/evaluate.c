@@ -1,17 +1,22 @@
+/* The validation loss. It is summed over the same windows at every evaluation, and without dropout, so that two losses
+   of a run differ by the parameters alone. The sum is over targets and divided once, since the last window may be
+   shorter than the others. */
 #include "train/evaluate.h"
 
 #include <math.h>
 
 #include "base/interrupt.h"
 
-/* Which of `windows` is number i of `count` that are taken from them at even distances. */
+/* The index of window i of `count` that are spread evenly over `windows`. */
 static size_t window_of(size_t i, size_t count, size_t windows) {
     return (size_t)((double)i * (double)windows / (double)count);
 }
 
-/* A shorter window, always the last, is a batch of its own after the others. */
-Evaluation evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens, int32_t *targets) {
-    const size_t T = m->shape.T, whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T);
+/* Whole windows come first, in batches; the last window, if it is shorter, is a batch of its own. */
+Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens,
+                    int32_t *targets) {
+    const size_t T = engine->model->shape.T;
+    const size_t whole = corpus_whole_windows(corpus, T), windows = corpus_windows(corpus, T);
     const bool all = batches == 0 || batches > whole / batch;
     const size_t count = all ? windows : batches * batch, full = all ? whole : count;
     Evaluation e = {.complete = true};
@@ -25,9 +30,9 @@ Evaluation evaluate(Model *m, const Corpus *corpus, size_t batch, size_t batches
             length =
                 corpus_window(corpus, all ? i + b : window_of(i + b, count, whole), T, tokens + b * T, targets + b * T);
         const Batch one = {tokens, targets, B, length};
-        sum += model_forward(m, &one);
+        sum += engine_forward(engine, &one);
         e.targets += batch_targets(&one);
-        right += m->right;
+        right += engine->model->right;
         e.complete = !interrupt_signal() || i + B == count;
     }
     e.loss = sum / (double)e.targets;

@@ -1,9 +1,14 @@
+/* Writing and reading the logs of a run by one table of columns, so that a number means the same to whoever wrote it
+   and whoever reads it. Every row is flushed when it is written: what is in a log was in it when the program died.
+   Reading is strict, since a resumed run, the pictures and a sweep's tables take what they find here for what was
+   measured. */
 #include "train/logs.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -14,66 +19,68 @@
 const char *const LOG_NAMES[LOG_COUNT] = {"metrics.csv", "attention.csv", "samples.txt"};
 
 #define LOSS_FORMAT "%.7g"
-#define WHOLE .format = "%.0f", .whole = true
-#define FIGURE .format = "%.6g"
+#define COUNT .format = "%.0f", .whole = true
+#define SIX_DIGITS .format = "%.6g"
 
-/* A field that is `optional` is left empty for a NaN, which is otherwise written as one; `whole` are numbers that
- * count. Files of earlier versions do not have the last columns, which are `added`. */
+/* `optional`: a NaN is written as an empty field, otherwise as nan. `whole`: only whole numbers are accepted. */
 typedef struct {
     const char *name, *format;
-    bool optional, whole, added;
+    bool optional, whole;
 } Column;
 
-/* A norm's distribution over the rows of scores. */
-#define DISTRIBUTION(name)                                                                                             \
-    {name "_mean", FIGURE}, {name "_rms", FIGURE}, {name "_median", FIGURE}, {name "_p10", FIGURE}, {                  \
-        name "_p99", FIGURE                                                                                            \
-    }
 static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
-    [LOG_METRICS] = {{"step", WHOLE},
-                     {"tokens", WHOLE},
-                     {"seconds", .format = "%.3f"},
-                     {"lr", .format = "%.8g"},
-                     {"train_loss", .format = LOSS_FORMAT},
-                     {"val_loss", .format = LOSS_FORMAT, .optional = true},
-                     {"grad_norm", FIGURE},
-                     {"val_accuracy", FIGURE, .optional = true, .added = true}},
-    [LOG_ATTENTION] = {{"step", WHOLE},
-                       {"layer", WHOLE},
-                       {"head", WHOLE},
-                       {"score_std", FIGURE},
-                       {"score_max", FIGURE},
-                       {"entropy", FIGURE},
-                       {"max_weight", FIGURE},
-                       {"saturated", FIGURE},
-                       DISTRIBUTION("grad_q"),
-                       DISTRIBUTION("grad_scores"),
-                       {"w_q_norm", FIGURE},
-                       {"w_k_norm", FIGURE},
-                       {"overflows", WHOLE, .added = true},
-                       {"infinities", WHOLE, .added = true},
-                       {"subnormals", WHOLE, .added = true}},
+    [LOG_METRICS] = {[METRICS_STEP] = {"step", COUNT},
+                     [METRICS_TOKENS] = {"tokens", COUNT},
+                     [METRICS_SECONDS] = {"seconds", .format = "%.3f"},
+                     [METRICS_LR] = {"lr", .format = "%.8g"},
+                     [METRICS_TRAIN_LOSS] = {"train_loss", .format = LOSS_FORMAT},
+                     [METRICS_VAL_LOSS] = {"val_loss", .format = LOSS_FORMAT, .optional = true},
+                     [METRICS_GRAD_NORM] = {"grad_norm", SIX_DIGITS},
+                     [METRICS_VAL_ACCURACY] = {"val_accuracy", SIX_DIGITS, .optional = true}},
+    [LOG_ATTENTION] = {[ATTENTION_STEP] = {"step", COUNT},
+                       [ATTENTION_LAYER] = {"layer", COUNT},
+                       [ATTENTION_HEAD] = {"head", COUNT},
+                       [ATTENTION_SCORE_STD] = {"score_std", SIX_DIGITS},
+                       [ATTENTION_SCORE_MAX] = {"score_max", SIX_DIGITS},
+                       [ATTENTION_ENTROPY] = {"entropy", SIX_DIGITS},
+                       [ATTENTION_MAX_WEIGHT] = {"max_weight", SIX_DIGITS},
+                       [ATTENTION_SATURATED] = {"saturated", SIX_DIGITS},
+                       [ATTENTION_GRAD_Q_MEAN] = {"grad_q_mean", SIX_DIGITS},
+                       [ATTENTION_GRAD_Q_RMS] = {"grad_q_rms", SIX_DIGITS},
+                       [ATTENTION_GRAD_Q_MEDIAN] = {"grad_q_median", SIX_DIGITS},
+                       [ATTENTION_GRAD_Q_P10] = {"grad_q_p10", SIX_DIGITS},
+                       [ATTENTION_GRAD_Q_P99] = {"grad_q_p99", SIX_DIGITS},
+                       [ATTENTION_GRAD_SCORES_MEAN] = {"grad_scores_mean", SIX_DIGITS},
+                       [ATTENTION_GRAD_SCORES_RMS] = {"grad_scores_rms", SIX_DIGITS},
+                       [ATTENTION_GRAD_SCORES_MEDIAN] = {"grad_scores_median", SIX_DIGITS},
+                       [ATTENTION_GRAD_SCORES_P10] = {"grad_scores_p10", SIX_DIGITS},
+                       [ATTENTION_GRAD_SCORES_P99] = {"grad_scores_p99", SIX_DIGITS},
+                       [ATTENTION_W_Q_NORM] = {"w_q_norm", SIX_DIGITS},
+                       [ATTENTION_W_K_NORM] = {"w_k_norm", SIX_DIGITS},
+                       [ATTENTION_OVERFLOWS] = {"overflows", COUNT},
+                       [ATTENTION_INFINITIES] = {"infinities", COUNT},
+                       [ATTENTION_SUBNORMALS] = {"subnormals", COUNT}},
 };
 static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 
-/* The line of column names, with its end; "" for samples.txt. */
+/* Writes the line of the columns' names; "" for samples.txt, which has none. */
 enum { HEADER_MAX = 1024 };
-static size_t write_header(Log log, int columns, char out[HEADER_MAX]) {
+static size_t write_header(Log log, char out[HEADER_MAX]) {
     *out = 0;
-    for (int c = 0; c < columns; c++)
-        text_append(out, HEADER_MAX, "%s%s", COLUMNS[log][c].name, c + 1 < columns ? "," : "\n");
+    for (int c = 0; c < COUNTS[log]; c++)
+        text_append(out, HEADER_MAX, "%s%s", COLUMNS[log][c].name, c + 1 < COUNTS[log] ? "," : "\n");
     return strlen(out);
 }
 
-static bool fail_to_write(const Logs *l, Log log, Error *err) {
-    return failed(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
+static bool cannot_write(const Logs *l, Log log, Error *err) {
+    return runtime_error(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
 }
 
 static bool open_log(Logs *l, Log log, const char *mode, Error *err) {
     char path[4096];
     if (!path_join(path, sizeof path, l->directory, LOG_NAMES[log], err)) return false;
     l->file[log] = fopen(path, mode);
-    return l->file[log] || fail_to_write(l, log, err);
+    return l->file[log] || cannot_write(l, log, err);
 }
 
 bool logs_start(Logs *l, const char *directory, Error *err) {
@@ -81,8 +88,7 @@ bool logs_start(Logs *l, const char *directory, Error *err) {
     for (Log log = 0; log < LOG_COUNT; log++) {
         char header[HEADER_MAX];
         if (!open_log(l, log, "wb", err)) return false;
-        l->columns[log] = COUNTS[log];
-        write_header(log, l->columns[log], header);
+        write_header(log, header);
         fputs(header, l->file[log]);
         if (!logs_flush(l, log, err)) return false;
     }
@@ -98,7 +104,7 @@ void logs_close(Logs *l) {
 
 void logs_append(const Logs *l, Log log, const double row[]) {
     FILE *file = l->file[log];
-    for (int c = 0; c < l->columns[log]; c++) {
+    for (int c = 0; c < COUNTS[log]; c++) {
         const Column *column = &COLUMNS[log][c];
         if (c) fputc(',', file);
         if (!(column->optional && isnan(row[c]))) fprintf(file, column->format, row[c]);
@@ -107,13 +113,14 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
-    return (fflush(l->file[log]) == 0 && !ferror(l->file[log])) || fail_to_write(l, log, err);
+    return (fflush(l->file[log]) == 0 && !ferror(l->file[log])) || cannot_write(l, log, err);
 }
 
 bool logs_sync(const Logs *l, Error *err) {
+    char path[4096];
     for (Log log = 0; log < LOG_COUNT; log++)
-        if (fsync(fileno(l->file[log])) != 0) return fail_to_write(l, log, err);
-    return true;
+        if (fsync(fileno(l->file[log])) != 0) return cannot_write(l, log, err);
+    return path_join(path, sizeof path, l->directory, LOG_NAMES[LOG_METRICS], err) && directory_sync(path, err);
 }
 
 void logs_sizes(const Logs *l, size_t size[LOG_COUNT]) {
@@ -122,72 +129,63 @@ void logs_sizes(const Logs *l, size_t size[LOG_COUNT]) {
 
 static bool is_whole(double number) { return number >= 0 && number < 0x1p53 && number == floor(number); }
 
-/* Parses a line, which has a zero byte at `end`, into the table's next row. */
-static bool take_row(const char *path, Log log, const char *line, const char *end, LogTable *table, Error *err) {
+/* Parses the line from `line` to `end`, where there is a zero byte, into the table's next row. */
+static bool parse_row(const char *path, Log log, const char *line, const char *end, LogTable *table, Error *err) {
     const size_t line_number = table->rows + 2; /* in the file */
-    for (int c = table->columns; c < COUNTS[log]; c++) table->column[c][table->rows] = NAN;
-    for (int c = 0; c < table->columns; c++, line++) {
+    for (int c = 0; c < COUNTS[log]; c++, line++) {
         const Column *column = &COLUMNS[log][c];
         const bool empty = *line == ',' || line == end;
         char *behind = NULL;
         const double number = empty ? NAN : strtod(line, &behind);
         if (!empty) line = behind;
-        if (c + 1 < table->columns ? *line != ',' : line != end)
-            return rejected(err, "%s:%zu is not a row of %d numbers", path, line_number, table->columns);
+        if (c + 1 < COUNTS[log] ? *line != ',' : line != end)
+            return usage_error(err, "%s:%zu is not a row of %d numbers", path, line_number, COUNTS[log]);
         if (column->whole && !is_whole(number))
-            return rejected(err, "%s:%zu: %s is not a whole number", path, line_number, column->name);
-        if (empty && !column->optional) return rejected(err, "%s:%zu: %s is empty", path, line_number, column->name);
+            return usage_error(err, "%s:%zu: %s is not a whole number", path, line_number, column->name);
+        if (empty && !column->optional) return usage_error(err, "%s:%zu: %s is empty", path, line_number, column->name);
         table->column[c][table->rows] = number;
     }
     table->rows++;
     return true;
 }
 
-static bool take_rows(const char *path, Log log, char *text, size_t size, LogTable *table, Error *err) {
+static bool parse_rows(const char *path, Log log, char *text, size_t size, LogTable *table, Error *err) {
     const size_t count = (size_t)COUNTS[log];
     size_t lines = 0;
     for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
     table->numbers = calloc(size_add(size_mul(lines, count), 1), sizeof *table->numbers);
-    if (!table->numbers) return failed(err, "no memory for the rows of %s", path);
+    if (!table->numbers) return runtime_error(err, "no memory for the rows of %s", path);
     for (size_t c = 0; c < count; c++) table->column[c] = table->numbers + c * lines;
     for (char *line = text, *end; table->rows < lines; line = end + 1) {
         end = memchr(line, '\n', size - (size_t)(line - text));
         *end = 0;
-        if (!take_row(path, log, line, end, table, err)) return false;
+        if (!parse_row(path, log, line, end, table, err)) return false;
     }
     return true;
 }
 
-/* The rows in the first `limit` bytes of a log, which must be whole lines (SIZE_MAX: all whole lines it has). */
-static bool read_part(const char *directory, Log log, size_t limit, LogTable *table, Error *err) {
-    char path[4096], header[HEADER_MAX], *text = NULL;
-    size_t size;
-    bool ok = true;
-    *table = (LogTable){.columns = COUNTS[log]};
-    if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) ||
-        !file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err))
-        return false;
-    if (limit != SIZE_MAX && (size < limit || (limit > 0 && text[limit - 1] != '\n')))
-        ok = rejected(err, "%s is not as the checkpoint left it: %zu bytes of whole lines", path, limit);
-    else if (limit < size) size = limit;
-    size_t skipped;
-    bool known;
-    do {
-        skipped = write_header(log, table->columns, header);
-        known = size >= skipped && memcmp(text, header, skipped) == 0;
-    } while (!known && table->columns && COLUMNS[log][table->columns - 1].added && table->columns--);
-    if (ok && !known) {
-        write_header(log, COUNTS[log], header);
-        ok = rejected(err, "%s does not begin with the line that version %s writes there: %.*s", path, SQRTDK_VERSION,
-                      (int)strcspn(header, "\n"), header);
-    }
-    ok = ok && take_rows(path, log, text + skipped, size - skipped, table, err);
-    free(text);
-    return ok;
+static bool parse_log(const char *path, Log log, char *text, size_t size, LogTable *table, Error *err) {
+    char header[HEADER_MAX];
+    const size_t length = write_header(log, header);
+    if (size >= length && memcmp(text, header, length) == 0)
+        return parse_rows(path, log, text + length, size - length, table, err);
+    return usage_error(err, "%s is damaged, or another version of sqrtdk made it: its first line is not %.*s", path,
+                       (int)strcspn(header, "\n"), header);
+}
+
+static bool read_text(const char *directory, Log log, char path[4096], char **text, size_t *size, Error *err) {
+    return path_join(path, 4096, directory, LOG_NAMES[log], err) &&
+           file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, text, size, err);
 }
 
 bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
-    return read_part(directory, log, SIZE_MAX, table, err);
+    char path[4096], *text;
+    size_t size;
+    *table = (LogTable){0};
+    if (!read_text(directory, log, path, &text, &size, err)) return false;
+    const bool ok = parse_log(path, log, text, size, table, err);
+    free(text);
+    return ok;
 }
 
 void log_table_free(LogTable *table) {
@@ -195,20 +193,62 @@ void log_table_free(LogTable *table) {
     *table = (LogTable){0};
 }
 
-bool logs_resume(Logs *l, const char *directory, const size_t size[LOG_COUNT], Error *err) {
-    bool ok = true;
-    *l = (Logs){.directory = directory};
-    for (Log log = 0; ok && log < LOG_COUNT; log++) {
-        LogTable table;
-        ok = read_part(directory, log, size[log], &table, err);
-        l->columns[log] = table.columns;
-        log_table_free(&table);
+bool logs_have_rows(const char *directory, bool *rows, Error *err) {
+    *rows = false;
+    for (Log log = 0; log < LOG_COUNT && !*rows; log++) {
+        char path[4096], header[HEADER_MAX];
+        struct stat info;
+        if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err)) return false;
+        if (stat(path, &info) == 0) *rows = (size_t)info.st_size > write_header(log, header);
+        else if (errno != ENOENT && errno != ENOTDIR)
+            return runtime_error(err, "cannot read %s: %s", path, strerror(errno));
     }
-    for (Log log = 0; ok && log < LOG_COUNT; log++)
-        ok = open_log(l, log, "r+b", err) && ((ftruncate(fileno(l->file[log]), (off_t)size[log]) == 0 &&
-                                               fseeko(l->file[log], (off_t)size[log], SEEK_SET) == 0) ||
-                                              fail_to_write(l, log, err));
+    return true;
+}
+
+/* The step that a row or a sample begins with; SIZE_MAX where there is none, as in a line that was never whole. */
+static size_t step_of(Log log, const char *line) {
+    size_t step;
+    char comma;
+    const int read = sscanf(line, log == LOG_SAMPLES ? "==== step %zu%c" : "%zu%c", &step, &comma);
+    return read == 2 && comma == ',' ? step : SIZE_MAX;
+}
+
+/* Whether the first `size` bytes of a log are what the checkpoint of `step` has left there: whole lines, which have the
+   rows of all steps before that one and of no others. */
+static bool check_rows(const char *path, Log log, char *text, size_t length, size_t size, size_t step, LogTable *table,
+                       Error *err) {
+    const bool lines = size <= length && (size == 0 || text[size - 1] == '\n');
+    const bool all = lines && step_of(log, text + size) >= step;
+    if (all && !parse_log(path, log, text, size, table, err)) return false;
+    const bool no_others = log == LOG_SAMPLES || table->rows == 0 || table->column[0][table->rows - 1] < (double)step;
+    if (all && no_others) return true;
+    return usage_error(err, "%s is not as the checkpoint left it: %zu bytes with the rows of all steps before %zu",
+                       path, size, step);
+}
+
+static bool check_log(const char *directory, Log log, size_t size, size_t step, Error *err) {
+    char path[4096], *text;
+    size_t length;
+    LogTable table = {0};
+    if (!read_text(directory, log, path, &text, &length, err)) return false;
+    const bool ok = check_rows(path, log, text, length, size, step, &table, err);
+    log_table_free(&table);
+    free(text);
     return ok;
+}
+
+bool logs_resume(Logs *l, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err) {
+    *l = (Logs){.directory = directory};
+    for (Log log = 0; log < LOG_COUNT; log++)
+        if (!check_log(directory, log, size[log], step, err)) return false;
+    for (Log log = 0; log < LOG_COUNT; log++) {
+        if (!open_log(l, log, "r+b", err)) return false;
+        if (ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0 ||
+            fseeko(l->file[log], (off_t)size[log], SEEK_SET) != 0)
+            return cannot_write(l, log, err);
+    }
+    return true;
 }
 
 double log_last(const LogTable *table, int column) {
@@ -219,10 +259,10 @@ double log_last(const LogTable *table, int column) {
 
 bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err) {
     char path[4096];
-    bool there;
+    bool exists;
     *table = (LogTable){0};
-    return path_join(path, sizeof path, directory, LOG_NAMES[log], err) && path_find(path, &there, err) &&
-           (!there || logs_read(directory, log, table, err));
+    if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) || !path_find(path, &exists, err)) return false;
+    return !exists || logs_read(directory, log, table, err);
 }
 
 double logs_rounded(double loss) {

@@ -33,11 +33,17 @@ enum {
     ATTENTION_ENTROPY,
     ATTENTION_MAX_WEIGHT,
     ATTENTION_SATURATED,
-    ATTENTION_GRAD_Q, /* and the four after it: mean, rms, median, p10, p99 */
-    ATTENTION_GRAD_Q_MEDIAN = ATTENTION_GRAD_Q + 2,
-    ATTENTION_GRAD_SCORES = ATTENTION_GRAD_Q + 5, /* likewise */
-    ATTENTION_GRAD_SCORES_MEDIAN = ATTENTION_GRAD_SCORES + 2,
-    ATTENTION_W_Q_NORM = ATTENTION_GRAD_SCORES + 5,
+    ATTENTION_GRAD_Q_MEAN,
+    ATTENTION_GRAD_Q_RMS,
+    ATTENTION_GRAD_Q_MEDIAN,
+    ATTENTION_GRAD_Q_P10,
+    ATTENTION_GRAD_Q_P99,
+    ATTENTION_GRAD_SCORES_MEAN,
+    ATTENTION_GRAD_SCORES_RMS,
+    ATTENTION_GRAD_SCORES_MEDIAN,
+    ATTENTION_GRAD_SCORES_P10,
+    ATTENTION_GRAD_SCORES_P99,
+    ATTENTION_W_Q_NORM,
     ATTENTION_W_K_NORM,
     ATTENTION_OVERFLOWS,
     ATTENTION_INFINITIES,
@@ -50,23 +56,23 @@ enum {
 typedef struct {
     const char *directory; /* of the run; outlives this */
     FILE *file[LOG_COUNT];
-    int columns[LOG_COUNT]; /* that the file has: fewer where an earlier version made it */
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
-/* The logs of a run that is resumed, cut back to `size` bytes each. Nothing is written before all of them are known to
-   begin with headers that this version can read, to hold whole lines up to there, and to be readable: else an error of
-   status STATUS_USAGE. */
-bool logs_resume(Logs *logs, const char *directory, const size_t size[LOG_COUNT], Error *err);
+/* Opens the logs of a run that is resumed at `step`, cut back to `size` bytes each. Nothing is written before all of
+   them are known to be readable and to have, in that many bytes, this version's header and the rows of all steps before
+   `step` and of no others: else an error of status STATUS_USAGE. */
+bool logs_resume(Logs *logs, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
 /* Appends a row of metrics.csv or attention.csv, a number for each column. */
 void logs_append(const Logs *logs, Log log, const double row[]);
 /* Passes what was appended to the system, so that a full disk is an error at the row that did not fit. */
 bool logs_flush(const Logs *logs, Log log, Error *err);
-/* Everything in the logs is on disk, before a checkpoint says that it is there. */
+/* Everything in the logs is on disk, and so are the names in the run's directory, before a checkpoint says that it is
+   there. */
 bool logs_sync(const Logs *logs, Error *err);
 /* How many bytes the logs have now. */
 void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
@@ -74,8 +80,7 @@ void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 /* Rows of a log, by column. */
 typedef struct {
     size_t rows;
-    int columns;                     /* that the file has */
-    double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty, or not in the file */
+    double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
     double *numbers;                 /* that the columns are in */
 } LogTable;
 
@@ -83,8 +88,10 @@ typedef struct {
    was killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
    after a failure. */
 bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
-/* The same, with no rows where the directory has no such file. */
+/* logs_read, but a directory without such a file has a log without rows. */
 bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
+/* Whether any log in the directory has more than its header. */
+bool logs_have_rows(const char *directory, bool *rows, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);

@@ -1,17 +1,24 @@
+/* The training loop (loop_run, at the end) and what it does at a step, in that order: evaluate on the validation split,
+   measure attention, compute gradients, log, update the parameters, save.
+
+   A checkpoint is of the parameters after state.step updates, before anything was measured at that step, and it names
+   the sizes that the logs had then. A resumed run cuts its logs back to these sizes and measures the step again, to the
+   same bits. So a signal can end the loop after an update or in the middle of an evaluation, and in both cases a
+   checkpoint is all that is left to write. The first checkpoint is of step 0, before anything is measured: a run whose
+   logs have a row has a checkpoint as well, so that resume need never train over results. */
 #include "train/loop.h"
 
 #include <math.h>
 #include <omp.h>
-#include <string.h>
 
 #include "base/interrupt.h"
 #include "train/announce.h"
 #include "train/pictures.h"
 #include "train/sample.h"
 
-double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds) {
-    const size_t B = (size_t)config->train.batch, T = model->shape.T, parts = (size_t)config->train.accumulate;
+    const size_t B = (size_t)config->train.batch, T = engine->model->shape.T, parts = (size_t)config->train.accumulate;
     const uint64_t seed = (uint64_t)config->train.seed;
     const Batch batch = {tokens, targets, B, T};
     double sum = 0, counted = 0;
@@ -20,7 +27,7 @@ double step_gradients(Model *model, const Corpus *corpus, const Config *config, 
         const double start = omp_get_wtime();
         corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
         if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
-        sum += model_forward_backward(model, &batch, seed, number, 1 / (double)parts, part == 0);
+        sum += engine_forward_backward(engine, &batch, seed, number, 1 / (double)parts, part == 0);
         counted += (double)batch_targets(&batch);
     }
     return sum / counted;
@@ -32,52 +39,63 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
     if (config->train.qk_clip > 0) model_qk_clip(model, config->train.qk_clip);
 }
 
-/* Of the parameters after state.step updates. */
+/* Makes sure of the logs first: the checkpoint names their sizes. */
 static bool save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
     return logs_sync(&t->logs, err) && checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err);
 }
 
+/* The rows of attention.csv, one for each head of each layer. */
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
         const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
-        double row[ATTENTION_COLUMNS] = {[ATTENTION_STEP] = (double)t->state.step,
-                                         [ATTENTION_LAYER] = (double)layer,
-                                         [ATTENTION_HEAD] = (double)head,
-                                         [ATTENTION_SCORE_STD] = s->score_std,
-                                         [ATTENTION_SCORE_MAX] = s->score_max,
-                                         [ATTENTION_ENTROPY] = s->entropy,
-                                         [ATTENTION_MAX_WEIGHT] = s->max_weight,
-                                         [ATTENTION_SATURATED] = s->saturated,
-                                         [ATTENTION_W_Q_NORM] = s->w_q_norm,
-                                         [ATTENTION_W_K_NORM] = s->w_k_norm,
-                                         [ATTENTION_OVERFLOWS] = s->rounding.overflows,
-                                         [ATTENTION_INFINITIES] = s->rounding.infinities,
-                                         [ATTENTION_SUBNORMALS] = s->rounding.subnormals};
-        memcpy(&row[ATTENTION_GRAD_Q], &t->gradients[i].query, sizeof t->gradients[i].query);
-        memcpy(&row[ATTENTION_GRAD_SCORES], &t->gradients[i].scores, sizeof t->gradients[i].scores);
+        const NormStatistics *query = &t->gradients[i].query, *scores = &t->gradients[i].scores;
+        const double row[ATTENTION_COLUMNS] = {[ATTENTION_STEP] = (double)t->state.step,
+                                               [ATTENTION_LAYER] = (double)layer,
+                                               [ATTENTION_HEAD] = (double)head,
+                                               [ATTENTION_SCORE_STD] = s->score_std,
+                                               [ATTENTION_SCORE_MAX] = s->score_max,
+                                               [ATTENTION_ENTROPY] = s->entropy,
+                                               [ATTENTION_MAX_WEIGHT] = s->max_weight,
+                                               [ATTENTION_SATURATED] = s->saturated,
+                                               [ATTENTION_GRAD_Q_MEAN] = query->mean,
+                                               [ATTENTION_GRAD_Q_RMS] = query->rms,
+                                               [ATTENTION_GRAD_Q_MEDIAN] = query->median,
+                                               [ATTENTION_GRAD_Q_P10] = query->p10,
+                                               [ATTENTION_GRAD_Q_P99] = query->p99,
+                                               [ATTENTION_GRAD_SCORES_MEAN] = scores->mean,
+                                               [ATTENTION_GRAD_SCORES_RMS] = scores->rms,
+                                               [ATTENTION_GRAD_SCORES_MEDIAN] = scores->median,
+                                               [ATTENTION_GRAD_SCORES_P10] = scores->p10,
+                                               [ATTENTION_GRAD_SCORES_P99] = scores->p99,
+                                               [ATTENTION_W_Q_NORM] = s->w_q_norm,
+                                               [ATTENTION_W_K_NORM] = s->w_k_norm,
+                                               [ATTENTION_OVERFLOWS] = s->rounding.overflows,
+                                               [ATTENTION_INFINITIES] = s->rounding.infinities,
+                                               [ATTENTION_SUBNORMALS] = s->rounding.subnormals};
         logs_append(&t->logs, LOG_ATTENTION, row);
     }
 }
 
-/* The attention of the parameters as they are: statistics on the fixed batch into attention.csv, and the fixed text's
-   snapshot and heatmaps. The snapshot comes first, so that there is one for every step in attention.csv. */
+/* Statistics of attention on the fixed batch, into attention.csv, and attention on the fixed text, as a snapshot and as
+   heatmaps. The snapshot is written first, so that there is one for every step in attention.csv. */
 static bool measure_attention(Trainer *t, Error *err) {
     Model *m = &t->model;
     Snapshot *s = &t->snapshot;
-    const Batch batch = {t->probe_tokens, t->probe_targets, t->probe_batch, m->shape.T};
-    probe_gradients(m, &batch, t->probe_scratch, t->gradients);
-    probe_statistics(m, t->probe_batch, m->shape.T, t->heads);
+    const Batch batch = {t->measured_tokens, t->measured_targets, t->measured_batch, m->shape.T};
+    measure_gradients(m, &batch, t->measure_scratch, t->gradients);
+    measure_heads(m, t->measured_batch, m->shape.T, t->heads);
     model_forward(m, &(Batch){t->text, NULL, 1, s->T});
-    probe_snapshot(m, s->T, &s->attention);
+    measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
     if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
     log_heads(t);
     return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->state.step, err);
 }
 
+/* Appends a text drawn from the model to samples.txt. A signal that cuts it short is noted in t->signal. */
 static bool write_sample(Trainer *t, Error *err) {
     const Vocabulary *vocabulary = &t->run.corpus.vocabulary;
     const int32_t start = sample_start(vocabulary);
@@ -87,13 +105,13 @@ static bool write_sample(Trainer *t, Error *err) {
     if (options.tokens == 0) return true;
     FILE *out = t->logs.file[LOG_SAMPLES];
     fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
-    bool whole = sample_text(&t->model, vocabulary, &start, 1, &options, t->tokens, out);
-    t->cut_short = !whole && interrupt_signal();
+    if (!sample_text(&t->model, vocabulary, &start, 1, &options, t->tokens, out)) t->signal = interrupt_signal();
     fputs("\n\n", out);
     return logs_flush(&t->logs, LOG_SAMPLES, err);
 }
 
-/* Ends the run when the `which` loss ("training", "validation") or the gradients' norm is not finite. */
+/* An error of status STATUS_DIVERGED where the loss, "training" or "validation", or the norm is not finite. It names
+   the first tensor in which that shows. */
 static bool check_finite(const Trainer *t, const char *which, double loss, double norm, Error *err) {
     if (isfinite(loss) && isfinite(norm)) return true;
     const char *parameter = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
@@ -110,12 +128,15 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
         t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name, scores);
 }
 
-/* The validation loss at this step, unless a signal cuts it short. Keeps the best parameters. */
+/* The validation loss, a checkpoint of the best parameters so far, and a sample. A signal that cuts the loss or the
+   sample short is noted in t->signal. */
 static bool validate(Trainer *t, Error *err) {
     const Evaluation e =
-        evaluate(&t->model, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
-    t->cut_short = !e.complete;
-    if (t->cut_short) return true;
+        evaluate(&t->engine, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
+    if (!e.complete) {
+        t->signal = interrupt_signal();
+        return true;
+    }
     t->val_loss = e.loss;
     t->val_accuracy = e.accuracy;
     if (!check_finite(t, "validation", e.loss, 0, err)) return false;
@@ -127,71 +148,80 @@ static bool validate(Trainer *t, Error *err) {
     return write_sample(t, err);
 }
 
-static bool due(size_t step, int64_t every) { return every > 0 && step % (size_t)every == 0; }
-
-static bool write_metrics(Trainer *t, double lr, double loss, bool validated, double norm, Error *err) {
+static bool write_metrics(Trainer *t, double loss, double norm, Error *err) {
+    const Config *c = &t->run.config;
     const double row[METRICS_COLUMNS] = {
         [METRICS_STEP] = (double)t->state.step,
-        [METRICS_TOKENS] = (double)(t->state.step * tokens_per_step(&t->run.config)),
+        [METRICS_TOKENS] = (double)(t->state.step * tokens_per_step(c)),
         [METRICS_SECONDS] = omp_get_wtime() - t->start,
-        [METRICS_LR] = lr,
+        [METRICS_LR] = learning_rate(c, t->state.step),
         [METRICS_TRAIN_LOSS] = loss,
-        [METRICS_VAL_LOSS] = validated ? t->val_loss : NAN,
+        [METRICS_VAL_LOSS] = t->val_loss,
         [METRICS_GRAD_NORM] = norm,
-        [METRICS_VAL_ACCURACY] = validated ? t->val_accuracy : NAN,
+        [METRICS_VAL_ACCURACY] = t->val_accuracy,
     };
     t->state.train_loss = logs_rounded(loss);
-    if (validated) t->state.val_loss = logs_rounded(t->val_loss);
+    if (!isnan(t->val_loss)) t->state.val_loss = logs_rounded(t->val_loss);
     logs_append(&t->logs, LOG_METRICS, row);
     return logs_flush(&t->logs, LOG_METRICS, err);
 }
 
-static void show_progress(const Trainer *t, double train_loss) {
-    double now = omp_get_wtime(), seconds = now - t->start, each = t->state.step ? seconds / (double)t->state.step : 0;
-    size_t steps = (size_t)t->run.config.train.steps;
-    progress_update(t->progress, now, t->state.step, steps, train_loss, t->state.val_loss,
-                    each > 0 ? (double)tokens_per_step(&t->run.config) / each : 0,
-                    each * (double)(steps - t->state.step));
+static void show_evaluation(const Trainer *t, double loss, double norm) {
+    char accuracy[32] = "";
+    if (!isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
+    progress_message(t->progress, "step %5zu   train %.4f   validation %.4f%s   gradient norm %.3g", t->state.step,
+                     loss, t->val_loss, accuracy, norm);
 }
 
-/* One pass of the loop: what is measured at a step, then the update to the next (none at the last). */
-static bool take_step(Trainer *t, Error *err) {
-    const Config *c = &t->run.config;
-    const size_t step = t->state.step;
-    const bool last = step == (size_t)c->train.steps, validated = due(step, c->eval.every) || last;
-    const bool measures = due(step, c->log.attention_every) || last || step == 0;
-    attention_set_step(&t->model.shape.attention, c, step);
-    if (validated && !validate(t, err)) return false;
-    if (t->cut_short) return true;
-    if (measures && !measure_attention(t, err)) return false;
+static void show_progress(const Trainer *t, double loss) {
+    const double now = omp_get_wtime(), seconds = now - t->start;
+    const double per_step = t->state.step ? seconds / (double)t->state.step : 0;
+    const size_t steps = (size_t)t->run.config.train.steps;
+    progress_update(t->progress, now, t->state.step, steps, loss, t->state.val_loss,
+                    per_step > 0 ? (double)tokens_per_step(&t->run.config) / per_step : 0,
+                    per_step * (double)(steps - t->state.step));
+}
 
-    const double lr = learning_rate(c, step),
-                 loss = step_gradients(&t->model, &t->run.corpus, c, step, t->tokens, t->targets, NULL),
-                 norm = gradient_norm(&t->optimizer, t->model.gradients);
-    if (!check_finite(t, "training", loss, norm, err)) return false;
-    if ((due(step, c->log.every) || validated) && !write_metrics(t, lr, loss, validated, norm, err)) return false;
-    char accuracy[32] = "";
-    if (validated && !isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
-    if (validated)
-        progress_message(t->progress, "step %5zu   train %.4f   validation %.4f%s   gradient norm %.3g", step, loss,
-                         t->val_loss, accuracy, norm);
+/* Whether what is done every `every` steps is done at this one; 0: never; EVERY_DOUBLING: at 0 and at powers of two. */
+static bool due(size_t step, int64_t every) {
+    if (every == EVERY_DOUBLING) return (step & (step - 1)) == 0;
+    return every > 0 && step % (size_t)every == 0;
+}
+
+/* The row of metrics.csv, at each evaluation and every log.every steps, and what the terminal shows. */
+static bool log_step(Trainer *t, double loss, double norm, Error *err) {
+    const bool evaluated = !isnan(t->val_loss);
+    if ((evaluated || due(t->state.step, t->run.config.log.every)) && !write_metrics(t, loss, norm, err)) return false;
+    if (evaluated) show_evaluation(t, loss, norm);
     show_progress(t, loss);
-    if (last) return true;
-    step_update(&t->model, &t->optimizer, c, norm, step);
-    t->state.step = step + 1;
-    logs_sizes(&t->logs, t->state.log_size);
-    return !due(t->state.step, c->train.steps > (int64_t)t->state.step ? c->log.checkpoint_every : 0) || save(t, err);
+    return true;
 }
 
 bool loop_run(Trainer *t, Error *err) {
-    const size_t steps = (size_t)t->run.config.train.steps;
+    Model *m = &t->model;
+    const Config *c = &t->run.config;
+    const size_t last = (size_t)c->train.steps;
     logs_sizes(&t->logs, t->state.log_size);
-    for (bool last = false; !last;) {
-        last = t->state.step == steps;
-        if (!take_step(t, err)) return false;
+    if (t->state.step == 0 && !save(t, err)) return false; /* so logs with rows always have a checkpoint */
+    while (!t->signal) {
+        const size_t step = t->state.step;
+        attention_set_step(&m->shape.attention, c, step);
+        t->val_loss = t->val_accuracy = NAN;
+        if ((due(step, c->eval.every) || step == last) && !validate(t, err)) return false;
+        if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
+        if ((due(step, c->log.attention_every) || step == 0 || step == last) && !measure_attention(t, err))
+            return false;
+
+        const double loss = step_gradients(&t->engine, &t->run.corpus, c, step, t->tokens, t->targets, NULL);
+        const double norm = gradient_norm(&t->optimizer, m->gradients);
+        if (!check_finite(t, "training", loss, norm, err) || !log_step(t, loss, norm, err)) return false;
+        if (step == last) break; /* also when a signal has come since: the run is complete */
+
+        step_update(m, &t->optimizer, c, norm, step);
+        t->state.step = step + 1;
+        logs_sizes(&t->logs, t->state.log_size);
+        if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !save(t, err)) return false;
         t->signal = interrupt_signal();
-        if (t->signal && (!last || t->cut_short)) break;
-        t->signal = 0;
     }
     progress_clear(t->progress);
     return save(t, err);

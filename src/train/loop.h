@@ -8,39 +8,39 @@
 typedef struct {
     Run run;
     RunState state;
-    double start; /* when the run began, had it never been stopped */
+    double start; /* when the run began (omp_get_wtime), as if it had never been stopped */
     Progress *progress;
     Model model;
+    Engine engine; /* of the model */
     Optimizer optimizer;
     Logs logs;
-    Arena arena;               /* of the arrays below */
-    int32_t *tokens, *targets; /* (batch, T): of training, evaluation or sampling, whichever is in progress */
+    Arena arena;               /* holds the arrays below, but for the snapshot's */
+    int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
     /* What attention is measured on: a fixed validation batch and a fixed text. */
-    int32_t *probe_tokens, *probe_targets; /* (probe_batch, T) */
-    size_t probe_batch;
-    double *probe_scratch;         /* probe_gradients_scratch */
+    int32_t *measured_tokens, *measured_targets; /* (measured_batch, T) */
+    size_t measured_batch;
+    double *measure_scratch;       /* measure_gradients_scratch */
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
     int32_t text[SNAPSHOT_TEXT_MAX];
-    Error text_note; /* about the text, or empty */
+    Error text_note; /* where `text` is not log.attention_text; else empty */
     Snapshot snapshot;
 
-    double val_loss, val_accuracy; /* at this step, if it was measured */
-    bool cut_short;                /* a signal came during the last validation or sample */
-    int signal;                    /* that ended the run early, or 0 */
+    double val_loss, val_accuracy; /* at this step; NaN: not evaluated, and the accuracy also for a text */
+    int signal;                    /* that ends the run early, or 0 */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
 
-/* From trainer->state.step to the last step, or to a signal; ends with a checkpoint. Step s is measured, then followed
-   by update s + 1; the last step is measured only. */
+/* Trains from trainer->state.step to the last step, or until a signal, which is then trainer->signal; ends with a
+   checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */
 bool loop_run(Trainer *trainer, Error *err);
 
-/* One step without what surrounds it, as the benchmark times it: gradients of the model over the step's
-   train.accumulate batches, into model->gradients; returns their mean loss. With `batch_seconds`, adds to it how long
-   the making of batches took. tokens, targets: (batch, context). */
-double step_gradients(Model *model, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
-                      int32_t *targets, double *batch_seconds);
-/* Then the update of the parameters, number `step`, from these gradients and their norm, and QK-clip. */
+/* The two halves of a step, without what surrounds them, as the benchmark and the comparison with PyTorch take them.
+   First the gradients over the step's train.accumulate batches, into model->gradients; returns their mean loss. Adds
+   the time that making the batches took to *batch_seconds, unless that is NULL. */
+double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step,
+                      int32_t *tokens /* (batch,T) */, int32_t *targets /* (batch,T) */, double *batch_seconds);
+/* Then the update of the parameters, number `step` from 0, by these gradients and their norm, and QK-clip. */
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);

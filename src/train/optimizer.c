@@ -1,3 +1,8 @@
+/* How gradients become updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
+   formulas of AdamW, SGD and Muon, each of them where its name says.
+
+   AdamW and SGD treat every number by itself, so the threads share the flat arrays evenly, in ranges that pay no heed
+   to tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. */
 #include "train/optimizer.h"
 
 #include <math.h>
@@ -13,19 +18,19 @@ static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 
 static bool by_muon(const Optimizer *o, const Tensor *t) { return o->kind == OPTIMIZER_MUON && t->blocks->is_matrix; }
 
-static double work(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns); }
+static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns); }
 
-/* Puts the matrices of a tensor among the others, behind those of as much work. Without memory it only counts them and
-   what they need. */
+/* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
+   at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
         const size_t columns = block->end - block->begin;
         const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
-        const size_t scratch = newton_schulz_scratch(new.rows, new.columns);
-        if (scratch > o->scratch_size) o->scratch_size = scratch;
+        const size_t workspace = size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns));
+        if (workspace > o->workspace_size) o->workspace_size = workspace;
         size_t i = o->matrix_count++;
         if (!o->matrices) continue;
-        for (; i > 0 && work(&o->matrices[i - 1]) < work(&new); i--) o->matrices[i] = o->matrices[i - 1];
+        for (; i > 0 && flops(&o->matrices[i - 1]) < flops(&new); i--) o->matrices[i] = o->matrices[i - 1];
         o->matrices[i] = new;
     }
 }
@@ -38,7 +43,7 @@ static void find_matrices(Optimizer *o, const TensorTable *tensors) {
 
 double optimizer_flops(const Optimizer *o) {
     double sum = 0;
-    for (size_t i = 0; i < o->matrix_count; i++) sum += work(&o->matrices[i]);
+    for (size_t i = 0; i < o->matrix_count; i++) sum += flops(&o->matrices[i]);
     return sum;
 }
 
@@ -47,7 +52,7 @@ static void lay_out(Optimizer *o) {
     o->v = o->kind == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
     o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
     o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
-    o->scratch = arena_take(&o->arena, size_mul(o->threads, o->scratch_size), sizeof(real));
+    o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
 
 bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
@@ -105,16 +110,19 @@ double gradient_norm(Optimizer *o, const real *gradients) {
     return sqrt(sum);
 }
 
-/* What every number of one update shares. */
+/* The constants of one update. A copy in each loop tells the compiler that no array overlaps them. */
 typedef struct {
     double muon_lr;
     real clip;
-    real lr, decay; /* of a column block; decay: 1 - the optimizer's lr * weight_decay, 1 where nothing decays */
+    real lr, decay; /* of a column block; decay is the factor of the parameter, 1 - lr * weight_decay or 1 */
     real beta1, beta2, momentum, eps;
-    real one_minus_beta1, one_minus_beta2;   /* which a float beta near 1 would not give */
+    real one_minus_beta1, one_minus_beta2;   /* rounded from double: 1 - (float)beta is off for a beta near 1 */
     real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */
 } Update;
 
+/* AdamW, with g the clipped gradient and t the number of the update, from 1:
+       m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
+       p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) */
 MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restrict m, real *restrict v,
                                  const real *restrict g, size_t n) {
     const Update k = *u;
@@ -127,7 +135,7 @@ MULTIVERSIONED static void adamw(const Update *u, real *restrict p, real *restri
     }
 }
 
-/* Velocity b = momentum b + g, p = p - lr b; the decay is decoupled here as well. */
+/* SGD: velocity b = momentum b + g,   p = p (1 - lr weight_decay) - lr b */
 MULTIVERSIONED static void sgd(const Update *u, real *restrict p, real *restrict b, const real *restrict g, size_t n) {
     const Update k = *u;
     for (size_t i = 0; i < n; i++) {
@@ -146,28 +154,29 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x */
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. */
 MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real *parameters,
-                                const real *gradients, real *scratch) {
+                                const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
     const double lr = u->muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
-    real *p = parameters + matrix->offset, *x = o->v + matrix->offset, *b = o->m + matrix->offset;
+    real *p = parameters + matrix->offset, *b = o->m + matrix->offset;      /* (rows, columns), a row every `width` */
+    real *x = workspace, *newton_schulz_space = workspace + rows * columns; /* x: (rows, columns) */
     double squares = 0;
     for (size_t r = 0; r < rows; r++) {
-        nesterov(u, x + r * width, b + r * width, gradients + matrix->offset + r * width, columns);
-        squares += sum_of_squares(x + r * width, columns);
+        nesterov(u, x + r * columns, b + r * width, gradients + matrix->offset + r * width, columns);
+        squares += sum_of_squares(x + r * columns, columns);
     }
     const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->muon_decay);
     for (size_t r = 0; r < rows; r++) {
-        lanes_scale(x + r * width, columns, inverse);
+        lanes_scale(x + r * columns, columns, inverse);
         lanes_scale(p + r * width, columns, decay);
     }
-    newton_schulz(rows, columns, x, width, (real)-lr, p, width, scratch);
+    newton_schulz(rows, columns, x, columns, (real)-lr, p, width, newton_schulz_space);
 }
 
-/* How many numbers from `at` on, a place in the tensor, are updated alike: to its end where all of its column blocks
-   are, else to the end of the block's columns. *block is the one that `at` is in. */
-static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) {
+/* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
+   column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
+static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **block) {
     const size_t column = at % t->width;
     bool alike = true;
     for (size_t i = 1; i < t->block_count; i++)
@@ -177,7 +186,7 @@ static size_t run_length(const Tensor *t, size_t at, const ColumnBlock **block) 
     return alike ? t->count - at : (*block)->end - column;
 }
 
-/* The numbers of `range` of the flat arrays but for Muon's matrices. */
+/* Updates the numbers of `range` of the flat arrays, except Muon's matrices. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
     for (size_t i = 0; i < tensors->count; i++) {
@@ -187,7 +196,7 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
         const size_t end = t->offset + t->count < range.end ? t->offset + t->count : range.end;
         for (size_t at = begin, count; at < end; at += count) {
             const ColumnBlock *block;
-            count = run_length(t, at - t->offset, &block);
+            count = uniform_count(t, at - t->offset, &block);
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
             u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
@@ -219,6 +228,6 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         update_range(o, tensors, update, parameters, gradients, lr, range);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < o->matrix_count; i++)
-            muon(o, &update, &o->matrices[i], parameters, gradients, o->scratch + thread * o->scratch_size);
+            muon(o, &update, &o->matrices[i], parameters, gradients, o->workspace + thread * o->workspace_size);
     }
 }

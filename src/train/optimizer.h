@@ -17,13 +17,13 @@ typedef struct {
     double lr, muon_lr, beta1, beta2, eps, momentum, grad_clip;
     double muon_decay, weight_decay; /* of Muon's matrices; of what is not Muon's */
     size_t threads, flat;
-    real *m, *v; /* flat: first and second moment (AdamW); velocity (SGD, and Muon's matrices) and, for SGD, NULL;
-                    where Muon has its matrices, v is the space in which it makes an update */
+    real *m;              /* (flat): the first moment; the velocity for SGD and Muon's matrices */
+    real *v;              /* (flat): the second moment; zeros in Muon's matrices; NULL for SGD */
     double *partial_sums; /* of the norm */
-    Matrix *matrices;     /* Muon's, those of most work first; none for the others */
+    Matrix *matrices;     /* (matrix_count): Muon's, the most expensive first; none for AdamW and SGD */
     size_t matrix_count;
-    real *scratch; /* (threads, scratch_size) */
-    size_t scratch_size;
+    real *workspace; /* (threads, workspace_size): where Muon computes the update of a matrix */
+    size_t workspace_size;
     Arena arena;
 } Optimizer;
 
@@ -41,8 +41,9 @@ double learning_rate(const Config *config, size_t step);
 double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
-   A column block's learning rate is `lr` times its lr_scale; weight decay, decoupled, is by `lr` itself, on tensors of
-   two dimensions only; AdamW's moments are bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of
-   `lr`, and the decay train.weight_decay; beside them AdamW's tensors decay by train.adamw_decay. */
+   A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: parameters of two dimensions
+   shrink by lr * weight_decay, whatever the lr_scale. AdamW's moments are bias-corrected. Muon's matrices have muon_lr
+   times lr / train.lr in place of `lr`, and the decay train.weight_decay; beside them AdamW's tensors decay by
+   train.adamw_decay. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

@@ -1,3 +1,5 @@
+/* A run's pictures. They are drawn from its files alone, during the run as well as after it, so that a picture shows
+   what was logged and `resume` of a finished run can draw all of them again. */
 #include "train/pictures.h"
 
 #include <math.h>
@@ -5,7 +7,7 @@
 
 #include "show/chart.h"
 
-/* HEADS_SHOWN: of a layer; more lines of panels of the longest text would be too high for one picture. */
+/* HEADS_SHOWN is for each layer: with the longest text, more lines of panels would be too high for one picture. */
 enum { PANELS_ACROSS = 4, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
@@ -27,7 +29,8 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
 }
 
-/* Up to FEW_POINTS validation losses are points: a line from one to the next would run beside the training loss. */
+/* Draws the losses. Up to FEW_POINTS validation losses are points without a line, which from one to the next would run
+   beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
@@ -49,7 +52,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
     const Style style = style_of_divisor(name, 0), gray = {.color = {140, 140, 140}};
-    /* Of recall: where all answers are right, and where they are guessed (data/recall.h). */
+    /* The losses of recall where all answers are right, and where they are guessed (data/recall.h). */
     const bool recall = c->data.task == TASK_RECALL;
     const double pairs = (double)c->data.recall_pairs, chance = log(pairs);
     const double ends[] = {0, metrics->rows ? steps[metrics->rows - 1] : 0}, zero[2] = {0},
@@ -83,8 +86,8 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
                                   .panels = f->panels,
                                   .panel_labels = f->texts}};
     if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        return rejected(err, "%zu layers of %zu heads are too many for one figure: choose a layer", range_size(layers),
-                        shown);
+        return usage_error(err, "%zu layers of %zu heads are too many for one figure: choose a layer",
+                           range_size(layers), shown);
     for (size_t i = 0; i < range_size(layers) * shown; i++) {
         const size_t panel = i / shown * rows * columns + i % shown;
         f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
@@ -93,7 +96,7 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
     return true;
 }
 
-/* `first`: the first row of the step. Rows come by layer and head. */
+/* The heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
     char path[4096], name[64], title[512];
@@ -105,8 +108,8 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
         const size_t row = first + layer * s->H + head;
         if (row >= attention->rows || column[ATTENTION_STEP][row] != (double)s->step ||
             column[ATTENTION_LAYER][row] != (double)layer || column[ATTENTION_HEAD][row] != (double)head)
-            return rejected(err, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
-                            LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
+            return usage_error(err, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
+                               LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
         snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  column[ATTENTION_ENTROPY][row], column[ATTENTION_SCORE_STD][row]);
         entropy += column[ATTENTION_ENTROPY][row] / (double)shown;
@@ -120,25 +123,37 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     return run_path(run, path, name, err) && attention_figure_save(&f.figure, path, err);
 }
 
-/* Of one step, or of every step in attention.csv. */
-static bool draw_steps(const Run *run, const size_t *only, Error *err) {
-    LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err), any = false;
-    const double *step = attention.column[ATTENTION_STEP];
-    for (size_t row = 0; ok && row < attention.rows; row++) {
-        if ((row > 0 && step[row] == step[row - 1]) || (only && step[row] != (double)*only)) continue;
-        Snapshot s;
-        any = true;
-        ok = snapshot_load(&s, run->directory, &run->config, (size_t)step[row], err);
-        for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, &attention, row, &s, layer, err);
-        snapshot_free(&s);
+/* The heatmaps of one step, whose rows of attention.csv begin at `first`. */
+static bool draw_step(const Run *run, const LogTable *attention, size_t first, Error *err) {
+    const size_t step = (size_t)attention->column[ATTENTION_STEP][first];
+    Snapshot s;
+    bool ok = snapshot_load(&s, run->directory, &run->config, step, err);
+    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, first, &s, layer, err);
+    snapshot_free(&s);
+    return ok;
+}
+
+/* The heatmaps of every step in attention.csv, or of *only. */
+static bool draw_steps(const Run *run, const LogTable *attention, const size_t *only, Error *err) {
+    const double *step = attention->column[ATTENTION_STEP];
+    bool found = !only;
+    for (size_t row = 0; row < attention->rows; row++) {
+        const bool begins = row == 0 || step[row] != step[row - 1];
+        if (!begins || (only && step[row] != (double)*only)) continue;
+        if (!draw_step(run, attention, row, err)) return false;
+        found = true;
     }
-    if (ok && only && !any)
-        ok = rejected(err, "%s/%s has no row of step %zu", run->directory, LOG_NAMES[LOG_ATTENTION], *only);
+    if (found) return true;
+    return usage_error(err, "%s/%s has no row of step %zu", run->directory, LOG_NAMES[LOG_ATTENTION], *only);
+}
+
+static bool draw_attention(const Run *run, const size_t *only, Error *err) {
+    LogTable attention;
+    const bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_steps(run, &attention, only, err);
     log_table_free(&attention);
     return ok;
 }
 
-bool picture_attention(const Run *run, size_t step, Error *err) { return draw_steps(run, &step, err); }
+bool picture_attention(const Run *run, size_t step, Error *err) { return draw_attention(run, &step, err); }
 
-bool picture_all(const Run *run, Error *err) { return picture_loss(run, err) && draw_steps(run, NULL, err); }
+bool picture_all(const Run *run, Error *err) { return picture_loss(run, err) && draw_attention(run, NULL, err); }

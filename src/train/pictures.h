@@ -7,8 +7,8 @@
 #include "train/snapshot.h"
 
 /* The fixed text of a run's heatmaps, in ids and in code points, at most T characters of it: log.attention_text, or the
-   beginning of the validation split, also where the corpus lacks a character of log.attention_text. note->message: what
-   there is to say about it, or empty. */
+   beginning of the validation split, also where the corpus lacks a character of log.attention_text. note->message says
+   where the text is not what was asked for, and is empty otherwise. */
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note);
 

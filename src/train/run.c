@@ -1,3 +1,6 @@
+/* The directory of a run, and run.json in it. A process that trains holds a lock on the directory from the moment it
+   has made or opened it until run_close, so that two never write the same logs. run.json is not kept in memory: it is
+   loaded, changed and saved each time. */
 #include "train/run.h"
 
 #include <stdlib.h>
@@ -27,7 +30,8 @@ static bool write_config(const Run *run, Error *err) {
 
 /* --- run.json */
 
-/* A run in progress, and the model that its config makes, which may be edited until there is a checkpoint. */
+/* Describes a run in progress and its model. Also when it is resumed, since config.ini may be edited until there is a
+   checkpoint. */
 static void set_running(Json *d, const Run *run, const Model *model) {
     const ScaleDivisor scale = run->config.attention.scale_divisor;
     char divisor[64];
@@ -44,9 +48,16 @@ static void set_running(Json *d, const Run *run, const Model *model) {
     js_set(d, "result", js_text("running"));
 }
 
-/* run.json as `d` has it, unless something failed before. */
-static bool save_and_free(Json *d, bool ok, const Run *run, Error *err) {
-    ok = ok && run_description_save(d, run->directory, err);
+/* run.json, which the caller frees; NULL on failure. */
+static Json *load_description(const Run *run, Error *err) {
+    Json *d;
+    if (run_description_load(&d, run->directory, err)) return d;
+    js_free(d);
+    return NULL;
+}
+
+static bool save_description(Json *d, const Run *run, Error *err) {
+    const bool ok = run_description_save(d, run->directory, err);
     js_free(d);
     return ok;
 }
@@ -62,11 +73,11 @@ static bool describe_new(const Run *run, const Model *model, const char *command
     js_set(d, "corpus", js_text(fingerprint));
     js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
     set_running(d, run, model);
-    return save_and_free(d, true, run, err);
+    return save_description(d, run, err);
 }
 
-/* Bits repeat with our own products whatever the number of threads, and with OpenBLAS's where kernels and threads are
-   what they were. */
+/* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
+   kernels alone, with OpenBLAS's on the number of threads as well. */
 static void note_differences(const Json *d, bool bf16, size_t then, size_t threads, Progress *progress) {
     const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
     const bool own = products && strcmp(products, "OpenBLAS") != 0;
@@ -92,35 +103,33 @@ static Json *resumed_entry(const Model *model, size_t step, const char *command_
 bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err) {
     static const char *const of_the_end[] = {"error",         "steps",     "train_loss", "val_loss",
                                              "best_val_loss", "best_step", "seconds",    "end"};
-    Json *d = NULL;
-    bool ok = write_config(run, err) && run_description_load(&d, run->directory, err);
-    if (ok) {
-        js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
-        for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
-        set_running(d, run, model);
-        progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
-                         (long long)run->config.train.steps);
-        note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
-    }
-    return save_and_free(d, ok, run, err);
+    if (!write_config(run, err)) return false;
+    Json *d = load_description(run, err);
+    if (!d) return false;
+    js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
+    for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
+    set_running(d, run, model);
+    progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
+                     (long long)run->config.train.steps);
+    note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
+    return save_description(d, run, err);
 }
 
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err) {
-    const bool diverged = failure && failure->status == STATUS_DIVERGED;
-    Json *d;
-    bool ok = run_description_load(&d, run->directory, err);
-    if (ok) {
-        js_set(d, "result", js_text(diverged ? "diverged" : failure ? "failed" : signal ? "interrupted" : "finished"));
-        if (failure) js_set(d, "error", js_text(failure->message));
-        js_set(d, "steps", js_integer((int64_t)state->step));
-        js_set(d, "train_loss", js_number(state->train_loss));
-        js_set(d, "val_loss", js_number(state->val_loss));
-        js_set(d, "best_val_loss", js_number(state->best_val_loss));
-        js_set(d, "best_step", js_integer((int64_t)state->best_step));
-        js_set(d, "seconds", js_number(state->seconds));
-        js_set(d, "end", time_now());
-    }
-    return save_and_free(d, ok, run, err);
+    const char *result = signal ? "interrupted" : "finished";
+    if (failure) result = failure->status == STATUS_DIVERGED ? "diverged" : "failed";
+    Json *d = load_description(run, err);
+    if (!d) return false;
+    js_set(d, "result", js_text(result));
+    if (failure) js_set(d, "error", js_text(failure->message));
+    js_set(d, "steps", js_integer((int64_t)state->step));
+    js_set(d, "train_loss", js_number(state->train_loss));
+    js_set(d, "val_loss", js_number(state->val_loss));
+    js_set(d, "best_val_loss", js_number(state->best_val_loss));
+    js_set(d, "best_step", js_integer((int64_t)state->best_step));
+    js_set(d, "seconds", js_number(state->seconds));
+    js_set(d, "end", time_now());
+    return save_description(d, run, err);
 }
 
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
@@ -128,8 +137,8 @@ bool description_check_corpus(const Json *d, const char *directory, const char *
     const char *then = js_as_text(js_get(d, "corpus"));
     corpus_fingerprint(text, fingerprint);
     if (then && strcmp(then, fingerprint) == 0) return true;
-    return rejected(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
-                    *path ? path : "the built-in one", directory);
+    return usage_error(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
+                       *path ? path : "the built-in one", directory);
 }
 
 /* --- the directory */
@@ -141,33 +150,35 @@ bool run_new(Run *run, const Config *config, Error *err) {
 
 bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err) {
     char path[4096];
-    if (!results_make(&run->made, out, run->config.log.out, force, err)) return false;
-    memcpy(run->directory, run->made.path, sizeof run->directory);
+    if (!results_make(&run->results, out, run->config.log.out, force, err)) return false;
+    memcpy(run->directory, run->results.path, sizeof run->directory);
     return describe_new(run, m, command, err) && write_config(run, err) && run_path(run, path, "vocab.json", err) &&
            vocabulary_save(&run->corpus.vocabulary, path, err);
 }
 
-/* Where there is a run.json: a directory without one is refused when that is read, but not locked. */
-static bool lock(Run *run, Error *err) {
+/* Keeps other processes out of an opened directory. One without run.json is left unlocked: it is refused as soon as
+   that is read. */
+static bool lock_directory(Run *run, Error *err) {
     char path[4096];
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
-    memcpy(run->made.path, run->directory, sizeof run->directory);
-    return directory_lock(run->directory, &run->made.lock, err);
+    memcpy(run->results.path, run->directory, sizeof run->directory);
+    return directory_lock(run->directory, &run->results.lock, err);
 }
 
 static bool check_no_sweep(const char *path, const Json *d, Error *err) {
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
-    return !first ||
-           rejected(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", path, path, first);
+    if (!first) return true;
+    return usage_error(err, "%s is a sweep, whose runs are below it: name one, such as %s/%s", path, path, first);
 }
 
-/* The config, and what run.json says. */
+/* Reads the config, and from run.json the rest of what a Run knows of a run that was trained before. */
 static bool open_config(Run *run, const char *const *overrides, size_t count, Error *err) {
-    Json *d;
     char path[4096];
     int64_t threads;
-    bool ok = run_description_load(&d, run->directory, err) && check_no_sweep(run->directory, d, err) &&
-              run_path(run, path, "config.ini", err) && config_load(&run->config, path, overrides, count, err);
+    Json *d = load_description(run, err);
+    if (!d) return false;
+    const bool ok = check_no_sweep(run->directory, d, err) && run_path(run, path, "config.ini", err) &&
+                    config_load(&run->config, path, overrides, count, err);
     const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;
@@ -180,16 +191,17 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err) {
     char path[4096];
     *run = (Run){0};
-    return results_name(run->directory, sizeof run->directory, directory, 1, err) && (!exclusive || lock(run, err)) &&
-           open_config(run, overrides, count, err) && run_path(run, path, "vocab.json", err) &&
+    if (!results_name(run->directory, sizeof run->directory, directory, 1, err)) return false;
+    if (exclusive && !lock_directory(run, err)) return false;
+    return open_config(run, overrides, count, err) && run_path(run, path, "vocab.json", err) &&
            vocabulary_load(&run->vocabulary, path, err);
 }
 
 bool run_load_corpus(Run *run, Error *err) {
-    Json *d = NULL;
-    bool ok = config_corpus(&run->corpus, &run->config, &run->vocabulary, err) &&
-              run_description_load(&d, run->directory, err) &&
-              description_check_corpus(d, run->directory, run->config.data.corpus, &run->corpus, err);
+    if (!config_corpus(&run->corpus, &run->config, &run->vocabulary, err)) return false;
+    Json *d = load_description(run, err);
+    if (!d) return false;
+    const bool ok = description_check_corpus(d, run->directory, run->config.data.corpus, &run->corpus, err);
     js_free(d);
     return ok;
 }
@@ -203,24 +215,26 @@ bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Er
         !checkpoint_load(run, model, NULL, &state, &found, err))
         return false;
     if (!found)
-        return rejected(err, "%s has no checkpoint yet: %s resume %s", run->directory, program_name, run->directory);
+        return usage_error(err, "%s has no checkpoint yet: %s resume %s", run->directory, program_name, run->directory);
     run->step = state.step;
-    const char *broken = tensors_find_not_finite(&model->tensors, model->parameters);
-    return !broken || rejected(err, "%s: the parameter %s has a NaN or an infinity in it", run->directory, broken);
+    return true;
 }
 
 bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err) {
     const size_t T = model->shape.T, B = model->max_batch;
+    Engine engine;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
-    if (!tokens) return failed(err, "no memory for the batches");
-    *evaluation = evaluate(model, &run->corpus, B, 0, tokens, tokens + B * T);
+    if (!tokens) return runtime_error(err, "no memory for the batches");
+    bool ok = engine_make(&engine, (EngineKind)run->config.train.engine, model, err);
+    if (ok) *evaluation = evaluate(&engine, &run->corpus, B, 0, tokens, tokens + B * T);
+    engine_free(&engine);
     free(tokens);
-    return true;
+    return ok;
 }
 
 void run_close(Run *run) {
     corpus_free(&run->corpus);
     vocabulary_free(&run->vocabulary);
-    results_release(&run->made);
+    results_release(&run->results);
     *run = (Run){0};
 }

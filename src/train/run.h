@@ -12,13 +12,15 @@
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */
     Config config;                /* its name is that of the config the run was started with */
-    Vocabulary vocabulary;        /* of vocab.json; empty for a new run, whose corpus has one */
     Corpus corpus;                /* once loaded */
-    size_t threads;               /* of one that was opened; 1 where run.json does not say */
-    bool finished;                /* run.json of one that was opened says so */
-    size_t step;                  /* of the checkpoint that run_load_model has read */
-    ResultsDirectory made;        /* the lock, and for a new run what --force has moved */
-} Run;                            /* large: keep it off small stacks */
+    ResultsDirectory results;     /* the lock, and for a new run what --force has moved */
+
+    /* What is known of an opened run, which was trained before. */
+    Vocabulary vocabulary; /* vocab.json; a new run has its corpus's */
+    size_t threads;        /* 1 where run.json does not say */
+    bool finished;         /* run.json says so */
+    size_t step;           /* of the checkpoint that run_load_model has read */
+} Run;                     /* large: keep it off small stacks */
 
 /* How far a run is. */
 typedef struct {
@@ -45,7 +47,7 @@ bool run_open(Run *run, const char *directory, const char *const *overrides, siz
 bool run_load_corpus(Run *run, Error *err);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
    batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where there is none yet, and where
-   config.ini is not what it was made with. Free with model_free, also after a failure. */
+   checkpoint_load refuses it. Free with model_free, also after a failure. */
 bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
 void run_close(Run *run);
 

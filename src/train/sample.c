@@ -1,3 +1,6 @@
+/* Drawing text, character by character: the model reads a window of at most T characters, a character is drawn from the
+   softmax of its last logits, and takes its place in the window. Keys and values of what the model has read are kept
+   (model_forward_cached), until the window is full and its characters move to other positions. */
 #include "train/sample.h"
 
 #include <math.h>
@@ -5,8 +8,8 @@
 
 #include "base/interrupt.h"
 
-/* The k-th largest of n logits: the smallest one that is drawn from. */
-static double threshold(const real *logits, size_t n, size_t k) {
+/* The k-th largest of n logits, equal ones counted together. */
+static double kth_largest(const real *logits, size_t n, size_t k) {
     double least = INFINITY;
     for (size_t v = 0; v < n; v++) {
         size_t larger = 0;
@@ -16,14 +19,14 @@ static double threshold(const real *logits, size_t n, size_t k) {
     return least;
 }
 
-/* The id where the cumulative probability passes `uniform`. */
+/* The id where the cumulative probability passes `uniform`, a number in [0, 1). */
 static int32_t draw(const real *logits, size_t n, const SampleOptions *options, double uniform) {
     size_t best = 0; /* the likeliest */
     for (size_t v = 1; v < n; v++)
         if (logits[v] > logits[best]) best = v;
     if (options->temperature <= 0) return (int32_t)best;
     const double most = (double)logits[best];
-    const double least = options->top_k && options->top_k < n ? threshold(logits, n, options->top_k) : -INFINITY;
+    const double least = options->top_k && options->top_k < n ? kth_largest(logits, n, options->top_k) : -INFINITY;
     double sum = 0;
     for (size_t v = 0; v < n; v++)
         if ((double)logits[v] >= least) sum += exp(((double)logits[v] - most) / options->temperature);
@@ -49,8 +52,9 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
         char text[5];
         size_t length = utf8_encode(vocabulary->characters[id], text);
         if (fwrite(text, 1, length, out) != length) return false;
-        if (seen == T) { /* the later half gets other positions, so nothing of it is cached */
-            seen = T / 2, cached = 0;
+        if (seen == T) { /* continue with the later half, whose positions change: nothing of it is cached */
+            seen = T / 2;
+            cached = 0;
             memmove(window, window + (T - seen), seen * sizeof *window);
         }
         window[seen++] = id;

@@ -1,3 +1,5 @@
+/* Snapshots of attention: in memory, as a file, and read back. A file is checked against the config, since whoever
+   draws from it indexes it by the config's layers and heads. */
 #include "train/snapshot.h"
 
 #include <math.h>
@@ -16,7 +18,7 @@ bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t
     *s = (Snapshot){.L = L, .H = H, .T = T};
     memcpy(s->text, text, T * sizeof *text);
     float *numbers = bytes == SIZE_MAX ? NULL : calloc(all, sizeof *numbers);
-    if (!numbers) return failed(err, "no memory for a snapshot of the attention");
+    if (!numbers) return runtime_error(err, "no memory for a snapshot of the attention");
     s->attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
     return true;
 }
@@ -59,28 +61,28 @@ bool snapshot_save(const Snapshot *s, const char *directory, const Config *confi
     return path_of(directory, s->step, path, err) && snapshot_write(s, path, config, err);
 }
 
-/* The sink has what the visible keys leave. */
+/* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
+   weight is what the visible keys leave of 1. */
 SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
-    const float *row = snapshot_weights(s, layer, head);
+    const float *weights = snapshot_weights(s, layer, head);
     const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
-    double entropy = 0, max_weight = 0, rows = 0;
-    for (size_t query = 0; query < s->T; query++, row += s->T) {
-        double rest = 1, largest = 0, sum = 0;
-        for (size_t key = 0; key <= query + sink; key++) {
-            const double weight = key <= query ? (double)row[key] : fmax(rest, 0);
-            rest -= weight;
-            if (!(weight <= largest)) largest = weight;
-            if (weight != 0) sum -= weight * log(weight);
+    double row[SNAPSHOT_TEXT_MAX + 1], entropy = 0, max_weight = 0, rows = 0;
+    for (size_t query = sink ? 0 : 1; query < s->T; query++) {
+        double rest = 1;
+        for (size_t key = 0; key <= query; key++) {
+            rest -= (double)weights[query * s->T + key];
+            row[key] = log((double)weights[query * s->T + key]);
         }
-        if (query + sink == 0) continue;
-        entropy += sum / log((double)(query + 1 + sink));
-        max_weight += largest;
+        row[query + 1] = log(fmax(rest, 0));
+        const SoftmaxRow softmax = softmax_row(row, query + 1 + sink);
+        entropy += softmax.entropy / log((double)softmax.keys);
+        max_weight += softmax.max_weight;
         rows++;
     }
     return rows > 0 ? (SnapshotStatistics){entropy / rows, max_weight / rows} : (SnapshotStatistics){NAN, NAN};
 }
 
-/* The code points of a text, at most SNAPSHOT_TEXT_MAX; 0 where it is none, or longer. */
+/* Decodes a text of at most SNAPSHOT_TEXT_MAX characters; returns their number, 0 where it is longer or not UTF-8. */
 static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     size_t count = 0, size = text ? strlen(text) : 0;
     for (size_t at = 0, length; at < size; at += length) {
@@ -91,26 +93,28 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     return count;
 }
 
+/* snapshot_load, from an opened file. */
+static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, size_t H, size_t step, Error *err) {
+    uint32_t text[SNAPSHOT_TEXT_MAX];
+    NamedArray arrays[TENSORS];
+    if (safetensors_metadata_number(file, "step") != step)
+        return usage_error(err, "%s is not of step %zu: it says another step, or none", file->path, step);
+    const size_t T = decode(safetensors_metadata(file, "text"), text);
+    if (T == 0) return usage_error(err, "%s lacks its text, of 1 to %d characters", file->path, (int)SNAPSHOT_TEXT_MAX);
+    if (!snapshot_make(s, L, H, text, T, err)) return false;
+    s->step = step;
+    list_tensors(s, arrays);
+    return safetensors_take(file, arrays, TENSORS, "the model of config.ini", err);
+}
+
 bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
     const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
     const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
     char path[4096];
-    uint32_t text[SNAPSHOT_TEXT_MAX];
     SafetensorsFile file;
-    NamedArray arrays[TENSORS];
     *s = (Snapshot){0};
     if (!path_of(directory, step, path, err)) return false;
-    bool ok = safetensors_open(&file, path, most, err) &&
-              (safetensors_metadata_number(&file, "step") == step ||
-               rejected(err, "%s is not of step %zu: it says another step, or none", path, step));
-    const size_t T = ok ? decode(safetensors_metadata(&file, "text"), text) : 0;
-    ok = ok && (T > 0 || rejected(err, "%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX)) &&
-         snapshot_make(s, L, H, text, T, err);
-    if (ok) {
-        s->step = step;
-        list_tensors(s, arrays);
-        ok = safetensors_take(&file, arrays, TENSORS, "the model of config.ini", err);
-    }
+    const bool ok = safetensors_open(&file, path, most, err) && take_snapshot(s, &file, L, H, step, err);
     safetensors_close(&file);
     return ok;
 }

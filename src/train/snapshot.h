@@ -3,7 +3,7 @@
    be made again. */
 #pragma once
 
-#include "model/probe.h"
+#include "model/measure.h"
 
 enum { SNAPSHOT_TEXT_MAX = 48 }; /* characters of the text: a heatmap with more would not be readable */
 
@@ -18,19 +18,19 @@ typedef struct {
 bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text /* (T) */, size_t T, Error *err);
 void snapshot_free(Snapshot *snapshot);
 
-/* Writes it below a run's directory, through a new name; the divisor of the metadata is the config's. */
+/* Writes the snapshot below a run's directory, through a new name; the divisor in its metadata is the config's. */
 bool snapshot_save(const Snapshot *snapshot, const char *directory, const Config *config, Error *err);
 
-/* The same to any path. */
+/* snapshot_save to any path. */
 bool snapshot_write(const Snapshot *snapshot, const char *path, const Config *config, Error *err);
 
-/* Reads the one of `step`. The layers and heads must be the config's, the step the one of its name, and the text as
-   long as the tensors say: else an error of status STATUS_USAGE that names the file. Makes the snapshot; free it with
-   snapshot_free, also after a failure. */
+/* Reads the snapshot of `step`. The layers and heads must be the config's, the step the one of its name, and the text
+   as long as the tensors say: else an error of status STATUS_USAGE that names the file. Makes the snapshot; free it
+   with snapshot_free, also after a failure. */
 bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *config, size_t step, Error *err);
 
-/* Of the rows of one head with at least two keys, a sink being one: what attention.csv has of a batch. NaN without such
-   a row. */
+/* What attention.csv has of a batch, for one head of a snapshot: means over its rows with at least two keys, a sink
+   being one. NaN without such a row. */
 typedef struct {
     double entropy;    /* mean of H(row) / ln(keys): 1 is uniform, 0 one-hot */
     double max_weight; /* mean of a row's largest weight */

@@ -1,3 +1,8 @@
+/* A run from its start to its end: memory for everything it needs, its directory and logs, the loop (loop.c), and how
+   it ended. A new run and a resumed one differ only in where the parameters, moments and logs come from.
+
+   Whatever a config or a text can be refused for is refused before anything is written. So everything is made first,
+   and the directory last. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -11,19 +16,18 @@
 
 static void lay_out(Trainer *t) {
     const ModelShape *s = &t->model.shape;
-    const size_t B = batch_size(t), probed = model_slice(s, B), heads = size_mul(s->L, s->attention.H);
+    const size_t B = batch_size(t), measured = model_slice(s, B), heads = size_mul(s->L, s->attention.H);
     t->tokens = arena_take(&t->arena, size_mul(B, s->T), sizeof *t->tokens);
     t->targets = arena_take(&t->arena, size_mul(B, s->T), sizeof *t->targets);
-    t->probe_tokens = arena_take(&t->arena, size_mul(probed, s->T), sizeof *t->probe_tokens);
-    t->probe_targets = arena_take(&t->arena, size_mul(probed, s->T), sizeof *t->probe_targets);
-    t->probe_scratch = arena_take(&t->arena, probe_gradients_scratch(s, probed), sizeof *t->probe_scratch);
+    t->measured_tokens = arena_take(&t->arena, size_mul(measured, s->T), sizeof *t->measured_tokens);
+    t->measured_targets = arena_take(&t->arena, size_mul(measured, s->T), sizeof *t->measured_targets);
+    t->measure_scratch = arena_take(&t->arena, measure_gradients_scratch(s, measured), sizeof *t->measure_scratch);
     t->heads = arena_take(&t->arena, heads, sizeof *t->heads);
     t->gradients = arena_take(&t->arena, heads, sizeof *t->gradients);
 }
 
-/* Everything but the directory, and all that config and text can be refused for, before anything is written. The run's
-   text is loaded. */
-static bool make(Trainer *t, const TrainOptions *options, Error *err) {
+/* Makes everything of a run but its directory; its text is loaded. */
+static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     uint32_t text[SNAPSHOT_TEXT_MAX];
@@ -31,21 +35,23 @@ static bool make(Trainer *t, const TrainOptions *options, Error *err) {
     t->progress = options->progress;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
+        !engine_make(&t->engine, (EngineKind)c->train.engine, &t->model, err) ||
         !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
-        !training_memory_fits(training_memory(&t->model, &t->optimizer), err))
+        !training_memory_fits(training_memory(&t->engine, &t->optimizer), err))
         return false;
     lay_out(t);
     if (!arena_allocate(&t->arena, "the batches", err)) return false;
     lay_out(t);
-    t->probe_batch = validation_batch(&t->run.corpus, model_slice(&shape, batch_size(t)), shape.T, t->probe_tokens,
-                                      t->probe_targets);
+    t->measured_batch = validation_batch(&t->run.corpus, model_slice(&shape, batch_size(t)), shape.T,
+                                         t->measured_tokens, t->measured_targets);
     picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_note);
     return snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
 }
 
-/* The same for a new run, whose directory must be free too. */
-static bool make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    return results_check(options->out, options->force, err) && run_new(&t->run, config, err) && make(t, options, err);
+/* trainer_make for a new run, whose text is not loaded yet and whose directory must be free. */
+static bool trainer_make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
+    return results_check(options->out, options->force, err) && run_new(&t->run, config, err) &&
+           trainer_make(t, options, err);
 }
 
 static void trainer_free(Trainer *t) {
@@ -53,110 +59,128 @@ static void trainer_free(Trainer *t) {
     snapshot_free(&t->snapshot);
     arena_free(&t->arena);
     optimizer_free(&t->optimizer);
+    engine_free(&t->engine);
     model_free(&t->model);
     run_close(&t->run);
 }
 
-static void initialize(Trainer *t) {
+static void initialize_parameters(Trainer *t) {
     tensors_initialize(&t->model.tensors, &t->model.shape, (Init)t->run.config.model.init,
                        (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
 }
 
-/* The directories and logs of what a run writes, in a directory that is there. */
-static bool open_files(Trainer *t, bool resumed, Error *err) {
+/* The logs and subdirectories of a run's directory; the logs start empty, or continue from where the checkpoint
+   left them. */
+static bool open_files(Trainer *t, bool from_checkpoint, Error *err) {
     const char *directory = t->run.directory;
     char path[4096];
-    return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
-           run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err) &&
-           (resumed ? logs_resume(&t->logs, directory, t->state.log_size, err) : logs_start(&t->logs, directory, err));
+    if (!run_path(&t->run, path, "attention", err) || !directory_make(path, false, err) ||
+        !run_path(&t->run, path, "checkpoint", err) || !directory_make(path, false, err))
+        return false;
+    if (from_checkpoint) return logs_resume(&t->logs, directory, t->state.step, t->state.log_size, err);
+    return logs_start(&t->logs, directory, err);
 }
 
-/* Standard deviation of the first block's scores on the first batch (its first slice), mean over its heads. */
+/* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
 static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
     const size_t B = model_slice(s, batch_size(t));
     double sum = 0;
     corpus_training_batch(&t->run.corpus, (uint64_t)t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
     model_forward(&t->model, &(Batch){t->tokens, NULL, B, s->T});
-    probe_statistics(&t->model, B, s->T, t->heads);
+    measure_heads(&t->model, B, s->T, t->heads);
     for (size_t h = 0; h < s->attention.H; h++) sum += t->heads[h].score_std;
     return sum / (double)s->attention.H;
 }
 
-/* However the run ended, the loss curves, run.json and the page are brought to their last state. Reports the first
-   error. */
-static bool finish(Trainer *t, const TrainOptions *options, bool ok, Error *err) {
-    Error second;
+/* Draws the loss curves, and writes run.json and the page as the run ended, whether or not it `trained` to its end.
+   Fills in the first error. */
+static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error *err) {
+    Error later; /* is not reported: it came after the first */
+    bool ok = trained;
     progress_clear(t->progress);
     t->state.seconds = omp_get_wtime() - t->start;
-    if (!picture_loss(&t->run, ok ? err : &second)) ok = false;
-    if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &second)) ok = false;
-    return (!options->report || options->report(t->run.directory, ok ? err : &second)) && ok;
+    if (!picture_loss(&t->run, ok ? err : &later)) ok = false;
+    if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &later)) ok = false;
+    if (options->report && !options->report(t->run.directory, ok ? err : &later)) ok = false;
+    return ok;
 }
 
-static void report(const Trainer *t, TrainOutcome *outcome) {
+/* Fills in the outcome, and frees the trainer. */
+static void trainer_close(Trainer *t, TrainOutcome *outcome) {
     snprintf(outcome->directory, sizeof outcome->directory, "%s", t->run.directory);
     outcome->state = t->state;
     outcome->signal = t->signal;
+    trainer_free(t);
+}
+
+static bool start_run(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
+    if (!trainer_make_new(t, config, options, err)) return false;
+    const bool created = run_create(&t->run, &t->model, options->out, options->force, options->command_line, err) &&
+                         open_files(t, false, err);
+    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
+    if (!created) {
+        Error later;
+        if (*t->run.directory) run_ended(&t->run, &t->state, 0, err, &later);
+        return false;
+    }
+    initialize_parameters(t);
+    progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
+    announce(t->progress, "", config, &t->run.corpus, &t->engine, &t->optimizer, measure_scores(t));
+    if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
+    t->start = omp_get_wtime();
+    return end_run(t, options, loop_run(t, err), err);
 }
 
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err) {
     Trainer t = {0};
-    Error second;
     *outcome = (TrainOutcome){0};
-    bool ok = make_new(&t, config, options, err) &&
-              run_create(&t.run, &t.model, options->out, options->force, options->command_line, err) &&
-              open_files(&t, false, err);
-    if (*t.run.made.note) progress_message(t.progress, "%s", t.run.made.note);
-    if (ok) {
-        initialize(&t);
-        progress_message(t.progress, "training %s into %s", config->name, t.run.directory);
-        announce(t.progress, "", config, &t.run.corpus, &t.model, &t.optimizer, measure_scores(&t));
-        if (*t.text_note.message) progress_message(t.progress, "  note      %s", t.text_note.message);
-        t.start = omp_get_wtime();
-        ok = finish(&t, options, loop_run(&t, err), err);
-    } else if (*t.run.directory) {
-        run_ended(&t.run, &t.state, 0, err, &second);
-    }
-    report(&t, outcome);
-    trainer_free(&t);
+    const bool ok = start_run(&t, config, options, err);
+    trainer_close(&t, outcome);
     return ok;
 }
 
-/* Nothing but the number of steps may be another than it was. */
 static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
-            return rejected(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
-                            overrides[i]);
+            return usage_error(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
+                               overrides[i]);
     return true;
 }
 
-static bool read_last_losses(Trainer *t, Error *err) {
+/* The last losses and the best one, from the logs as they were cut back. */
+static bool read_losses(Trainer *t, Error *err) {
+    RunState *s = &t->state;
     LogTable metrics;
-    bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
-    if (ok) {
-        t->state.train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
-        t->state.val_loss = log_last(&metrics, METRICS_VAL_LOSS);
-    }
+    const bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
+    s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
+    s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
+    for (size_t row = 0; row < metrics.rows; row++)
+        if (metrics.column[METRICS_VAL_LOSS][row] < s->best_val_loss) {
+            s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
+            s->best_step = (size_t)metrics.column[METRICS_STEP][row];
+        }
     log_table_free(&metrics);
     return ok;
 }
 
-/* Brings everything to where the checkpoint was made. *finished: there is nothing left to do. */
-static bool restore(Trainer *t, const TrainOptions *options, bool *finished, Error *err) {
+/* Continues an opened run. *had_finished: there was nothing left to train. */
+static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
-    RunState *s = &t->state;
     bool found;
-    initialize(t);
-    if (!checkpoint_load(&t->run, &t->model, &t->optimizer, s, &found, err)) return false;
-    if (s->step > steps)
-        return rejected(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, s->step, steps);
-    t->start = omp_get_wtime() - s->seconds;
-    *finished = t->run.finished && s->step == steps;
-    if (*finished) return true;
-    return open_files(t, found, err) && read_last_losses(t, err) &&
-           run_resumed(&t->run, &t->model, s->step, options->command_line, t->progress, err);
+    if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err)) return false;
+    initialize_parameters(t); /* what a run starts from that was stopped before its first checkpoint */
+    if (!checkpoint_load(&t->run, &t->model, &t->optimizer, &t->state, &found, err)) return false;
+    if (t->state.step > steps)
+        return usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step,
+                           steps);
+    t->start = omp_get_wtime() - t->state.seconds;
+    *had_finished = t->run.finished && t->state.step == steps;
+    if (*had_finished) return picture_all(&t->run, err) && (!options->report || options->report(t->run.directory, err));
+    if (!open_files(t, found, err) || !read_losses(t, err) ||
+        !run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err))
+        return false;
+    return end_run(t, options, loop_run(t, err), err);
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
@@ -166,21 +190,18 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     *outcome = (TrainOutcome){0};
     bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err);
     if (!own.threads) own.threads = t.run.threads;
-    ok = ok && run_load_corpus(&t.run, err) && make(&t, &own, err) && restore(&t, &own, &outcome->had_finished, err);
-    if (ok && outcome->had_finished) ok = picture_all(&t.run, err) && (!own.report || own.report(t.run.directory, err));
-    else if (ok) ok = finish(&t, &own, loop_run(&t, err), err);
-    report(&t, outcome);
-    trainer_free(&t);
+    if (ok) ok = resume_opened(&t, &own, &outcome->had_finished, err);
+    trainer_close(&t, outcome);
     return ok;
 }
 
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err) {
     Trainer t = {0};
-    bool ok = make_new(&t, config, options, err);
-    if (ok) *bytes = training_memory(&t.model, &t.optimizer);
+    const bool ok = trainer_make_new(&t, config, options, err);
+    if (ok) *bytes = training_memory(&t.engine, &t.optimizer);
     if (ok && out) { /* as comments, so that what stands before it is still a config */
         fputc('\n', out);
-        announce(&(Progress){.stream = out}, "; ", config, &t.run.corpus, &t.model, &t.optimizer, NAN);
+        announce(&(Progress){.stream = out}, "; ", config, &t.run.corpus, &t.engine, &t.optimizer, NAN);
     }
     trainer_free(&t);
     return ok;

@@ -5,15 +5,15 @@
 #include "train/run.h"
 
 typedef struct {
-    size_t threads;           /* for train_resume 0: as many as the run had; of a sweep, for all runs together */
+    size_t threads;           /* train_resume: 0 for as many as the run had; a sweep: for all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* move a run that is there (base/results.h) */
     const char *command_line; /* for run.json */
     Progress *progress;
-    const char *program; /* of a sweep: the path of the program that trains a run (program_again) */
+    size_t jobs; /* a sweep: how many runs to train at a time; 0: as many as there are threads and memory for */
     /* Writes the page of the results in a directory when they are complete; NULL: none is written. */
     bool (*report)(const char *directory, Error *err);
-} TrainOptions; /* of a run, or a sweep */
+} TrainOptions; /* of one run, or of a sweep's runs */
 TrainOptions train_options(const Command *command, Progress *progress);
 
 /* Where a run is, how far it came and what ended it. */
@@ -21,7 +21,7 @@ typedef struct {
     char directory[RESULTS_PATH]; /* "" until it was made, or opened */
     RunState state;
     int signal;        /* that ended it early, or 0 */
-    bool had_finished; /* of train_resume: there was nothing left to do */
+    bool had_finished; /* train_resume: there was nothing left to train */
 } TrainOutcome;
 
 /* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
@@ -31,8 +31,8 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 
 /* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to
    the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may set
-   train.steps ("train.steps=2000"), nothing else. Of a run that has already finished only the pictures are drawn
-   again, from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
+   train.steps ("train.steps=2000"), nothing else. If the run has already finished, its pictures alone are drawn again,
+   from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
    logs are not those of the checkpoint, or in which another process trains. Ends like train_run. */
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
                   const TrainOptions *options, TrainOutcome *outcome, Error *err);

@@ -1,4 +1,7 @@
-#include "model/probe.h"
+/* Statistics of attention, computed after a pass from what it left: queries and keys in the blocks' arrays, maxima and
+   sums of rows. Scores come from attention.h, so that what is measured is what was trained, whatever way of scoring.
+   Sums are in double. */
+#include "model/measure.h"
 
 #include <math.h>
 #include <omp.h>
@@ -9,6 +12,8 @@
 static real *own_scratch(const Model *m) {
     return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(&m->shape.attention, m->shape.T);
 }
+/* The part of it that attention_scores leaves alone: the weights of a row and of its sink. */
+static double *weights_in(real *scratch, size_t T) { return (void *)(scratch + ATTENTION_TILE * T); }
 
 /* Over the visible entries and rows of one head. `squares` is the sum of squared differences from the mean, updated row
    by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
@@ -20,7 +25,10 @@ typedef struct {
 
 static void tally_scores(Tally *tally, const real *scores, size_t visible) {
     double sum = 0, squares = 0;
-    for (size_t j = 0; j < visible; j++) sum += (double)scores[j];
+    for (size_t j = 0; j < visible; j++) {
+        sum += (double)scores[j];
+        tally->maximum = (double)scores[j] > tally->maximum ? (double)scores[j] : tally->maximum;
+    }
     const double n = (double)visible, all = tally->entries + n, mean = sum / n;
     for (size_t j = 0; j < visible; j++) squares += ((double)scores[j] - mean) * ((double)scores[j] - mean);
     const double shift = mean - tally->mean;
@@ -29,8 +37,7 @@ static void tally_scores(Tally *tally, const real *scores, size_t visible) {
     tally->entries = all;
 }
 
-static void tally_row(Tally *tally, const AttentionRow *row) {
-    if (row->maximum > tally->maximum) tally->maximum = row->maximum;
+static void tally_row(Tally *tally, const SoftmaxRow *row) {
     if (row->keys < 2) return;
     tally->rows++;
     tally->entropy += row->entropy / log((double)row->keys);
@@ -51,16 +58,16 @@ static double weight_norm(const Model *m, size_t layer, size_t head, AttentionPa
 
 static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head, size_t B, size_t T, real *scratch) {
     real *panel = scratch;
-    const AttentionLayer a = model_attention(m, layer, T);
+    const AttentionArrays a = model_attention(m, layer, T);
     const size_t H = m->shape.attention.H;
     Tally tally = {.maximum = -INFINITY};
     for (size_t b = 0; b < B; b++)
         for (size_t first = 0; first < T; first += ATTENTION_TILE) {
             const size_t count = T - first < ATTENTION_TILE ? T - first : ATTENTION_TILE, pair = b * H + head;
-            attention_scores(&a, pair, first, count, SCORES_MAPPED, panel, &tally.rounding, scratch);
+            attention_scores(&a, pair, first, count, SCORES_MODIFIED, panel, &tally.rounding, scratch);
             for (size_t r = 0; r < count; r++) {
                 const real *scores = panel + r * (first + count);
-                const AttentionRow row = attention_row(&a, pair, scores, first + r + 1);
+                const SoftmaxRow row = attention_row(&a, pair, scores, first + r + 1, weights_in(scratch, T));
                 tally_scores(&tally, scores, first + r + 1);
                 tally_row(&tally, &row);
             }
@@ -76,24 +83,25 @@ static HeadStatistics head_statistics(const Model *m, size_t layer, size_t head,
                             .w_k_norm = weight_norm(m, layer, head, KEY)};
 }
 
-void probe_statistics(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
+void measure_heads(Model *m, size_t B, size_t T, HeadStatistics *statistics) {
     const long H = (long)m->shape.attention.H, heads = (long)m->shape.L * H;
 #pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
     for (long i = 0; i < heads; i++)
         statistics[i] = head_statistics(m, (size_t)(i / H), (size_t)(i % H), B, T, own_scratch(m));
 }
 
-void probe_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
+void measure_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
     const size_t H = m->shape.attention.H;
     real *row = m->scratch;
+    double *weights = weights_in(row, T);
     for (size_t i = 0; i < m->shape.L * H * T; i++) { /* a query's row of one head of one layer */
-        const AttentionLayer a = model_attention(m, i / (H * T), T);
+        const AttentionArrays a = model_attention(m, i / (H * T), T);
         const size_t head = i / T % H, query = i % T;
         attention_scores(&a, head, query, 1, SCORES_RAW, row, NULL, row);
         for (size_t j = 0; j < T; j++) s->scores[i * T + j] = j <= query ? (float)row[j] : 0;
-        attention_scores(&a, head, query, 1, SCORES_MAPPED, row, NULL, row);
-        attention_weights(&a, head, row, query + 1, row);
-        for (size_t j = 0; j < T; j++) s->weights[i * T + j] = j <= query ? (float)row[j] : 0;
+        attention_scores(&a, head, query, 1, SCORES_MODIFIED, row, NULL, row);
+        attention_row(&a, head, row, query + 1, weights);
+        for (size_t j = 0; j < T; j++) s->weights[i * T + j] = j <= query ? (float)weights[j] : 0;
         s->multiplier[i / T] = (float)attention_multiplier(&a, head);
         s->sink[i / T] = (float)attention_sink(&a, head);
     }
@@ -103,15 +111,15 @@ typedef struct {
     Model *model;
     const Batch *batch;
     double *query, *scores; /* (L, H, B T): norms */
-} GradientProbe;
+} MeasuredGradients;
 
 /* A hook: measures one thread's rows as soon as their gradients are complete, since the next block overwrites them. */
-static void measure_gradients(void *context, const HookView *view) {
-    const GradientProbe *p = context;
+static void measure_rows(void *context, const HookView *view) {
+    const MeasuredGradients *p = context;
     const Activation *qkv = view->activation;
-    if (view->direction != BACKWARD || qkv->name != AT_QKV) return;
+    if (view->direction != BACKWARD || qkv != &p->model->blocks[qkv->layer].qkv) return;
     const size_t T = p->batch->T, H = p->model->shape.attention.H, end = view->slice_row + view->rows;
-    const AttentionLayer a = model_attention(p->model, qkv->layer, T);
+    const AttentionArrays a = model_attention(p->model, qkv->layer, T);
     const real *dout = p->model->blocks[qkv->layer].att.gradient;
     for (size_t row = view->slice_row, count; row < end; row += count) {
         const size_t first = row % T;
@@ -125,7 +133,7 @@ static void measure_gradients(void *context, const HookView *view) {
     }
 }
 
-/* Of norms (B, T), which are overwritten. The first row of a sequence sees one key and does not count. */
+/* Statistics of norms (B, T), which are overwritten. The first row of a sequence sees one key and does not count. */
 static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
     size_t n = 0;
     double sum = 0, squares = 0;
@@ -142,20 +150,20 @@ static NormStatistics statistics_of(double *norms, size_t B, size_t T) {
                             quantile(norms, n, .99)};
 }
 
-void probe_gradients(Model *m, const Batch *batch, double *scratch, GradientStatistics *statistics) {
+void measure_gradients(Model *m, const Batch *batch, double *scratch, GradientStatistics *statistics) {
     const size_t rows = batch->B * batch->T, heads = m->shape.L * m->shape.attention.H;
-    GradientProbe probe = {m, batch, scratch, scratch + heads * rows};
-    const Hook hook = {measure_gradients, &probe}, *before = m->hook;
+    MeasuredGradients norms = {m, batch, scratch, scratch + heads * rows};
+    const Hook hook = {measure_rows, &norms};
     m->hook = &hook;
     model_gradients(m, batch);
-    m->hook = before;
+    m->hook = NULL;
 #pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
     for (size_t i = 0; i < heads; i++)
-        statistics[i] = (GradientStatistics){.query = statistics_of(probe.query + i * rows, batch->B, batch->T),
-                                             .scores = statistics_of(probe.scores + i * rows, batch->B, batch->T)};
+        statistics[i] = (GradientStatistics){.query = statistics_of(norms.query + i * rows, batch->B, batch->T),
+                                             .scores = statistics_of(norms.scores + i * rows, batch->B, batch->T)};
 }
 
-double probe_predicted_std(const ModelShape *s, Init init) {
+double predicted_score_std(const ModelShape *s, Init init) {
     const double embeddings = 2 * EMBEDDING_STD * EMBEDDING_STD;
     const double mean_square = s->pre_norm ? embeddings / (embeddings + LAYERNORM_EPSILON) : embeddings;
     double variance[ATTENTION_PARTS], bias[ATTENTION_PARTS];

@@ -1,6 +1,6 @@
 /* Statistics of a model's attention, and its matrices. Training never stores scores or weights: they are computed again
-   from the queries and keys of the last pass. Scores are the scaled logits, before softmax, except where they are said
-   to be raw; "visible" are the entries with key <= query. */
+   from the queries and keys of the last pass. Scores are what softmax gets, except where they are said to be raw;
+   "visible" are the entries with key <= query. */
 #pragma once
 
 #include "model/initialization.h"
@@ -20,16 +20,17 @@ typedef struct {
 } HeadStatistics;
 
 /* Every head, (L, H), after model_forward on a batch of (B, T) that is one slice (model_slice). */
-void probe_statistics(Model *model, size_t B, size_t T, HeadStatistics *statistics);
+void measure_heads(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
 /* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
-   where masked; each head's multiplier and sink, as attention_terms has them (L, H). */
+   where masked; each head's multiplier and sink (L, H), as attention_multiplier and attention_sink
+   give them. */
 typedef struct {
     float *scores, *weights, *multiplier, *sink;
 } AttentionSnapshot;
-void probe_snapshot(Model *model, size_t T, const AttentionSnapshot *snapshot);
+void measure_snapshot(Model *model, size_t T, const AttentionSnapshot *snapshot);
 
-/* Of a set of norms. Quantiles are interpolated between the two nearest, as in NumPy. */
+/* Statistics of a set of norms. Quantiles are interpolated between the two nearest, as in NumPy. */
 typedef struct {
     double mean, rms, median, p10, p99;
 } NormStatistics;
@@ -41,16 +42,16 @@ typedef struct {
     NormStatistics scores; /* |dL/ds_i|, s_i a row's scores */
 } GradientStatistics;
 
-/* Numbers of scratch that probe_gradients needs. */
-static inline size_t probe_gradients_scratch(const ModelShape *shape, size_t B) {
+/* Numbers of scratch that measure_gradients needs. */
+static inline size_t measure_gradients_scratch(const ModelShape *shape, size_t B) {
     return size_mul(size_mul(2, size_mul(shape->L, shape->attention.H)), size_mul(B, shape->T));
 }
 
 /* Every head, (L, H). The batch has targets and is one slice (model_slice); the model was made with gradients, which
    are overwritten. Leaves activations as model_forward does, but for `fc`. */
-void probe_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
+void measure_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
 /* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's
    entries have variance m C var(w) + var(b), where m is the mean square of the attention's input: the variance v of two
    summed embeddings in a post-norm model, v / (v + epsilon) after a pre-norm one's LayerNorm. See docs/model.md. */
-double probe_predicted_std(const ModelShape *shape, Init init);
+double predicted_score_std(const ModelShape *shape, Init init);

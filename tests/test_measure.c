@@ -1,9 +1,9 @@
-/* model/probe: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
+/* model/measure: closed forms where weights are uniform or one-hot, a plain computation from the queries and keys
    elsewhere, and theory's prediction of the scores at initialization. Scores whose distribution is known are in
    test_statistics.c. */
 #include "support.h"
 
-#include "model/probe.h"
+#include "model/measure.h"
 
 static Model model;
 
@@ -99,7 +99,7 @@ static void against_plain_statistics(void **state) {
         for (size_t n = 0; n < COUNT_OF(lengths); n++) {
             HeadStatistics got[6];
             forward(3, lengths[n]);
-            probe_statistics(&model, 3, lengths[n], got);
+            measure_heads(&model, 3, lengths[n], got);
             for (size_t head = 0; head < 6; head++) {
                 HeadStatistics plain = plain_statistics(head / 3, head % 3, 3, lengths[n]);
                 assert_close(got[head].score_std, plain.score_std, 1e-5 * plain.score_std, "score_std of %zu", head);
@@ -128,7 +128,7 @@ static void uniform(void **state) {
     }
     forward(2, T);
     HeadStatistics got[4];
-    probe_statistics(&model, 2, T, got);
+    measure_heads(&model, 2, T, got);
     double mean = 0;
     for (size_t visible = 2; visible <= T; visible++) mean += 1 / (double)visible / (T - 1);
     for (size_t head = 0; head < 4; head++) {
@@ -139,7 +139,7 @@ static void uniform(void **state) {
     }
     float raw[4 * T * T], weights[4 * T * T], multiplier[4], sink[4]; /* (L,H,T,T), (L,H) */
     forward(1, T);
-    probe_snapshot(&model, T, &(AttentionSnapshot){raw, weights, multiplier, sink});
+    measure_snapshot(&model, T, &(AttentionSnapshot){raw, weights, multiplier, sink});
     for (size_t n = 0; n < COUNT_OF(weights); n++) {
         size_t i = n / T % T, j = n % T;
         assert_close(weights[n], j <= i ? 1 / (double)(i + 1) : 0, 1e-7, "weight %zu, %zu", i, j);
@@ -157,7 +157,7 @@ static void one_hot(void **state) {
     for (size_t t = 0; t < 32; t++) tokens[t] = (int32_t)(t % 31);
     model_forward(&model, &(Batch){.tokens = tokens, .B = 1, .T = 32});
     HeadStatistics got[4];
-    probe_statistics(&model, 1, 32, got);
+    measure_heads(&model, 1, 32, got);
     for (size_t head = 0; head < 4; head++) {
         assert_close(got[head].entropy, 0, 1e-6, "entropy");
         assert_close(got[head].max_weight, 1, 1e-6, "max_weight");
@@ -175,7 +175,7 @@ static void snapshot(void **state) {
     for (size_t length = 1; length <= T; length += 47) {
         forward(1, length);
         static float raw[6 * T * T], weights[6 * T * T], multiplier[6], sink[6];
-        probe_snapshot(&model, length, &(AttentionSnapshot){raw, weights, multiplier, sink});
+        measure_snapshot(&model, length, &(AttentionSnapshot){raw, weights, multiplier, sink});
         for (size_t head = 0; head < 6; head++) {
             const float *matrix = weights + head * length * length, *scores = raw + head * length * length;
             assert_true(multiplier[head] == (float)shape.attention.multiplier && sink[head] == -INFINITY);
@@ -202,7 +202,7 @@ static void one_position(void **state) {
     make_model(&shape, 3, 1, INIT_UNIT, 3);
     forward(3, 1);
     HeadStatistics got[2];
-    probe_statistics(&model, 3, 1, got);
+    measure_heads(&model, 3, 1, got);
     assert_true(isnan(got[0].entropy) && isnan(got[0].max_weight) && isfinite(got[0].score_std));
 }
 
@@ -227,11 +227,11 @@ static void prediction(void **state) {
             HeadStatistics got[8];
             make_model(&shape, 8, 1, cases[n].init, seed);
             forward(8, 32);
-            probe_statistics(&model, 8, 32, got);
+            measure_heads(&model, 8, 32, got);
             for (size_t head = 0; head < cases[n].H; head++) sum += got[head].score_std / (SEEDS * (double)cases[n].H);
             model_free(&model);
         }
-        double predicted = probe_predicted_std(&shape, cases[n].init);
+        double predicted = predicted_score_std(&shape, cases[n].init);
         if (cases[n].init == INIT_UNIT)
             assert_close(predicted, sqrt((double)cases[n].D) / cases[n].divisor, 0.02 * predicted, "theory, case %zu",
                          n);

@@ -2,20 +2,21 @@
    every row, for any number of threads; without dropout; of the sum of the losses. */
 #include "model_case.h"
 
-#include "model/probe.h"
+#include "model/measure.h"
 
 enum { HEADS = 4, ROWS = 3 * 7 };
 
 typedef struct {
-    const ModelShape *shape;
+    const Model *model;
     real *att[2], *qkv[2]; /* by layer: dL/d(attention's output), dL/d(q, k, v) */
 } Shown;
 
 static void keep(void *context, const HookView *v) {
     const Shown *s = context;
     const Activation *a = v->activation;
-    if (v->direction != BACKWARD || (a->name != AT_ATT && a->name != AT_QKV)) return;
-    real *to = (a->name == AT_ATT ? s->att : s->qkv)[a->layer];
+    const Block *block = &s->model->blocks[a->layer];
+    if (v->direction != BACKWARD || (a != &block->att && a != &block->qkv)) return;
+    real *to = (a == &block->att ? s->att : s->qkv)[a->layer];
     memcpy(to + v->batch_row * a->width, v->values, v->rows * a->width * sizeof(real));
 }
 
@@ -48,9 +49,9 @@ static void norms_of_every_row(void **state) {
         const ModelShape *s = &u.model.shape;
         const size_t T = s->T, D = s->attention.D, HD = s->attention.H * D;
         GradientStatistics got[HEADS];
-        probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(s, u.batch.B)), got);
+        measure_gradients(&u.model, &u.batch, reals(measure_gradients_scratch(s, u.batch.B)), got);
 
-        Shown shown = {.shape = s};
+        Shown shown = {.model = &u.model};
         for (size_t layer = 0; layer < 2; layer++)
             shown.att[layer] = filled_reals(ROWS * HD, NAN), shown.qkv[layer] = filled_reals(ROWS * 3 * HD, NAN);
         const Hook hook = {keep, &shown};
@@ -113,12 +114,12 @@ static void one_position(void **state) {
     const Case c = {.name = "one position", .T = 1};
     GradientStatistics got[HEADS];
     setup(&u, &c, true);
-    probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(&u.model.shape, u.batch.B)), got);
+    measure_gradients(&u.model, &u.batch, reals(measure_gradients_scratch(&u.model.shape, u.batch.B)), got);
     for (size_t i = 0; i < HEADS; i++) assert_true(isnan(got[i].query.mean) && isnan(got[i].scores.p99));
     teardown(&u);
 }
 
-/* A model that has diverged: NaN, rather than a number that comes from sorting NaN. */
+/* A model that has diverged has NaN for its norms, not a number that comes from sorting NaN. */
 static void not_finite(void **state) {
     (void)state;
     Setup u;
@@ -126,7 +127,7 @@ static void not_finite(void **state) {
     GradientStatistics got[HEADS];
     setup(&u, &c, true);
     tensor_at(&u.model.tensors, u.model.parameters, WPE, 0)[0] = NAN;
-    probe_gradients(&u.model, &u.batch, reals(probe_gradients_scratch(&u.model.shape, u.batch.B)), got);
+    measure_gradients(&u.model, &u.batch, reals(measure_gradients_scratch(&u.model.shape, u.batch.B)), got);
     for (size_t i = 0; i < HEADS; i++)
         assert_true(isnan(got[i].query.mean) && isnan(got[i].query.p10) && isnan(got[i].scores.median));
     teardown(&u);

@@ -1,0 +1,138 @@
+/* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
+   nothing. `lay_out` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "model/transformer.h"
+
+static real *take(Arena *arena, size_t rows, size_t width) {
+    return arena_take(arena, size_mul(rows, width), sizeof(real));
+}
+
+static Activation activation(Arena *arena, const char *name, size_t layer, size_t rows, size_t width) {
+    return (Activation){.name = name, .layer = layer, .width = width, .values = take(arena, rows, width)};
+}
+
+static LayerNorm layernorm(Arena *arena, const char *name, size_t layer, size_t rows, size_t width) {
+    return (LayerNorm){
+        .y = activation(arena, name, layer, rows, width), .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
+}
+
+static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
+    const ModelShape *s = &m->shape;
+    Block *b = &m->blocks[layer];
+    b->ln_1 = layernorm(arena, "ln_1 output", layer, rows, s->C);
+    b->qkv = activation(arena, "attn.c_attn output", layer, rows, attention_width_in(&s->attention));
+    b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
+    b->att = activation(arena, "attn output", layer, rows, attention_width_out(&s->attention));
+    b->proj_1 = activation(arena, "attn.c_proj output", layer, rows, s->C);
+    b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
+    b->res_1.name = "attn residual sum";
+    b->ln_2 = layernorm(arena, "ln_2 output", layer, rows, s->C);
+    b->fc = activation(arena, "mlp.c_fc output", layer, rows, s->F);
+    b->act = activation(arena, "mlp activation output", layer, rows, s->F);
+    b->proj_2 = activation(arena, "mlp.c_proj output", layer, rows, s->C);
+    b->res_2 = b->proj_2;
+    b->res_2.name = "mlp residual sum";
+    *(s->pre_norm ? &b->res_2.name : &b->ln_2.y.name) = "output";
+}
+
+/* All blocks use the same buffers for their gradients, since the backward pass of a block is done with them before the
+   next block's begins. What it hands on is the gradient of its input, the output of the block before: so there are two
+   of those, which take turns. Within a block, activations share a buffer when one gradient is computed from the other
+   in place, or is equal to it, as those of proj and res are without dropout:
+
+       buffer    pre-norm                              post-norm
+       output    res_2 (and proj_2 without dropout)    ln_2
+       inner     ln_2                                  res_2 (and proj_2 without dropout)
+       res_1     res_1 (and proj_1 without dropout)    the same
+       ln_1      ln_1, and ln_f before the blocks      ln_1
+       fc        fc, act                               the same
+       qkv, att  each its own                          each its own */
+static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
+    const ModelShape *s = &m->shape;
+    const bool dropout = s->dropout > 0;
+    real *const outputs[2] = {take(arena, rows, s->C), take(arena, rows, s->C)};
+    real *const ln_1 = take(arena, rows, s->C), *const qkv = take(arena, rows, attention_width_in(&s->attention));
+    real *const att = take(arena, rows, attention_width_out(&s->attention)), *const fc = take(arena, rows, s->F);
+    real *const res_1 = take(arena, rows, s->C), *const proj_1 = dropout ? take(arena, rows, s->C) : res_1;
+    real *const inner = take(arena, rows, s->C); /* in the second sublayer, what is not the block's output */
+    real *const own_proj_2 = dropout ? take(arena, rows, s->C) : NULL;
+    for (size_t layer = 0; layer < s->L; layer++) {
+        Block *b = &m->blocks[layer];
+        real *const output = outputs[(layer + 1) % 2];
+        b->ln_1.y.gradient = ln_1;
+        b->qkv.gradient = qkv;
+        b->att.gradient = att;
+        b->proj_1.gradient = proj_1;
+        b->res_1.gradient = res_1;
+        b->ln_2.y.gradient = s->pre_norm ? inner : output;
+        b->fc.gradient = fc;
+        b->act.gradient = fc;
+        b->res_2.gradient = s->pre_norm ? output : inner;
+        b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
+    }
+    m->x.gradient = outputs[0];
+    m->ln_f.y.gradient = ln_1; /* it is done with before the blocks */
+    m->logits.gradient = m->logits.values;
+    m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
+}
+
+/* Takes every array from the arenas, which only measure as long as they have no memory. */
+static void lay_out(Model *m, bool training) {
+    const ModelShape *s = &m->shape;
+    const size_t rows = size_mul(model_slice(s, m->max_batch), s->T); /* of a slice */
+    Arena *arena = &m->activation_arena;
+    m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
+    if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
+    m->x = activation(arena, "input", 0, rows, s->C);
+    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
+    if (s->pre_norm) m->ln_f = layernorm(arena, "ln_f output", 0, rows, s->C);
+    m->logits = activation(arena, "logits", 0, rows, s->V);
+    m->losses = take(arena, m->max_batch, s->T);
+    m->sums = take(arena, rows, 1);
+    m->scratch = take(arena, m->threads, attention_scratch(&s->attention, s->T));
+    m->score_max = take(arena, s->L, s->attention.H);
+    if (training) lay_out_gradients(m, rows, arena);
+}
+
+bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
+    *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
+    /* Every size that reaches the products must fit the int that cblas takes. */
+    if (size_mul(max_batch, shape->T) > INT_MAX || shape->C > INT_MAX || shape->F > INT_MAX || shape->V > INT_MAX ||
+        attention_width_in(&shape->attention) > INT_MAX)
+        return usage_error(
+            err,
+            "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
+            INT_MAX);
+    if (!tensors_make(&m->tensors, shape, err)) return false;
+    m->blocks = calloc(shape->L, sizeof *m->blocks);
+    if (!m->blocks) return runtime_error(err, "no memory for the table of %zu layers", shape->L);
+    lay_out(m, training);
+    if (!arena_allocate(&m->parameter_arena, "the parameters", err) ||
+        !arena_allocate(&m->activation_arena, "the activations", err))
+        return false;
+    lay_out(m, training);
+    return true;
+}
+
+AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
+    const Block *b = &m->blocks[layer];
+    AttentionArrays a = {.attention = &m->shape.attention,
+                         .T = T,
+                         .qkv = b->qkv.values,
+                         .out = b->att.values,
+                         .partials = m->partials,
+                         .saved = b->saved};
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
+        a.parameters[p] = tensor_at(&m->tensors, m->parameters, ATTN_V + p, layer);
+    return a;
+}
+
+void model_free(Model *m) {
+    arena_free(&m->parameter_arena);
+    arena_free(&m->activation_arena);
+    tensors_free(&m->tensors);
+    free(m->blocks);
+    m->blocks = NULL;
+}

@@ -1,0 +1,125 @@
+/* The plain engine against the fast one in double precision: losses and every gradient of a step. The plain engine
+   itself is compared with differences in test_gradients_model.c. */
+#include "model_case.h"
+
+/* Losses and gradients of two micro-batches by one engine, with the model's parameters as they are. */
+static double two_micro_batches(Setup *u, Engine *engine) {
+    const Batch swapped = {u->batch.targets, u->batch.tokens, u->batch.B, u->batch.T};
+    double sum = engine_forward_backward(engine, &u->batch, SEED, 0, .5, true);
+    if (batch_targets(&u->batch) == u->batch.B * u->batch.T)
+        sum += engine_forward_backward(engine, &swapped, SEED, 1, .5, false);
+    return sum;
+}
+
+static void compare(const Case *c) {
+    Setup u;
+    Engine plain;
+    Error err = {0};
+    setup(&u, c, true);
+    assert_that(engine_make(&plain, ENGINE_PLAIN, &u.model, &err), "%s: %s", c->name, err.message);
+    const size_t rows = u.batch.B * u.batch.T;
+    for (size_t r = 0; c->answers && r < rows; r++)
+        if (r % c->answers) u.ids[rows + r] = -1;
+    const double fast_loss = two_micro_batches(&u, &u.engine);
+    real *fast = copied_reals(u.model.gradients, u.model.tensors.flat);
+    for (size_t i = 0; i < u.model.tensors.flat; i++) u.model.gradients[i] = (real)NAN; /* not read where they start */
+    assert_close(two_micro_batches(&u, &plain), fast_loss, 1e-12 * fast_loss, "%s: loss", c->name);
+    for (size_t i = 0; i < u.model.tensors.count; i++) {
+        const Tensor *t = &u.model.tensors.items[i];
+        const double largest = max_abs(fast + t->offset, t->count);
+        for (size_t j = t->offset; j < t->offset + t->count; j++)
+            assert_close(u.model.gradients[j], fast[j], 1e-12 * largest, "%s: %s[%zu]", c->name, t->name,
+                         j - t->offset);
+    }
+    const double validation = model_forward(&u.model, &u.batch);
+    const size_t right = u.model.right;
+    assert_close(engine_forward(&plain, &u.batch), validation, 1e-12 * validation, "%s: loss without a backward pass",
+                 c->name);
+    assert_int_equal(u.model.right, right);
+    engine_free(&plain);
+    teardown(&u);
+}
+
+static void every_combination(void **state) {
+    (void)state;
+    for (unsigned n = 0; n < 16 * 6; n++) {
+        static const Init inits[] = {INIT_UNIT, INIT_TORCH, INIT_GPT2};
+        char name[64];
+        Case c = {.name = name,
+                  .post = n & 1,
+                  .relu = n & 2,
+                  .no_bias = n & 4,
+                  .untied = n & 8,
+                  .divisor = {(ScaleMode)(n / 16), n / 16 == SCALE_SQRT_DMODEL ? 12 : 3.7},
+                  .init = inits[n % 3],
+                  .threads = 1 + n % 3};
+        snprintf(name, sizeof name, "combination %u", n);
+        compare(&c);
+    }
+}
+
+static void every_edge(void **state) {
+    (void)state;
+    static const Case cases[] = {
+        {.name = "B = T = H = D = V = 1", .B = 1, .T = 1, .H = 1, .D = 1, .V = 1, .post = true},
+        {.name = "T = 1", .T = 1},
+        {.name = "L = 1, C = 3, F = 1, D = 1", .L = 1, .C = 3, .F = 1, .D = 1},
+        {.name = "L = 3, post", .L = 3, .post = true, .threads = 3},
+        {.name = "more queries than a tile of the fast engine", .T = 150, .B = 2, .threads = 2, .L = 1},
+        {.name = "more threads than sequences", .B = 2, .threads = 8},
+        {.name = "a short batch", .batch_T = 4, .max_batch = 6},
+        {.name = "wide", .C = 40, .F = 70, .D = 11, .V = 37, .threads = 3},
+        {.name = "every third target counts", .answers = 3},
+    };
+    for (size_t n = 0; n < COUNT_OF(cases); n++) compare(&cases[n]);
+}
+
+/* Each sequence adds up its own gradients, so the number of threads changes no bit. */
+static void threads_change_nothing(void **state) {
+    (void)state;
+    static const size_t threads[] = {1, 2, 3, 8};
+    real *gradients[COUNT_OF(threads)];
+    double losses[COUNT_OF(threads)];
+    size_t flat = 0;
+    for (size_t n = 0; n < COUNT_OF(threads); n++) {
+        const Case c = {.name = "threads", .plain = true, .B = 5, .T = 20, .C = 40, .threads = threads[n]};
+        Setup u;
+        setup(&u, &c, true);
+        losses[n] = backward(&u, 1, true);
+        flat = u.model.tensors.flat;
+        gradients[n] = malloc(flat * sizeof(real));
+        assert_non_null(gradients[n]);
+        memcpy(gradients[n], u.model.gradients, flat * sizeof(real));
+        assert_true(losses[n] == losses[0]);
+        assert_memory_equal(gradients[n], gradients[0], flat * sizeof(real));
+        teardown(&u);
+    }
+    for (size_t n = 0; n < COUNT_OF(threads); n++) free(gradients[n]);
+}
+
+static void sizes_that_do_not_fit(void **state) {
+    (void)state;
+    const Case small = {.name = "small"}, large = {.T = (size_t)1 << 40};
+    Setup u;
+    Plain plain;
+    Error err = {0};
+    ModelShape shape = shape_of(&large);
+    setup(&u, &small, true);
+    assert_false(plain_make(&plain, &shape, &u.model.tensors, 2, 1, &err));
+    assert_true(err.status == STATUS_FAILED && err.message[0]);
+    plain_free(&plain);
+    teardown(&u);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    with_sleeping_threads(argv);
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TEST(every_combination),
+        TEST(every_edge),
+        TEST(threads_change_nothing),
+        TEST(sizes_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
