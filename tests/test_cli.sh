@@ -16,7 +16,7 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$said" "$tmp/full" "$tmp/work" && cd "$tmp/work" && ln -s "$repository/train" train || exit 1
+mkdir "$said" "$tmp/full" "$tmp/work" && : >"$said/nothing" && cd "$tmp/work" && ln -s "$repository/train" train || exit 1
 passed=0 failed=0
 
 # check NAME EXPECTED CAME
@@ -40,10 +40,10 @@ listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
 # The parameters and moments of a run's last checkpoint.
 numbers() { "$repository/tests/numbers.sh" "$1/checkpoint/last.safetensors"; }
 
-# run COMMAND...: $status, $name, and what it printed in $said/out and $said/err
+# run COMMAND...: $status, $name, and what it printed in $said/out and $said/err; its standard input is empty
 run() {
     name=$(printf '%s ' "$@") status=0
-    "$@" >"$said/out" 2>"$said/err" </dev/null || status=$?
+    "$@" >"$said/out" 2>"$said/err" <"$said/nothing" || status=$?
 }
 # ends STATUS COMMAND...
 ends() {
@@ -228,7 +228,7 @@ refuses 2 '--seed takes' "$train" sample ours --seed 1.5
 refuses 2 '--text has the character .~. \(U\+007E\)' "$train" attend ours --text 'a~b'
 refuses 2 '--text has the character .\?. \(U\+001B\)' "$train" attend ours --text "$(printf 'a\033[31mb')" --show
 refuses 2 '--text is empty' "$train" attend ours --text ''
-refuses 2 '--text is empty' "$train" attend ours --text - # standard input is /dev/null
+refuses 2 '--text is empty' "$train" attend ours --text - # standard input is empty
 refuses 2 'there is no layer 1: the model has layers 0 to 0$' "$train" attend ours --layer 1
 refuses 2 'there is no head 2: the model has heads 0 to 1$' "$train" attend ours --text a --head 2 --show
 refuses 2 '--layer takes a whole number from 0 .* not "x"' "$train" attend ours --layer x
