@@ -498,6 +498,7 @@ ends 0 "$train" gradcheck sweep.ini "$@"
 check_match "a combination in: $name" '^none  .* [0-9.]+e-[0-9]+  ' "$(cat "$said/out")"
 refuses 2 'cannot read .*missing.ini' "$train" gradcheck missing.ini
 refuses 2 'the corpus missing' "$train" gradcheck tiny.ini --set data.corpus=missing
+refuses 2 'attention.score_gradient = no leaves out a part' "$train" gradcheck tiny.ini --set attention.score_gradient=no
 refuses 2 'no option --out' "$train" gradcheck tiny.ini --out gradients
 mkdir installed && cp "$(readlink -f "$train")" installed/sqrtdk
 refuses 1 'installed/sqrtdk-double, which cannot be started .*: run make' installed/sqrtdk gradcheck tiny.ini

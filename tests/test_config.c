@@ -9,7 +9,7 @@ static void defaults(void **state) {
         "[model]\nlayers = 2\nheads = 2\nd_model = 128\nd_k = 64\nd_ff = 512\ncontext = 64\nnorm = pre\n"
         "activation = gelu\nbias = yes\ndropout = 0\ntie_embeddings = yes\ninit = unit\nqk_init_scale = 1\n\n"
         "[attention]\nscore = dot\nqk_norm = none\nscale_divisor = sqrt_dk\nswitch_step = 0\nswitch_divisor = sqrt_dk\n"
-        "scale_learned = no\nscale_length = none\nsoftcap = 0\nsink = none\nscore_precision = fp32\n\n"
+        "scale_learned = no\nscale_length = none\nsoftcap = 0\nsink = none\nscore_precision = fp32\nscore_gradient = yes\n\n"
         "[train]\nsteps = 1000\nbatch = 16\naccumulate = 1\nlr = 0.001\nmin_lr = 0.0001\nwarmup = 100\n"
         "optimizer = adamw\nbeta1 = 0.9\nbeta2 = 0.99\neps = 1e-08\nmomentum = 0.9\nmuon_lr = 0.02\nweight_decay = 0.1\nadamw_decay = 0\nqk_lr_scale = 1\n"
         "grad_clip = 1\nqk_clip = 0\nprecision = fp32\nengine = fast\nseed = 1\n\n"
@@ -91,7 +91,7 @@ static void wrong_values(void **state) {
         {"train.min_lr", "a number from 0 to 1000000", {"-1e-9", "nan", "-inf"}},
         {"train.beta1", "a number from 0 to below 1", {"1", "-0.1"}},
         {"model.qk_init_scale", "a number above 0 and at most 1000000", {"0", "-1", "1e7"}},
-        {"train.qk_lr_scale", "a number above 0 and at most 1000000", {"0", "-1", "1e7"}},
+        {"train.qk_lr_scale", "a number from 0 to 1000000", {"-1", "1e7", "nan"}},
         {"data.val_fraction", "a number above 0 and at most 0.9", {"0", "0.91"}},
         {"model.bias", "yes or no", {"", "y", "2", "Yes"}},
         {"model.init", "unit, xavier, torch or gpt2", {"", "ones", "0"}},

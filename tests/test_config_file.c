@@ -6,7 +6,7 @@ static void wrong_names(void **state) {
     refuses("# a\n\n[attention]\nscale_divisr = none\n",
             "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean scale_divisor? It accepts: "
             "score, qk_norm, scale_divisor, switch_step, switch_divisor, scale_learned, scale_length, softcap, sink, "
-            "score_precision");
+            "score_precision, score_gradient");
     refuses("[atention]\n",
             "1: \"[atention]\": there is no section [atention]; did you mean [attention]? The sections: "
             "data, model, attention, train, eval, log, sweep");

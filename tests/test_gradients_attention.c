@@ -125,6 +125,19 @@ static void check_backward(Case *a) {
 }
 static void attention_gradient(void **state) { (void)state, each_length(check_backward); }
 
+/* With the weights as constants dv is what it is otherwise, and nothing reaches the queries and keys. */
+static void check_constant(Case *a) {
+    const size_t T = a->shape.T;
+    real *d = reals(T * STRIDE), *constant = filled_reals(T * STRIDE, NAN);
+    forward(a);
+    backward(a, d);
+    a->attention.constant_weights = true;
+    backward(a, constant);
+    for (size_t i = 0; i < T * STRIDE; i++)
+        if (i % HD / D == HEAD) assert_true(constant[i] == (i % STRIDE < 2 * HD ? 0 : d[i]));
+}
+static void constant_weights(void **state) { (void)state, each_length(check_constant); }
+
 /* Weights are positive and sum to 1, so v = 1 gives 1 and every output lies among the values seen. */
 static void check_convex(Case *a) {
     if (dropout_is_on(&a->shape.dropout)) return;
@@ -295,6 +308,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(attention_is_the_naive_one),
         TEST(attention_gradient),
+        TEST(constant_weights),
         TEST(attention_weights_are_convex),
         TEST(attention_is_causal),
         TEST(attention_with_huge_scores),

@@ -271,6 +271,31 @@ static void muon(void **state) {
     check_updates(c, 3, ORTHOGONAL);
 }
 
+/* With qk_lr_scale = 0 W_Q, W_K and their biases stay as they are, to the bit: no update and no decay. */
+static void not_learned(void **state) {
+    (void)state;
+    for (OptimizerKind kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
+        ModelShape shape = SHAPE;
+        shape.attention.qk_lr_scale = 0;
+        TensorTable table;
+        Optimizer o;
+        Error err;
+        assert_true(tensors_make(&table, &shape, &err));
+        assert_true(optimizer_make(&o, config_of(kind), &table, 2, &err));
+        real *p = normal_reals(table.flat, 0.02), *start = copied_reals(p, table.flat);
+        real *g = gradients_of_step(&table, 0);
+        optimizer_step(&o, &table, p, g, gradient_norm(&o, g), 0.1, 0);
+        for (size_t i = 0; i < table.count; i++) {
+            const Tensor *t = &table.items[i];
+            for (size_t j = 0; j < t->count; j++)
+                assert_int_equal(p[t->offset + j] == start[t->offset + j], lr_scale(t, j) != 1);
+        }
+        optimizer_free(&o);
+        tensors_free(&table);
+        support_release(NULL);
+    }
+}
+
 /* A matrix (m,n) of rank at most `rank`, of norm 1, every row followed by `gap` numbers that are none of it. */
 static real *matrix_of(size_t m, size_t n, size_t gap, size_t rank) {
     const size_t ld = n + gap;
@@ -401,7 +426,7 @@ static void decay_alone(void **state) {
 int main(void) {
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TEST(schedule),        TEST(norm),         TEST(adamw),      TEST(sgd), TEST(muon), TEST(orthogonalized),
-        TEST(singular_values), TEST(muon_threads), TEST(decay_alone)};
+        TEST(schedule),    TEST(norm),           TEST(adamw),           TEST(sgd),          TEST(muon),
+        TEST(not_learned), TEST(orthogonalized), TEST(singular_values), TEST(muon_threads), TEST(decay_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

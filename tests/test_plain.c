@@ -102,6 +102,7 @@ static void refused(void **state) {
         {"attention.softcap=5", "attention.softcap"},
         {"attention.sink=one", "attention.sink"},
         {"attention.score_precision=fp16", "attention.score_precision"},
+        {"attention.score_gradient=no", "attention.score_gradient"},
         {"train.qk_clip=10", "train.qk_clip"},
         {"train.precision=bf16", "train.precision"},
     };

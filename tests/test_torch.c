@@ -304,7 +304,7 @@ static const struct CMUnitTest FIXTURES[] = {
     FIXTURE(training, "additive"),    FIXTURE(training, "additive_rms"),  FIXTURE(training, "qk_norm_l2"),
     FIXTURE(training, "qk_norm_rms"), FIXTURE(training, "qk_norm_layer"), FIXTURE(training, "sink"),
     FIXTURE(training, "qk_clip"),     FIXTURE(training, "muon"),          FIXTURE(attention, "attention"),
-    FIXTURE(scores, "scores"),        FIXTURE(statistics, "statistics"),
+    FIXTURE(scores, "scores"),        FIXTURE(statistics, "statistics"),  FIXTURE(training, "constant_weights"),
 };
 
 /* Every file of the folder is read. */

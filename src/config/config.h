@@ -57,7 +57,8 @@ typedef struct {
         ScaleDivisor scale_divisor, switch_divisor;
         int64_t switch_step;                                                    /* 0: never */
         int score, qk_norm, scale_learned, scale_length, sink, score_precision; /* Score ... Precision */
-        double softcap;                                                         /* 0: none */
+        bool score_gradient;
+        double softcap; /* 0: none */
     } attention;
     struct {
         int64_t steps, batch, accumulate, warmup, seed;

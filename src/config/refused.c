@@ -28,6 +28,7 @@ const RefusedPair REFUSED_PAIRS[] = {
     {{KEY(train.engine), "plain"}, {KEY(attention.softcap), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(attention.sink), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(attention.score_precision), NULL}, NOT_PLAIN},
+    {{KEY(train.engine), "plain"}, {KEY(attention.score_gradient), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(train.qk_clip), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(train.precision), NULL}, NOT_PLAIN},
     {{0}, {0}, NULL},

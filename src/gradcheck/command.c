@@ -62,6 +62,9 @@ static bool check_config(const Config *c, Error *err) {
     if (c->attention.score_precision != PRECISION_FP32)
         return usage_error(err,
                            "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+    if (!c->attention.score_gradient)
+        return usage_error(err, "attention.score_gradient = no leaves out a part of the gradient, so that differences "
+                                "do not check W_Q, W_K and what lies before attention: set it to yes");
     return c->attention.qk_norm == QK_NORM_NONE || c->model.d_k >= 3 ||
            usage_error(err, "attention.qk_norm %s model.d_k of 3 or more", WHY);
 }

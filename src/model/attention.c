@@ -16,6 +16,7 @@ AttentionConfig attention_make(const Config *config) {
                          .sink = (Sink)config->attention.sink,
                          .precision = (Precision)config->attention.score_precision,
                          .bf16 = config->train.precision == PRECISION_BF16,
+                         .constant_weights = !config->attention.score_gradient,
                          .qk_init_scale = config->model.qk_init_scale,
                          .qk_lr_scale = config->train.qk_lr_scale};
     attention_set_step(&a, config, 0);
@@ -138,6 +139,7 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     queries_by_keys(ds, t, h->a->D, 1, do_, h->o_stride, h->v, h->stride); /* do_i . v_j */
     softmax_backward(p, ds, mask, g, h, t);
     panel_by_queries(g->dv, h->stride, t, h->a->D, 1, p, do_, h->o_stride, adds);
+    if (h->a->constant_weights) memset(ds, 0, t->count * t->stride * sizeof *ds); /* nothing reaches the scores */
     score_mod_backward(ds, slope, h, t);
     raw_scores_backward(g, ds, h, t, backward_multiplier(h), adds);
 }
@@ -155,7 +157,7 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
         tile_backward(&g, &h, &t, tile + 1 < tiles, scratch);
     }
-    if (h.a->sink == SINK_LEARNED) sink_backward(&g, &h);
+    if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
     if (h.a->qk_norm != QK_NORM_NONE) qk_norm_backward(&g, &h);
 }

@@ -36,6 +36,7 @@ typedef struct {
     Sink sink;
     Precision precision;               /* of scores */
     bool bf16;                         /* whether products round their operands to bf16, as all others in the model */
+    bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
 /* The attention that a config asks for, with the divisor of step 0. */

@@ -108,7 +108,8 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, TensorRole role, size_t
                   .width = width,
                   .count = size_mul(rows, width),
                   .block_count = blocks};
-    for (size_t i = 0; i < blocks; i++)
+    for (size_t i = 0; i < blocks; i++) {
+        const double lr_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_lr_scale;
         t->blocks[i] = (ColumnBlock){.name = blocks == 1 ? "" : BLOCK_NAMES[i],
                                      .begin = i * columns,
                                      .end = (i + 1) * columns,
@@ -116,10 +117,11 @@ bool tensor_describe(Tensor *t, const ModelShape *shape, TensorRole role, size_t
                                      .fan_out = columns,
                                      .initializer = ROWS[role].initializer,
                                      .init_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_init_scale,
-                                     .lr_scale = blocks == 1 || i == VALUE ? 1 : shape->attention.qk_lr_scale,
-                                     .decays = !vector,
+                                     .lr_scale = lr_scale,
+                                     .decays = !vector && lr_scale > 0,
                                      .is_matrix = ROWS[role].initializer == INITIAL_MATRIX ||
                                                   ROWS[role].initializer == INITIAL_RESIDUAL};
+    }
     if (role >= LAYER_FIRST && role <= LAYER_LAST)
         snprintf(t->name, sizeof t->name, "h.%zu.%s", layer, ROWS[role].name);
     else snprintf(t->name, sizeof t->name, "%s", ROWS[role].name);

@@ -78,8 +78,8 @@ typedef struct {
     size_t begin, end;
     size_t fan_in, fan_out;
     Initializer initializer;
-    double init_scale, lr_scale; /* factors of the initial entries and of the learning rate */
-    bool decays;                 /* weight decay: every tensor of two dimensions */
+    double init_scale, lr_scale; /* factors of the initial entries and of the learning rate; 0: it is not learned */
+    bool decays;                 /* weight decay: every tensor of two dimensions, where it is learned */
     bool is_matrix; /* the weights of a linear layer in a block, or a part of them: Muon's, where it trains */
 } ColumnBlock;
 

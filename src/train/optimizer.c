@@ -24,6 +24,7 @@ static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->r
    at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
+        if (block->lr_scale == 0) continue; /* not learned, so not decayed either */
         const size_t columns = block->end - block->begin;
         const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
         const size_t workspace = size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns));

@@ -42,8 +42,8 @@ double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
    A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: parameters of two dimensions
-   shrink by lr * weight_decay, whatever the lr_scale. AdamW's moments are bias-corrected. Muon's matrices have muon_lr
-   times lr / train.lr in place of `lr`, and the decay train.weight_decay; beside them AdamW's tensors decay by
-   train.adamw_decay. */
+   shrink by lr * weight_decay, whatever the lr_scale, unless it is 0: then they stay as they are. AdamW's moments are
+   bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay train.weight_decay;
+   beside them AdamW's tensors decay by train.adamw_decay. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);
