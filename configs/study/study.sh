@@ -2,7 +2,7 @@
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
 # measured into docs/results/NAME.csv. The page's tables and pictures are made from those files (page.py). Stopped and
 # started again, it resumes where it was; what has finished is not trained again. Remove runs/study to begin afresh.
-#   make study          all of it: four hours on two cores, 6 GB
+#   make study          all of it: seven hours on two cores, 8 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
 #   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works
 set -euo pipefail
@@ -13,9 +13,12 @@ folder=runs/study
 results=docs/results
 page=docs/results.md
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu)
+sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip
+    large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context parts_text
+    parts_gpt2 parts_d_k parts_muon depth long_text picks)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
+recall_ways=(sqrt_dk learned sink_learned softcap)
 bench_seconds=1
 optimizer_settings=(dk64+adamw dk64+muon cpu+adamw cpu+muon)
 losses="2.2 2.0 1.8 1.6"
@@ -30,6 +33,7 @@ case "${1:-}" in
     overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=)
     results=$folder/results
     score_ways=(additive sqrt_dk)
+    recall_ways=(sqrt_dk)
     bench_seconds=0.1
     losses=9
     rm -rf $folder
@@ -127,6 +131,38 @@ ways() {
                 --set sweep.train.lr="$(best_rate "$folder/$there-rates/summary.csv" lr init $init)"
             with_way "$way" "$folder/$there-$init/summary.csv" "$results/$name.csv"
         done
+    done
+}
+
+# The rows of several summaries under one header.
+rows_of() { awk 'NR == 1 || FNR > 1' "$@"; }
+
+# Widths 64 to 256 under three divisors; the third is d_k / 8, which is sqrt_dk's 8 at width 128.
+widths() {
+    train width/standard width
+    train width/64 width --set sweep.model.d_model=64 --set sweep.attention.scale_divisor=4
+    train width/256 width --set sweep.model.d_model=256 --set sweep.attention.scale_divisor=16
+    rows_of "$folder"/width/{standard,64,256}/summary.csv >"$results/width.csv"
+}
+
+# Undivided scores start with a deviation of sqrt(d_k); these divisors make it 1/4 to 4.
+deviations() {
+    train deviation/64 deviation
+    train deviation/16 deviation --set sweep.model.d_k=16 --set "sweep.attention.scale_divisor=16, 8, 4, 2, 1"
+    train deviation/256 deviation --set sweep.model.d_k=256 --set "sweep.attention.scale_divisor=64, 32, 16, 8, 4"
+    rows_of "$folder"/deviation/{16,64,256}/summary.csv >"$results/deviation.csv"
+}
+
+# Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.
+recall_seeds() {
+    local way arguments
+    rm -f "$results/recall_seeds.csv"
+    for way in "${recall_ways[@]}"; do
+        mapfile -t arguments < <(keys_of "$way")
+        train "recall_seeds/$way" scores_recall "${arguments[@]}" --set sweep.model.init=unit \
+            --set "sweep.train.seed=6, 7, 8, 9, 10, 11, 12, 13, 14, 15" \
+            --set sweep.train.lr="$(best_rate "$folder/scores_recall/$way-rates/summary.csv" lr init unit)"
+        with_way "$way" "$folder/recall_seeds/$way/summary.csv" "$results/recall_seeds.csv"
     done
 }
 
@@ -239,6 +275,10 @@ train fp16
 roundings >$results/fp16.csv
 ways scores
 ways scores_recall
+recall_seeds
+widths
+deviations
+"$python" configs/study/picks.py $folder/picks >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
 score_table >$results/scores_table.csv
 optimizers
