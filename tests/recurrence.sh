@@ -1,5 +1,5 @@
 #!/bin/sh
-# Learning has not changed: trains configs/shakespeare_cpu.ini with seeds that the table in docs/results.md does not have
+# Learning has not changed: trains configs/shakespeare_cpu.ini with seeds that the table in docs/testing.md does not have
 # and compares the validation losses at steps 250, 1000 and 2000 with the band that the table's seeds give: mean +-
 # t s sqrt(1 + 1/n), which holds 99 of 100 further seeds if losses are normal (Student 1908).
 #   tests/recurrence.sh [SEED...]            compare (default: seed 100); fails outside of the band
@@ -19,7 +19,7 @@ losses() {
     awk -F, '$1 == 250 || $1 == 1000 || $1 == 2000 { printf " %.4f", $6 }' "$out/$1/metrics.csv"
 }
 # column N: prints the values of the table's column N
-column() { awk -F'|' -v n="$1" '/^\| *[0-9]+ *\| *[0-9]\.[0-9]+ *\| *[0-9]\.[0-9]+ *\|/ { print $(n + 2) }' docs/results.md; }
+column() { awk -F'|' -v n="$1" '/^\| *[0-9]+ *\| *[0-9]\.[0-9]+ *\| *[0-9]\.[0-9]+ *\|/ { print $(n + 2) }' docs/testing.md; }
 # band: reads values from stdin and prints their mean, standard deviation, lower and upper end of the band
 band() {
     awk '{ sum += $1; squares += $1 * $1; n++ }

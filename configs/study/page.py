@@ -1,30 +1,27 @@
 #!/usr/bin/env python3
-"""Keeps the tables, pictures and quoted figures of docs/results.md the same as what the runs gave.
+"""Keeps tables, pictures and figures in sentences the same as what the runs gave.
 
-docs/results/NAME.csv is the summary.csv of the sweep configs/study/NAME.ini. Comments in a page, which its readers do
-not see, say what comes from where. runs.py answers what they ask.
-
-A figure, its comment directly behind the number (and " %" directly behind that for a percentage):
-    0.62<!-- best d_k=64 scale_divisor=none val_loss minus scale_divisor=sqrt_dk -->
-    <!-- [mean|min|max|median|count] FILE [KEY=VALUE]... COLUMN [minus [FILE] [KEY=VALUE]...] -->
-  KEY=A|B is either of two values.
-  The runs with these values may differ in the seed alone. minus: differences between runs of the same seed; what
-  follows replaces or extends the first half, and KEY= drops a key from it; one half may have seeds that the other lacks. result=finished leaves out runs that diverged. count needs no COLUMN and
-  counts any runs. In a file with the columns figure,value: FILE figure=NAME.
-A table, between its comment and <!-- end -->:
-    <!-- table best rows=d_k columns=scale_divisor value=val_loss lr=best:rates show=lr -->
+docs/results/NAME.csv is the summary.csv of the sweep configs/study/NAME.ini, or a smaller table made from its runs.
+Comments in results.md and appendix.md, which their readers do not see, ask for tables and pictures:
     <!-- table FILE rows=KEY,... [columns=KEY,...] value=COLUMN,... [KEY=VALUE]... [minus ...] [show=KEY] [digits=3] -->
-A picture, above the line that shows it:
-    <!-- picture IMAGE FILE x=KEY [lines=KEY,...] value=COLUMN [KEY=VALUE]... [minus ...] [xscale=log] [title="..."] -->
-What another page quotes without comments of its own, a list in the section that begins with this comment:
-    <!-- quoted by ../README.md -->
-    - costs 0.73<!-- best d_k=64 scale_divisor=none val_loss minus scale_divisor=sqrt_dk --> nats
-  The other page has each of these texts once, and no decimal number outside of them, except in code.
+    <!-- end -->
+    <!-- picture IMAGE FILE x=KEY [lines=KEY,...] value=COLUMN [KEY=VALUE]... [minus ...] [xscale=log] [yscale=log]
+      [levels="FILE KEY=VALUE..."] [title="..."] -->
+levels draws each row of that file as a level line.
 
-FILE may be several, joined by commas. lr=best:FILE is the learning rate with the lowest mean val_loss in FILE, among
-the runs there that agree with whatever else is asked for. results.md is read as a whole, any other page only between
-lines <!-- figures --> and <!-- figures end -->. There every decimal number needs its comment, except in code and in
-sections whose heading is followed by <!-- measured by COMMAND -->, which another test checks.
+docs/results/figures.txt lists what pages say with figures, so that the pages need no marks:
+    == ../README.md
+    √d_k ends at {1.59} and {2} % of its rows are saturated
+        best d_k=64 scale_divisor=sqrt_dk val_loss
+        best d_k=64 scale_divisor=sqrt_dk saturated_last
+"==" names a page, or a part of one: claims.md: What training says. Then come texts that it has once, word for word,
+and for each {number} in them a line further in: what it is.
+    [mean|min|max|median] FILE [KEY=VALUE]... COLUMN [minus [FILE] [KEY=VALUE]...]
+Every decimal number of the page, or of that part, must stand in braces here, except in code, links and made tables.
+
+FILE may be several, joined by commas; KEY=A|B is either of two values. Runs that match may differ in the seed alone.
+minus: differences between runs of the same seed; what follows replaces or extends the first half, and KEY= drops a key
+from it; one half may have seeds that the other lacks.
 """
 import argparse
 import re
@@ -36,40 +33,32 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the configs
 from runs import STATISTICS, Problem, Query, Results, mean, plain, read, short  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/results.md", "docs/claims.md"]
+PAGES = ["results.md", "appendix.md"]
 
 # --- Words for readers
 
 DIVISORS = {"sqrt_dk": "√d_k", "2sqrt_dk": "2√d_k", "dk": "d_k", "sqrt_dmodel": "√d_model"}
 MEASURES = {
     "val_loss": "validation loss",
-    "train_loss": "training loss",
-    "train_loss_mean": "training loss over the last tenth",
     "best_val_loss": "lowest validation loss",
-    "best_step": "step of the lowest validation loss",
+    "train_loss_mean": "training loss",
     "entropy": "entropy",
-    "score_std": "standard deviation of the scores",
-    "saturated": "share of saturated rows",
+    "score_std": "deviation of the scores",
+    "saturated": "saturated rows",
     "grad_q": "gradient of a query",
     "grad_scores": "gradient of a row of scores",
-    "qk_norm": "norm of W_Q times norm of W_K",
     "grad_norm_median": "median norm of the gradient",
     "grad_norm_max": "largest norm of the gradient",
-    "train_loss_mean": "training loss",
     "qk_norm_initial": "norm of W_Q W_Kᵀ, initial",
     "qk_norm_trained": "trained",
-    "score_std_initial": "standard deviation of the scores, initial",
+    "score_std_initial": "deviation of the scores, initial",
     "score_std_trained": "trained",
     "score_std_initial_qk": "trained with initial W_Q, W_K",
     "score_std_trained_qk": "initial with trained W_Q, W_K",
-    "grad_norm_max": "largest norm of the gradient",
-    "recall_loss": "recall: validation loss",
     "recall_accuracy": "recall: accuracy",
     "step_cost": "time of a step, √d_k's as 1",
     "score_max": "largest score",
-    "overflows": "overflows",
     "infinities": "infinite scores",
-    "subnormals": "subnormals",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
 WAYS = {
@@ -90,7 +79,8 @@ WAYS = {
     "fp16": "none, in fp16",
     "bf16": "÷ √d_k, in bf16",
 }
-AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "steps": "steps of training"}
+ORDERS = {"1": "characters", "2": "pairs", "3": "triples", "4": "4-grams"}
+AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "switch_step": "step of the switch"}
 
 
 def value_text(key, value):
@@ -105,8 +95,8 @@ def value_text(key, value):
 def key_text(key, value):
     if key == "scale_divisor":
         return "none" if value == "none" else f"÷ {value_text(key, value)}"
-    if key == "way":
-        return WAYS.get(value, value)
+    if key in ("way", "text", "order"):
+        return WAYS.get(value) or ORDERS.get(value, value)
     return f"{key} {value_text(key, value)}"
 
 
@@ -123,41 +113,12 @@ def measure_text(query, column):
     return f"{text}, against {setting_text(changes) or file}"
 
 
-# --- Figures
-
-
-def check_figure(results, number, text, percent):
-    if "figure=" in text:
-        query = Query(text, ["FILE"])
-        header, rows = results.rows(query.files)
-        stored = [row[1] for row in rows if header[0] == "figure" and row[0] == query.filters.get("figure")]
-        if stored != [number]:
-            raise Problem(f"{number} is {', '.join(stored) or 'not there'} in {query.files}")
-        return
-    query = Query(text, ["FILE", "COLUMN"])
-    if query.statistic == "count" and not query.minus:
-        value = len(results.select(query.files, query.filters))
-    else:
-        sample = results.sample(query, query.given["COLUMN"], {})
-        if sample.diverged:
-            raise Problem(f"{sample.diverged} of these runs diverged (result=finished would leave them out)")
-        if not sample.values:
-            raise Problem(f"no run of {query.files} matches, or only those it is compared with")
-        value = STATISTICS[query.statistic](sample.values) * (100 if percent else 1)
-    quoted = Decimal(number.replace(",", "").replace("−", "-"))
-    right = f"{value:.{max(0, -quoted.as_tuple().exponent)}f}"
-    if Decimal(right) != quoted:
-        raise Problem(f"{number} should be {right} ({value:.7g}): {' '.join(text.split())}")
-
-
 # --- Tables
 
 
 def make_table(results, text):
     query = Query(text, ["FILE"], ["rows", "columns", "value", "show", "digits"])
     settings, values = results.settings(query, query.option("rows")), query.option("value")
-    if not query.options.setdefault("digits", "3").isdecimal():
-        raise Problem(f"digits={query.options['digits']} is not a number of digits")
     if "columns" not in query.options:
         corner, columns = "", [(measure_text(query, value), value, {}) for value in values]
     elif len(values) == 1:
@@ -176,15 +137,13 @@ def make_table(results, text):
 def cell_text(query, sample):
     if sample.is_reference:
         return "-"
-    form = f"{'+' if query.minus else ''}.{query.options['digits']}f"
+    form = f"{'+' if query.minus else ''}.{query.options.get('digits', 3)}f"
     parts = []
     if sample.values:
         parts.append(format(mean(sample.values), form))
         if min(sample.values) < max(sample.values):
             parts.append(f"({min(sample.values):{form}} to {max(sample.values):{form}})")
-        if "show" in query.options:
-            key = query.options["show"]
-            sample.runs[0].key(key)
+        if key := query.options.get("show"):
             parts.append(f"at {value_text(key, sample.runs[0].keys[key])}")
     if sample.diverged:
         parts.append(f"({sample.diverged} diverged)")
@@ -196,24 +155,28 @@ def cell_text(query, sample):
 
 def make_lines(results, text):
     """The query of a picture, and its lines: (setting, [(x, sample)])."""
-    query = Query(text, ["IMAGE", "FILE"], ["x", "lines", "value", "xscale", "title"])
+    query = Query(text, ["IMAGE", "FILE"], ["x", "lines", "value", "xscale", "yscale", "levels", "title"])
     x, value = (",".join(query.option(name)) for name in ("x", "value"))  # one each
-    if query.options.setdefault("xscale", "linear") not in ("linear", "log"):
-        raise Problem(f"xscale={query.options['xscale']} is neither log nor linear")
     lines = []
     for setting in results.settings(query, query.option("lines") if "lines" in query.options else []):
         samples = [(at[x], results.sample(query, value, {**setting, **at})) for at in results.settings(query, [x])]
         if not all(isinstance(plain(at), float) for at, _ in samples):
             raise Problem(f"x={x} has values that are not numbers")
-        points = sorted((plain(at), sample) for at, sample in samples if sample.values)
+        drawn = [(plain(at), sample) for at, sample in samples if sample.values]
+        points = sorted(point for point in drawn if point[0] > 0 or query.options.get("xscale") != "log")
         if points:
             lines.append((setting, points))
+    if not lines:
+        raise Problem(f"{query.given['IMAGE']} has nothing to show")
     return query, lines
 
 
-def divisor_of(setting):
-    """A divisor has its own style where it is all that a line stands for."""
-    return setting.get("scale_divisor") if len(setting) == 1 else None
+def make_levels(results, text):
+    """What a picture shows as level lines: (label, y) for each row of a file."""
+    query = Query(text, ["FILE", "KEY", "COLUMN"])
+    key, column = query.given["KEY"], query.given["COLUMN"]
+    settings = results.settings(query, [key])
+    return [(key_text(key, at[key]), results.sample(query, column, at).values[0]) for at in settings]
 
 
 def seeds_text(samples):
@@ -228,22 +191,27 @@ def draw_picture(results, text, images):
     import picture  # needs matplotlib, as nothing else does
 
     query, lines = make_lines(results, text)
-    if not lines:
-        raise Problem(f"{query.given['IMAGE']} has nothing to show")
     x, value = query.options["x"], query.options["value"]
     measure = measure_text(query, value)
     unit = " (nats per character)" if "loss" in value else ""
+    images.mkdir(exist_ok=True)
     picture.draw(
         images / Path(query.given["IMAGE"]).name,
         title=query.options.get("title", measure[:1].upper() + measure[1:]),
         subtitle=seeds_text([sample for _, points in lines for _, sample in points]),
         x_label=AXES.get(x, x),
         y_label=(measure + unit).replace(", against", "\nagainst"),
-        x_scale=query.options["xscale"],
+        scales=[query.options.get(name, "linear") for name in ("xscale", "yscale")],
         x_text=lambda at: value_text(x, f"{at:g}"),
         zero=query.minus is not None,
+        levels=make_levels(results, query.options["levels"]) if "levels" in query.options else [],
+        # A divisor has its own style where it is all that a line stands for.
         lines=[
-            (divisor_of(setting), setting_text(setting), [(at, sample.values) for at, sample in points])
+            (
+                setting.get("scale_divisor") if len(setting) == 1 else None,
+                setting_text(setting),
+                [(at, sample.values) for at, sample in points],
+            )
             for setting, points in lines
         ],
     )
@@ -251,127 +219,153 @@ def draw_picture(results, text, images):
 
 # --- Pages
 
-NUMBER = r"(?:(?<![\w>])[+\-−])?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
 INSIDE = r"(?:(?!-->).)*"  # of a comment
 MARK = re.compile(
+    rf"<!-- table (?P<table>{INSIDE})-->\n(?P<body>(?:(?!<!--).)*)<!-- end -->|<!-- picture (?P<picture>{INSIDE})-->",
+    re.DOTALL,
+)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def visit(path, action):
+    """Puts what action(text, mark) returns, if anything, in place of each mark; the page then, and what is wrong."""
+    text, problems = read(path), []
+    if text.count("<!-- table ") != text.count("<!-- end -->"):
+        problems.append(f"{short(path)}: a table has no line <!-- end --> behind it, or such a line no table")
+
+    def one(mark):
+        try:
+            return action(text, mark) or mark[0]
+        except Problem as problem:
+            problems.append(f"{short(path)}:{line_of(text, mark.start())}: {problem}")
+            return mark[0]
+
+    return MARK.sub(one, text), problems
+
+
+def write_tables(path, results, _):
+    def action(_, mark):
+        return mark["table"] and f"<!-- table {mark['table']}-->\n{make_table(results, mark['table'])}<!-- end -->"
+
+    page, problems = visit(path, action)
+    path.write_text(page, encoding="utf-8")
+    return problems
+
+
+def draw_pictures(path, results, images):
+    return visit(path, lambda _, mark: mark["picture"] and draw_picture(results, mark["picture"], images))[1]
+
+
+def check_marks(path, results, images):
+    def action(text, mark):
+        if mark["table"]:
+            if make_table(results, mark["table"]) != mark["body"]:
+                raise Problem("the table is not that of the runs: make page")
+            return
+        image = make_lines(results, mark["picture"])[0].given["IMAGE"]
+        if f"]({image})" not in text or not (images / Path(image).name).is_file():
+            raise Problem(f"{image} is not shown on this page, or not drawn yet: make page")
+
+    return visit(path, action)[1]
+
+
+# --- Figures in sentences
+
+DECIMAL = re.compile(
     rf"""^[ ]*(?P<fence>```|~~~).*?^[ ]*(?P=fence)[^\n]*$  # blocks of code
     | (?P<tick>`+)[^`](?:(?!\n\n).)*?(?<!`)(?P=tick)(?!`)   # code in a line
     | \]\([^)]*\) | https?://\S+                          # targets of links
-    | ^(?P<heading>\#+)[ ](?=[^\n]*\n+(?P<exempt><!--[ ]measured[ ]by[ ])?)
-    | <!--\s*table\s(?P<table>{INSIDE})-->(?:\n(?P<body>(?:(?!<!--).)*)<!--[ ]end[ ]-->)?
-    | <!--\s*picture\s(?P<picture>{INSIDE})-->
-    | <!--(?P<comment>{INSIDE})-->
-    | (?P<number>{NUMBER})(?:<!--(?P<figure>{INSIDE})-->(?P<percent>[ ]%)?)?""",
+    | {MARK.pattern.replace(" ", "[ ]")} | <!--{INSIDE}-->
+    | (?P<number>(?<![\w.])[+\-−]?(?:\d[\d,]*)?\.\d+(?:e[+-]?\d+)?)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 
 
-def parts(path, text):
-    """Where in a page the marks are: all of results.md, and what is between lines <!-- figures --> of others."""
-    if path.name == "results.md":
-        return [(0, len(text))]
-    found = [match.span() for match in re.finditer(r"^<!-- figures -->$.*?^<!-- figures end -->$", text, re.S | re.M)]
-    if not found or len(found) != len(re.findall(r"^<!-- figures", text, re.M)) / 2:
-        raise Problem("needs lines <!-- figures --> and <!-- figures end -->, in pairs")
-    return found
+class Section:
+    """A page, or the part of it below a heading: what figures.txt says about it, and what of that was found."""
+
+    def __init__(self, docs, name):
+        page, _, heading = name.partition(": ")
+        self.path = docs / page
+        self.text, self.start, self.found = read(self.path), 0, []
+        if heading:
+            part = re.search(rf"^(#+) {re.escape(heading)}\n.*?(?=^\1 |\Z)", self.text, re.DOTALL | re.MULTILINE)
+            if not part:
+                raise Problem(f"{short(self.path)} has no heading {heading}")
+            self.text, self.start = self.text[: part.end()], part.start()
+
+    def check_text(self, text, queries, results):
+        """Whether the page has this text once, and whether its numbers in braces are what the queries say."""
+        parts = re.split(r"\{([^}]*)\}", " ".join(text.split()))
+        if len(parts) // 2 != len(queries):
+            raise Problem(f"{len(parts) // 2} numbers in braces, but {len(queries)} queries: {text}")
+        wanted = [re.escape(part).replace(r"\ ", r"\s+") for part in parts]
+        wanted[1::2] = [f"({part})" for part in wanted[1::2]]
+        places = list(re.compile(rf"(?<!\w){''.join(wanted)}(?!\w)").finditer(self.text, self.start))
+        if len(places) != 1:
+            raise Problem(f"{short(self.path)} has {len(places)} times: {''.join(parts)}")
+        self.found += [places[0].span(i + 1) for i in range(len(queries))]
+        for number, query, behind in zip(parts[1::2], queries, parts[2::2]):
+            check_figure(results, number, query, behind.startswith(" %"))
+
+    def unlisted(self):
+        for mark in DECIMAL.finditer(self.text, self.start):
+            if mark["number"] and not any(a <= mark.start("number") and mark.end() <= b for a, b in self.found):
+                at = f"{short(self.path)}:{line_of(self.text, mark.start())}"
+                yield f"{at}: {mark['number']} is not in figures.txt, which would say where it comes from"
 
 
-def visit(path, text, action):
-    """Calls action(mark, exempt) for every mark of a page, and returns what is wrong, a line each."""
-    problems, exempt = [], False
-    for start, end in parts(path, text):
-        for mark in MARK.finditer(text, start, end):
-            if mark["heading"]:
-                exempt = mark["exempt"] is not None
-            try:
-                action(mark, exempt)
-            except Problem as problem:
-                problems.append(f"{short(path)}:{text.count(chr(10), 0, mark.start()) + 1}: {problem}")
-    return problems
+def check_figure(results, number, text, percent):
+    query = Query(text, ["FILE", "COLUMN"])
+    sample = results.sample(query, query.given["COLUMN"], {})
+    if sample.diverged:
+        raise Problem(f"{sample.diverged} of these runs diverged: {text}")
+    if not sample.values:
+        raise Problem(f"no run of {query.files} matches, or only those it is compared with: {text}")
+    value = STATISTICS[query.statistic](sample.values) * (100 if percent else 1)
+    try:
+        quoted = Decimal(number.replace(",", "").replace("−", "-"))
+    except ArithmeticError as error:
+        raise Problem(f"{number} is not a number") from error
+    right = f"{value:.{max(0, -quoted.as_tuple().exponent)}f}"
+    if Decimal(right) != quoted:
+        raise Problem(f"{number} should be {right} ({value:.7g}): {text}")
 
 
-def table_of(results, mark):
-    if mark["body"] is None:
-        raise Problem("the table has no line <!-- end --> behind it")
-    return make_table(results, mark["table"])
-
-
-def write_tables(path, text, results, _):
-    pieces, at = [], 0
-
-    def action(mark, _):
-        nonlocal at
-        if mark["table"] is not None:
-            table = table_of(results, mark)
-            pieces.extend([text[at : mark.start("body")], table])
-            at = mark.end("body")
-
-    problems = visit(path, text, action)
-    path.write_text("".join([*pieces, text[at:]]), encoding="utf-8")
-    return problems
-
-
-def draw_pictures(path, text, results, images):
-    return visit(path, text, lambda mark, _: mark["picture"] and draw_picture(results, mark["picture"], images))
-
-
-def check(path, text, results, images):
-    def action(mark, exempt):
-        if mark["table"] is not None:
-            if table_of(results, mark) != mark["body"]:
-                raise Problem("the table is not that of the runs: make page")
-        elif mark["picture"] is not None:
-            image = make_lines(results, mark["picture"])[0].given["IMAGE"]
-            if f"]({image})" not in text or not (images / Path(image).name).is_file():
-                raise Problem(f"{image} is not shown on this page, or not drawn yet: make page")
-        elif mark["figure"] is not None:
-            check_figure(results, mark["number"], mark["figure"], mark["percent"])
-        elif mark["number"] is not None:
-            if "." in mark["number"] and not exempt:
-                raise Problem(f"{mark['number']} has no comment behind it that says where it comes from")
-        elif mark["comment"] is not None:
-            words = mark["comment"].split()
-            is_part = words in (["figures"], ["figures", "end"])
-            is_list = words[:2] == ["quoted", "by"] and len(words) == 3
-            is_source = words[:2] == ["measured", "by"] and exempt
-            if not (is_part or is_list or is_source):
-                raise Problem(f"<!--{mark['comment']}--> belongs to nothing: no number directly before it, no table")
-
-    return visit(path, text, action) + check_quotes(path, text)
-
-
-def check_quotes(path, text):
-    """Whether the pages named by "quoted by" have what those sections list, and no decimal number that they do not."""
-    problems = []
-    for section in re.finditer(r"^<!-- quoted by (\S+) -->$(.*?)(?=^#|\Z)", text, re.DOTALL | re.MULTILINE):
-        other = path.parent / section[1]
-        page, listed = read(other), []
-        for item in re.finditer(r"^- (.*?)(?=^- |^$|\Z)", section[2], re.DOTALL | re.MULTILINE):
-            words = re.sub("<!--.*?-->", "", item[1], flags=re.DOTALL).split()
-            wanted = r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)"
-            places = [match.span() for match in re.finditer(wanted, page)]
-            if len(places) != 1:
-                line = text.count("\n", 0, section.start(2) + item.start()) + 1
-                problems.append(f'{short(path)}:{line}: {short(other)} has {len(places)} times: {" ".join(words)}')
-            listed += places
-        for mark in MARK.finditer(page):
-            number = mark["number"]
-            if number and "." in number and not any(a <= mark.start() and mark.end() <= b for a, b in listed):
-                line = page.count("\n", 0, mark.start()) + 1
-                problems.append(f"{short(other)}:{line}: {number} is not among what {short(path)} lists as quoted here")
-    return problems
+def check_figures(path, docs, results):
+    """Compares the pages with figures.txt, and that with the runs."""
+    sections, entries, problems = [], [], []
+    for number, line in enumerate(read(path).splitlines(), 1):
+        if line.startswith("== "):
+            sections.append(Section(docs, line[3:]))
+        elif line.startswith(" "):
+            if not entries:
+                raise Problem(f"{short(path)}:{number}: no text stands before this query")
+            entries[-1][-1].append(line.strip())
+        elif line and not line.startswith("#"):
+            if not sections:
+                raise Problem(f'{short(path)}:{number}: no line "== PAGE" stands before this one')
+            entries.append((number, sections[-1], line, []))
+    for number, section, text, queries in entries:
+        try:
+            section.check_text(text, queries, results)
+        except Problem as problem:
+            problems.append(f"{short(path)}:{number}: {problem}")
+    return problems + [problem for section in sections for problem in section.unlisted()]
 
 
 def main():
     parser = argparse.ArgumentParser(
-        description=f"Writes the tables of {', '.join(PAGES)} as the runs of docs/results give them. The top of this "
+        description=f"Writes the tables of {' and '.join(PAGES)} as the runs of docs/results give them. The top of this "
         "program describes the comments that ask for them."
     )
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--check", action="store_true", help="change nothing, print what is wrong")
+    mode.add_argument("--check", action="store_true", help="change nothing, print what is wrong, also with figures")
     mode.add_argument("--pictures", action="store_true", help="draw the pictures instead (needs matplotlib)")
-    parser.add_argument("--page", type=Path, metavar="FILE", action="append", help="a page instead of these")
-    for name, default in ("results", "docs/results"), ("configs", "configs/study"), ("images", "docs/images"):
+    for name, default in ("docs", "docs"), ("configs", "configs/study"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", default=ROOT / default, help=f"instead of {default}")
     options = parser.parse_args()
     if options.pictures:
@@ -379,13 +373,16 @@ def main():
             import picture  # noqa: F401
         except ImportError as error:
             sys.exit(f"page.py: pictures need matplotlib: pip install matplotlib ({error})")
-    work = check if options.check else draw_pictures if options.pictures else write_tables
-    results, problems = Results(options.results, options.configs), []
-    for path in options.page or [ROOT / page for page in PAGES]:
-        try:
-            problems += work(path, read(path), results, options.images)
-        except Problem as problem:
-            problems.append(f"{short(path)}: {problem}")
+    work = check_marks if options.check else draw_pictures if options.pictures else write_tables
+    docs, problems = options.docs, []
+    results = Results(docs / "results", options.configs)
+    try:
+        for page in PAGES:
+            problems += work(docs / page, results, docs / "images")
+        if options.check:
+            problems += check_figures(docs / "results/figures.txt", docs, results)
+    except Problem as problem:
+        problems.append(str(problem))
     print("".join(f"{problem}\n" for problem in problems), end="")
     return 1 if problems else 0
 

@@ -43,8 +43,8 @@ def label_ends(axes, ends):
         axes.annotate(text, (x, y), va="center", color=color, **offset)
 
 
-def draw(path, title, subtitle, x_label, y_label, x_scale, x_text, zero, lines):
-    """lines: (named divisor or None, label, [(x, values)]); zero: draw a line there, differences are shown."""
+def draw(path, title, subtitle, x_label, y_label, scales, x_text, zero, levels, lines):
+    """lines: (named divisor or None, label, [(x, values)]); levels: (label, y) of level lines; zero: draw one there."""
     named, others = palette()
     figure, axes = pyplot.subplots(figsize=(7.2, 4.5), dpi=160)
     ends, unnamed = [], 0
@@ -56,13 +56,18 @@ def draw(path, title, subtitle, x_label, y_label, x_scale, x_text, zero, lines):
         axes.fill_between(xs, list(map(min, values)), list(map(max, values)), color=style["color"], alpha=0.15, lw=0)
         axes.plot(xs, list(map(mean, values)), linewidth=1.6, markersize=6, clip_on=False, **style)
         ends.append([xs[-1], mean(values[-1]), label, style["color"]])
+    for label, y in levels:
+        axes.axhline(y, color="0.45", linewidth=0.8, linestyle=(0, (4, 3)))
+        ends.append([max(x for _, _, points in lines for x, _ in points), y, label, "0.35"])
     if zero:
         axes.axhline(0, color="black", linewidth=0.6)
-    axes.set_xscale(x_scale)
+    axes.set_xscale(scales[0])
+    axes.set_yscale(scales[1])
     axes.margins(x=0.01)
     ticks = sorted({x for _, _, points in lines for x, _ in points})
-    axes.set_xticks(ticks, [x_text(x) for x in ticks])
-    axes.minorticks_off()
+    if len(ticks) <= 12:
+        axes.set_xticks(ticks, [x_text(x) for x in ticks])
+        axes.minorticks_off()
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.grid(color="0.9")

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # The study of docs/results.md: trains the sweeps of this folder one after another, in runs/study, and puts what each run
-# measured into docs/results/NAME.csv. The page's tables and pictures are made from those files (page.py). Stopped and
-# started again, it resumes where it was; what has finished is not trained again. Remove runs/study to begin afresh.
+# measured into docs/results/NAME.csv. Tables and pictures of results.md and appendix.md are made from those files
+# (page.py). Stopped and started again, it resumes where it was; what has finished is not trained again. Remove
+# runs/study to begin afresh.
 #   make study          all of it: seven hours on two cores, 8 GB
 #   make study-quick    the headline with two seeds, in runs/study-quick: ten minutes; nothing else changes
-#   study.sh --try      every sweep, two steps each, and a page of its own, in runs/study-try: whether all of this works
+#   study.sh --try      every sweep, two steps each, and pages of its own, in runs/study-try: whether all of this works
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3}
 overrides=()
 folder=runs/study
-results=docs/results
-page=docs/results.md
+docs=docs
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
-sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k gpt2 start rate switch switch_back post text long clip
-    large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context parts_text
-    parts_gpt2 parts_d_k parts_muon depth long_text picks)
+sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k steps gpt2 start rate switch switch_back post text long
+    clip large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context
+    parts_text parts_gpt2 parts_d_k parts_muon depth long_text picks)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 recall_ways=(sqrt_dk learned sink_learned softcap)
@@ -31,21 +31,23 @@ case "${1:-}" in
 --try)
     folder=runs/study-try
     overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=)
-    results=$folder/results
+    docs=$folder
     score_ways=(additive sqrt_dk)
     recall_ways=(sqrt_dk)
     bench_seconds=0.1
     losses=9
     rm -rf $folder
-    mkdir -p $folder
-    cp $page $folder/results.md
-    page=$folder/results.md
+    mkdir -p $folder/results
+    cp docs/results.md docs/appendix.md $folder
+    cp docs/results/ngrams.csv $folder/results
     ;;
 *)
     echo "usage: $0 [--quick | --try]" >&2
     exit 2
     ;;
 esac
+
+results=$docs/results
 
 fail() {
     echo "study: $1" >&2
@@ -85,6 +87,23 @@ roundings() {
                 { over += $at["overflows"]; inf += $at["infinities"]; sub_ += $at["subnormals"] }
                 END { print row, most, over, inf, sub_ }' "$folder/fp16/$run/attention.csv"
         done
+}
+
+# What happens step by step: the validation loss, and the attention as means over layers and heads.
+steps() {
+    local run divisor seed result
+    echo "run,scale_divisor,seed,step,result,val_loss" >"$results/steps_loss.csv"
+    echo "run,scale_divisor,seed,step,result,entropy,saturated,grad_scores" >"$results/steps_attention.csv"
+    tail -n +2 "$folder/steps/summary.csv" | while IFS=, read -r run divisor seed _ result _; do
+        awk -F, -v OFS=, -v run="$run,$divisor,$seed" -v result="$result" '
+            NR > 1 && $6 != "" { print run, $1, result, $6 }' "$folder/steps/$run/metrics.csv" >>"$results/steps_loss.csv"
+        awk -F, -v OFS=, -v run="$run,$divisor,$seed" -v result="$result" '
+            function finish() { if (n) print run, step, result, entropy / n, saturated / n, gradient / n }
+            NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+            NR == 2 || $1 != step { finish(); step = $1; n = entropy = saturated = gradient = 0 }
+            { n++; entropy += $at["entropy"]; saturated += $at["saturated"]; gradient += $at["grad_scores_median"] }
+            END { finish() }' "$folder/steps/$run/attention.csv" >>"$results/steps_attention.csv"
+    done
 }
 
 # The keys of configs/scores/WAY.ini, as arguments.
@@ -256,10 +275,12 @@ PYTHON
 
 if [ "${1:-}" = --quick ]; then
     train best
-    cp $folder/best/summary.csv $folder/best.csv
+    mkdir -p $folder/results
+    cp $folder/best/summary.csv $folder/results/best.csv
     table="table best rows=d_k columns=scale_divisor value=val_loss"
     printf '<!-- %s -->\n<!-- end -->\n\n' "$table" "$table minus scale_divisor=sqrt_dk" >$folder/results.md
-    configs/study/page.py --results $folder --page $folder/results.md
+    : >$folder/appendix.md
+    configs/study/page.py --docs $folder
     grep '^|\|^$' $folder/results.md
     exit
 fi
@@ -271,6 +292,7 @@ for name in "${sweeps[@]}"; do
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
 "$python" configs/study/weights.py "$folder/best" "$folder/slower" >$results/weights.csv
+steps
 train fp16
 roundings >$results/fp16.csv
 ways scores
@@ -283,4 +305,4 @@ deviations
 score_table >$results/scores_table.csv
 optimizers
 optimizer_tables
-configs/study/page.py --results $results --page "$page"
+configs/study/page.py --docs $docs
