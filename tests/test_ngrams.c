@@ -119,10 +119,79 @@ static void text_too_long(void **state) {
     assert_refused(ngram_losses(&id, SIZE_MAX, &id, 1, 2, losses, &err), &err, "too long", "a size that wraps");
 }
 
+/* The losses in run.json of a directory; whether it has them. */
+static bool recorded(const char *name, double losses[NGRAM_ORDERS]) {
+    bool known;
+    Error err = {0};
+    assert_that(run_ngram_losses(in(name), losses, &known, &err), "%s", err.message);
+    return known;
+}
+
+static void assert_recorded(const char *name, const double expected[NGRAM_ORDERS]) {
+    double losses[NGRAM_ORDERS];
+    assert_true(recorded(name, losses));
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(losses[n], expected[n], 0, "order %zu in run.json", n + 1);
+}
+
+/* run.json has them to the last bit, also after a resume of a run that had none. Recall has none. */
+static void in_run_json(void **state) {
+    (void)state;
+    double expected[NGRAM_ORDERS], losses[NGRAM_ORDERS];
+    TrainOptions options = {.threads = 1, .command_line = "resume", .progress = &(Progress){.quiet = true}};
+    Corpus corpus;
+    Error err = {0};
+    CONFIGURE("train.steps=2");
+    train("run", 1);
+    assert_that(config_corpus(&corpus, &config, NULL, &err), "%s", err.message);
+    compute(corpus.ids, corpus.train, corpus.ids + corpus.train, corpus.count - corpus.train, corpus.vocabulary.count,
+            expected);
+    corpus_free(&corpus);
+    assert_recorded("run", expected);
+
+    set_text("run/run.json", "ngram_losses", "other_losses"); /* as a run of an earlier version */
+    assert_false(recorded("run", losses));
+    const char *const longer = "train.steps=4";
+    assert_that(train_resume(in("run"), &longer, 1, &options, &outcome, &err), "%s", err.message);
+    assert_recorded("run", expected);
+
+    CONFIGURE("data.task=recall", "data.corpus=", "data.recall_pairs=2", "train.steps=1");
+    train("recall", 1);
+    assert_false(recorded("recall", losses));
+    assert_null(strstr(contents(in("recall/run.json"), NULL), "ngram"));
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"ngram_losses\": [1, 2, \"3\", 4]}");
+    assert_false(recorded("run", losses));
+    bool known;
+    put_text("run/run.json", "{");
+    assert_refused(run_ngram_losses(in("run"), losses, &known, &err), &err, "run.json", "no JSON");
+}
+
+/* Opening a run and evaluating it, as eval does, counts nothing. */
+static void not_counted_to_evaluate(void **state) {
+    (void)state;
+    static Run run;
+    Model model = {0};
+    Evaluation evaluation;
+    Error err = {0};
+    CONFIGURE("train.steps=1");
+    train("run", 1);
+    const bool done = run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 0, 1, &err) &&
+                      run_load_corpus(&run, &err) && run_evaluate(&run, &model, &evaluation, &err);
+    assert_that(done, "%s", err.message);
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_true(run.ngrams[n] == 0);
+    assert_int_equal(evaluation.targets, run.corpus.count - run.corpus.train - 1);
+    model_free(&model);
+    run_close(&run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(random_texts),           TEST(context_at_the_end), TEST(built_in_text),
-        TEST(probabilities_sum_to_1), TEST(text_too_long),
+        TEST(random_texts),
+        TEST(context_at_the_end),
+        TEST(built_in_text),
+        TEST(probabilities_sum_to_1),
+        TEST(text_too_long),
+        TRAINING_TEST(in_run_json),
+        TRAINING_TEST(not_counted_to_evaluate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void announce_corpus(const Lines *l, const Run *run) {
     format_count(corpus->train, train);
     SAY(l, "corpus", "%s", *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
     SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
-    SAY(l, "n-grams", "%s", "loss of tables counted on the training text, on validation:");
+    SAY(l, "n-grams", "%s", "validation loss of tables counted on the training text:");
     SAY(l, "", "characters %.2f, pairs %.2f, triples %.2f, 4-grams %.2f nats", ngrams[0], ngrams[1], ngrams[2],
         ngrams[3]);
 }

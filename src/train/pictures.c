@@ -30,24 +30,27 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 }
 
 /* What losses can be compared with, as thin lines: for a text the losses of n-gram tables, which are in run.json; for
-   recall those of guesses and of right answers (data/recall.h). Returns how many they are. */
-static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64]) {
+   recall those of guesses and of right answers (data/recall.h). */
+static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64],
+                        size_t *count, Error *err) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
     const double pairs = (double)run->config.data.recall_pairs;
     double losses[NGRAM_ORDERS];
-    size_t count = 0;
+    bool known;
     if (run->config.data.task == TASK_RECALL) {
         snprintf(labels[0], sizeof labels[0], "guess: ln %.0f = %.3f", pairs, log(pairs));
         levels[0] = (Level){labels[0], log(pairs)};
         levels[1] = (Level){"all right: 0", 0};
-        return 2;
+        *count = 2;
+        return true;
     }
-    if (!run_ngram_losses(run->directory, losses)) return 0;
-    for (; count < NGRAM_ORDERS; count++) {
-        snprintf(labels[count], sizeof labels[count], "a table of %s: %.2f", tables[count], losses[count]);
-        levels[count] = (Level){labels[count], losses[count]};
+    if (!run_ngram_losses(run->directory, losses, &known, err)) return false;
+    *count = known ? NGRAM_ORDERS : 0;
+    for (size_t i = 0; i < *count; i++) {
+        snprintf(labels[i], sizeof labels[i], "a table of %s: %.2f", tables[i], losses[i]);
+        levels[i] = (Level){labels[i], losses[i]};
     }
-    return count;
+    return true;
 }
 
 /* Draws the losses. Up to FEW_POINTS validation losses are points without a line, which from one to the next would run
@@ -76,7 +79,8 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     char y_label[64], texts[CHART_LEVELS_MAX][64];
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
     Level levels[CHART_LEVELS_MAX];
-    const size_t level_count = loss_levels(run, levels, texts);
+    size_t level_count;
+    if (!loss_levels(run, levels, texts, &level_count, err)) return false;
     const Series series[] = {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
         {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};

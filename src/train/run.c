@@ -153,14 +153,14 @@ bool run_count_ngrams(Run *run, Error *err) {
                         err);
 }
 
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err) {
     Json *d;
-    Error none;
-    bool known = run_description_load(&d, directory, &none);
-    for (size_t i = 0; known && i < NGRAM_ORDERS; i++)
-        known = js_as_number(js_at(js_get(d, "ngram_losses"), i), &losses[i]);
+    const bool ok = run_description_load(&d, directory, err);
+    *known = ok;
+    for (size_t i = 0; *known && i < NGRAM_ORDERS; i++)
+        *known = js_as_number(js_at(js_get(d, "ngram_losses"), i), &losses[i]);
     js_free(d);
-    return known;
+    return ok;
 }
 
 /* --- the directory */

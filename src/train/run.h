@@ -41,8 +41,8 @@ bool run_new(Run *run, const Config *config, Error *err);
 /* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
    text, it does nothing. run_create and run_resumed write it to run.json. */
 bool run_count_ngrams(Run *run, Error *err);
-/* Reads it from run.json. False where there is none: for recall, and for runs of earlier versions. */
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
+/* Reads it from run.json. *known is false where that has none: for recall, and for runs of earlier versions. */
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);
 /* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
    and vocab.json. */
 bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err);
