@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 
-#define NEVER UINT32_MAX /* no number: a context that training never had, or one that the split's beginning cuts off   \
-                          */
+/* No number: training never had the context, or the beginning of its split cuts it off. */
+#define NEVER UINT32_MAX
 
 typedef struct {
     uint64_t key;
