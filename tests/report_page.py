@@ -368,6 +368,22 @@ def divisors(page, run):
     page.near(row(), expected(4), 6e-4, "the row as trained")
 
 
+def levels(page, run):
+    """The losses of n-gram tables in the chart of losses, at their heights; none for recall."""
+    with open(f"{run}/run.json") as file:
+        losses = json.load(file).get("ngram_losses", [])
+    page.equal(bool(losses), config(run)["data.task"] == "text", "losses of n-gram tables in run.json")
+    rows = [float(r[key]) for r in read_csv(f"{run}/metrics.csv") for key in ("train_loss", "val_loss") if r[key]]
+    reach = min(rows) - .05 * (max(rows) - min(rows))
+    shown = page.js("return [...document.querySelectorAll('#loss .level')].map(e => e.textContent)")
+    names = ("characters", "character pairs", "triples", "4-grams")
+    page.equal(shown, [f"a table of {name}: {loss:.2f}" for name, loss in zip(names, losses) if reach <= loss <= max(rows)],
+               "the levels")
+    cut = page.js("""return [...document.querySelectorAll('#loss .level text')].filter(e =>
+        e.getBoundingClientRect().right > e.ownerSVGElement.getBoundingClientRect().right).length""")
+    page.equal(cut, 0, "labels of levels that are cut off")
+
+
 def curves(page, run):
     """Hover over the loss chart, and its files."""
     rows = read_csv(f"{run}/metrics.csv")
@@ -437,6 +453,8 @@ def run_page(browser, name, *keys, check=None, limit=1e6, **base):
     if name not in ("standard", "large"):
         right_weights(page, run)
     page.equal(page.find("#divisor-control").is_displayed(), name != "additive", "a divisor slider")
+    if name in ("default", "recall"):
+        levels(page, run)
     if check:
         check(page, run)
     page.finish(limit)

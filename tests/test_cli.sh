@@ -350,6 +350,9 @@ bad=$(printf 'x\033[31m\302\233y\342\200\256z\nw') shown='x?[31m?y?z?w'
 cp corpus.txt "$bad.txt"
 ends 0 "$train" tiny.ini --set "data.corpus=$bad.txt" --out "$bad"
 check "the corpus, as announced" "  corpus    $shown.txt" "$(grep corpus "$said/err")"
+check_match "the losses of n-gram tables, as announced" \
+    "^            characters [0-9.]{4}, pairs [0-9.]{4}, triples [0-9.]{4}, 4-grams [0-9.]{4} nats\$" "$(cat "$said/err")"
+check "lines of the announcement that are wider than a terminal" "" "$(grep -vF "$shown" "$said/err" | grep -E '^.{81}')"
 check "the directory, as announced" "training tiny into $shown" "$(head -n 1 "$said/err")"
 check "the pictures, as listed" "  loss curves      $shown/loss.png" "$(grep loss.png "$said/out")"
 fails 2 "cannot read config x\?\[31m\?y\?z\?w: it is a directory" "$train" "$bad"

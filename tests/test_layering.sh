@@ -67,6 +67,11 @@ rule_arithmetic() {
         sed 's/^/Makefile:/'
     grep -rnE 'pragma[[:space:]]+(GCC|clang|STDC)?[[:space:]]*(optimize|fp)|__attribute__.*optimize|fast-math' src train.c
 }
+# Tables of n-grams are counted where a run begins to train or is announced, and nowhere else.
+rule_ngrams() {
+    grep -rnE '(^|[^_[:alnum:]])(ngram_losses|run_count_ngrams) *\(' src train.c |
+        grep -vE '^src/(data/ngrams\.[ch]|train/run\.[ch]|train/trainer\.c):'
+}
 
 # planted RULE FILE LINE: the rule has nothing against a copy of the tree, and names FILE once LINE stands in it.
 planted() {
@@ -109,6 +114,8 @@ planted rule_reduction src/train/optimizer.c '    reduction (max : largest)'
 planted rule_arithmetic Makefile 'OPTIMISE += -ffast-math'
 planted rule_arithmetic Makefile 'OPTIMISE := -Ofast'
 planted rule_arithmetic src/ops/cross_entropy.c '#pragma GCC optimize("fast-math")'
+planted rule_ngrams src/bench/bench.c '    if (!run_count_ngrams(&run, err)) return false;'
+planted rule_ngrams src/data/corpus.c '    ngram_losses(NULL, 0, NULL, 0, 1, losses, err);'
 
 # A header that nobody includes any more is a violation too.
 grep -v cblas "$tmp/tree/src/ops/matmul.c" >"$tmp/without" && cp "$tmp/without" "$tmp/tree/src/ops/matmul.c"
@@ -128,7 +135,7 @@ for folder in src/*/; do
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done
-for rule in rule_arrows rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic; do
+for rule in rule_arrows rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic rule_ngrams; do
     came=$($rule)
     if [ -z "$came" ]; then pass; else fail "$rule on this tree" "nothing" "$came"; fi
 done

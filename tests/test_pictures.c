@@ -59,7 +59,7 @@ static void chart_shows_its_series(void **state) {
                              .style = style_at(k),
                              .thickness = 4,
                              .markers = k == 2};
-    const Chart chart = {"√d_k", "a subtitle", "loss", series, 3};
+    const Chart chart = {"√d_k", "a subtitle", "loss", series, 3, NULL, 0};
     for (int round = 0; round < 2; round++) { /* with points; without */
         assert_true(chart_save(&chart, picture, &err));
         Image image = image_read();
@@ -91,7 +91,7 @@ static void labels_are_apart(void **state) {
                              .count = 2,
                              .style = style_at(k),
                              .thickness = 9};
-    const Chart chart = {"labels", "", "loss", series, CHART_SERIES_MAX};
+    const Chart chart = {"labels", "", "loss", series, CHART_SERIES_MAX, NULL, 0};
     assert_true(chart_save(&chart, picture, &err));
     Image image = image_read();
     assert_white_border(&image, 8);
@@ -109,6 +109,54 @@ static void labels_are_apart(void **state) {
     stbi_image_free(image.rgb);
 }
 
+/* The rows in which the middle of the plot has a pixel of a level's line; returns how many. */
+static size_t rows_of_levels(const Image *image, int rows[CHART_LEVELS_MAX]) {
+    size_t count = 0;
+    for (int y = 0; y < image->height; y++) {
+        const Color line = {150, 150, 150};
+        if (!same(pixel(image, 450, y), line)) continue;
+        assert_true(count < CHART_LEVELS_MAX);
+        rows[count++] = y;
+    }
+    return count;
+}
+
+/* Whether there is ink of a label right of the plot in the row. */
+static bool labelled_at(const Image *image, int row) {
+    for (int y = row - 3; y <= row + 3; y++)
+        for (int x = 900; x < image->width; x++)
+            if (pixel(image, x, y).r < 100) return true;
+    return false;
+}
+
+/* A level is drawn at its height, whatever the order of the levels, and left out beyond the range of the curves, which
+   it does not change. Labels of levels that are close together stand below one another. */
+static void levels_are_at_their_heights(void **state) {
+    (void)state;
+    const double x[] = {0, 1}, y[] = {4, 0};
+    const Series series = {.label = "a label", .x = x, .y = y, .count = 2, .style = style_at(0), .thickness = 1};
+    const Level apart[] = {{"a level", 1}, {"beyond", 4.5}, {"a level", 3}, {"below", -.5}};
+    const Level close[] = {{"a level", 2}, {"a level", 2.02}, {"a level", 2.04}, {"a level", 2.06}};
+    const Chart two = {"levels", "", "loss", &series, 1, apart, 4}, four = {"levels", "", "loss", &series, 1, close, 4};
+    int rows[CHART_LEVELS_MAX];
+    assert_true(chart_save(&two, picture, &err));
+    Image image = image_read();
+    assert_int_equal(rows_of_levels(&image, rows), 2);
+    assert_close(rows[1] - rows[0], 470 * 2 / 4.4, 2, "the distance of the levels"); /* 470 pixels, 4 and margins */
+    assert_close((rows[0] + rows[1]) / 2.0, 82 + 235, 2, "the middle of the plot");
+    for (size_t i = 0; i < 2; i++) assert_true(labelled_at(&image, rows[i]));
+    assert_false(labelled_at(&image, (rows[0] + rows[1]) / 2));
+    stbi_image_free(image.rgb);
+
+    assert_true(chart_save(&four, picture, &err));
+    image = image_read();
+    assert_white_border(&image, 8);
+    assert_int_equal(rows_of_levels(&image, rows), 4);
+    for (int i = 0; i < 4; i++) assert_true(labelled_at(&image, rows[0] + 17 * i));
+    assert_false(labelled_at(&image, rows[0] + 17 * 4 + 2));
+    stbi_image_free(image.rgb);
+}
+
 /* Whatever the points, the picture has the right size and an empty border. */
 static void odd_data_still_make_a_chart(void **state) {
     (void)state;
@@ -116,6 +164,7 @@ static void odd_data_still_make_a_chart(void **state) {
     static const double huge[] = {-1e99, 1e99}, beyond[] = {-1e308, 1e308}, tiny[] = {0, 1e-320},
                         close[] = {1e15, 1e15 + 1};
     static const double zero[] = {0, 0}, large[] = {3e38, 1}, small[] = {1e-12, 3e-12};
+    static const Level levels[CHART_LEVELS_MAX] = {{"1", 2}, {"2", NAN}, {"3", INFINITY}, {"4", 0}};
     const double *const values[] = {nothing, flat, huge, beyond, tiny, close, zero, large, small, steps};
     char long_text[2000];
     memset(long_text, 'W', sizeof long_text - 1);
@@ -133,8 +182,13 @@ static void odd_data_still_make_a_chart(void **state) {
                                          .style = style_at(k),
                                          .thickness = k % 3 ? 2 : 0,
                                          .markers = k == 2};
-                const Chart chart = {i % 2 ? long_text : "", i % 3 ? "\xff\n" : "", "loss", series,
-                                     count == 2 ? CHART_SERIES_MAX : 3};
+                const Chart chart = {i % 2 ? long_text : "",
+                                     i % 3 ? "\xff\n" : "",
+                                     "loss",
+                                     series,
+                                     count == 2 ? CHART_SERIES_MAX : 2,
+                                     levels,
+                                     swap == 1 ? 0 : CHART_LEVELS_MAX};
                 assert_true(chart_save(&chart, picture, &err));
                 if (swap) continue; /* one in three is enough to decode */
                 Image image = image_read();
@@ -274,6 +328,7 @@ int main(void) {
         cmocka_unit_test(colors_rise_in_lightness),
         cmocka_unit_test(chart_shows_its_series),
         cmocka_unit_test(labels_are_apart),
+        cmocka_unit_test(levels_are_at_their_heights),
         cmocka_unit_test(odd_data_still_make_a_chart),
         cmocka_unit_test(figure_shows_each_weight),
         cmocka_unit_test(figure_has_readable_cells),

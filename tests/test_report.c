@@ -145,6 +145,43 @@ static void old_page_stays(void **state) {
     report();
 }
 
+/* The losses of n-gram tables that the page has: `count` of them, as run.json of run/ has them. */
+static void assert_ngrams(const char *const *directories, size_t count, size_t expected) {
+    double losses[NGRAM_ORDERS], on_page;
+    Error err = {0};
+    js_free(data);
+    assert_that(report_run_data(directories, count, &data, &err), "%s", err.message);
+    const Json *list = js_get(data, "ngram_losses");
+    assert_int_equal(js_array_size(list), expected);
+    bool known;
+    assert_true(run_ngram_losses(in("run"), losses, &known, &err) && known);
+    for (size_t n = 0; n < expected; n++) {
+        assert_true(js_as_number(js_at(list, n), &on_page));
+        assert_true(on_page == losses[n]);
+    }
+}
+
+/* A chart has the losses of n-gram tables where all of its runs have the same ones: not for runs on two texts, for a
+   run of a version that had none, or for recall. */
+static void losses_of_ngram_tables(void **state) {
+    (void)state;
+    const char *directories[] = {kept(strdup(in("run"))), kept(strdup(in("again"))), kept(strdup(in("other")))};
+    CONFIGURE("train.steps=1");
+    train("run", 1);
+    train("again", 1);
+    assert_ngrams(directories, 1, NGRAM_ORDERS);
+    assert_ngrams(directories, 2, NGRAM_ORDERS);
+    CONFIGURE("train.steps=1", "data.val_fraction=0.3");
+    train("other", 1);
+    assert_ngrams(directories, 3, 0);
+    set_text("again/run.json", "ngram_losses", "other_losses");
+    assert_ngrams(directories, 2, 0);
+    CONFIGURE("train.steps=1", "data.task=recall", "data.corpus=", "data.recall_pairs=2");
+    train("recall", 1);
+    directories[0] = in("recall");
+    assert_ngrams(directories, 1, 0);
+}
+
 static void shortest_numbers(void **state) {
     (void)state;
     static const double numbers[] = {0.1, 1e-7, 8, 1e16, 1.0 / 3, -2.5e-300};
@@ -162,8 +199,8 @@ static void shortest_numbers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {REPORT_TEST(hostile_text), REPORT_TEST(thinned_logs),
-                                       REPORT_TEST(chosen_steps_and_layers), REPORT_TEST(old_page_stays),
-                                       REPORT_TEST(shortest_numbers)};
+    const struct CMUnitTest tests[] = {
+        REPORT_TEST(hostile_text),   REPORT_TEST(thinned_logs),           REPORT_TEST(chosen_steps_and_layers),
+        REPORT_TEST(old_page_stays), REPORT_TEST(losses_of_ngram_tables), REPORT_TEST(shortest_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

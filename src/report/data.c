@@ -217,6 +217,25 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
     return NULL;
 }
 
+/* Adds the losses of n-gram tables, where all runs of which there is something to draw have the same: a chart of runs
+   on several texts has none. */
+static bool add_ngrams(const Sweep *s, Json *json, Error *err) {
+    double losses[NGRAM_ORDERS] = {0}, first[NGRAM_ORDERS];
+    size_t count = 0;
+    for (size_t i = 0; i < s->run_count; i++) {
+        const SweepRun *run = &s->runs[i];
+        if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
+        bool known;
+        if (!run_ngram_losses(run->directory, losses, &known, err)) return false;
+        if (count++ == 0) memcpy(first, losses, sizeof first);
+        if (!known || memcmp(first, losses, sizeof first) != 0) return true;
+    }
+    if (count == 0) return true;
+    Json *list = put(json, "ngram_losses", js_array());
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
+    return true;
+}
+
 static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     Snapshots *all = calloc(s->setting_count, sizeof *all);
     size_t steps, layers;
@@ -264,7 +283,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
         if (!run) return false;
         js_append(runs, run);
     }
-    return add_attention(s, runs, notes, err);
+    return add_ngrams(s, json, err) && add_attention(s, runs, notes, err);
 }
 
 bool report_sweep_data(const char *directory, Json **data, Error *err) {

@@ -124,10 +124,11 @@ const band_words = most_seeds < 2 ? "" : " A line is the mean over seeds; its ba
     "goes from the lower to the higher of two runs." : "is the 95 % interval of the mean (Student's t).");
 
 /* --- charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
-   above it are drawn at the edge), log_x, small}; a series {label, color, dash, points, band: [[x, low, high]], pale,
+   above it are drawn at the edge), log_x, small, levels: [{label, short, y}], thin lines to compare
+   with}; a series {label, color, dash, points, band: [[x, low, high]], pale,
    dots}. */
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
-const margin = {left: 58, right: 22, top: 10, bottom: 42};
+const margin = {left: 58, top: 10, bottom: 42};
 const with_color = (name, {color, dash}, ...children) =>
     el(name, {style: `--of: ${color}`}, el("i", {class: dash ? "dashed" : null}), ...children);
 function ticks(low, high, log) {
@@ -147,8 +148,8 @@ function make_scale(values, log, from, to) {
     const map = log ? Math.log : x => x, slope = (to - from) / (map(high) - map(low));
     return Object.assign(x => from + (map(clamp(x, low, high)) - map(low)) * slope, {ticks: ticks(low, high, log)});
 }
-function draw_axes(svg, o, x, y, W, H) {
-    const {left, right, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
+function draw_axes(svg, o, x, y, W, H, right) {
+    const {left, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
     for (const tick of x.ticks)
         svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
             label(x(tick), H - bottom + 16, short(tick)));
@@ -171,19 +172,33 @@ function draw_series(s, x, y) {
         group.append(...s.points.map(p => el("circle", {class: "dot", r: 3, cx: x(p[0]), cy: y(p[1])})));
     return group;
 }
+/* The levels, from the highest down, each with its label right of the plot, and lower where it would cover another. */
+function draw_levels(levels, y, from, to) {
+    let lowest = -Infinity;
+    return levels.map(level => {
+        lowest = Math.max(y(level.y), lowest + 15);
+        return el("g", {class: "level"}, el("path", {d: `M${from} ${y(level.y)}H${to}L${to + 8} ${lowest}`}),
+            label(to + 11, lowest + 4, level.label, "start"));
+    });
+}
 /* Draws a chart that is `W` wide. `show` gets the x that the mouse or the arrow keys choose. */
 function draw_chart(o, W, show) {
-    const {left, right, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
+    const {left, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
     const points = o.series.flatMap(s => s.points), bands = o.series.flatMap(s => s.band || []);
     const heights = [...points, ...bands].flatMap(p => p.slice(1)).filter(y => finite(y) && !(y > o.limit));
-    const log_y = o.log_y && Math.min(...heights) > 0 && Math.max(...heights) > 10 * Math.min(...heights);
+    const [low, high] = [Math.min(...heights), Math.max(...heights)], wide = W >= 640;
+    const reach = low - .05 * (high - low), room = .03 * (high - low);
+    const levels = (o.levels || []).filter(level => level.y >= reach && level.y <= high).sort((a, b) => b.y - a.y)
+        .map(level => wide ? level : {...level, label: level.short});
+    const right = Math.max(22, ...levels.map(level => 16 + 6.9 * level.label.length));
+    const log_y = o.log_y && low > 0 && high > 10 * low;
     const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right);
-    const y = make_scale(heights, log_y, H - bottom, top);
+    const y = make_scale([...heights, ...levels.map(level => level.y - room)], log_y, H - bottom, top);
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
         "aria-label": `${o.title}; the arrow keys move along the curves`});
     const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b), cursor = el("path", {class: "cursor"});
-    draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H);
-    svg.append(...o.series.map(s => draw_series(s, x, y)), cursor);
+    draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H, right);
+    svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)), cursor);
     let chosen = stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
@@ -547,11 +562,15 @@ function show_losses() {
     const pale = settings.length > 6 ? [] : settings.map(s => ({...series_of(s, "train_loss"), band: null, pale: true,
         ...single ? {label: "training (one batch)", color: "#8c8c8c"} : {label: null}}));
     const validation = settings.map(s => ({...series_of(s, "val_loss"), dots: true}));
+    const tables = (data.ngram_losses || []).map((y, i) => ({y,
+        label: `a table of ${["characters", "character pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`,
+        short: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`}));
     if (single) validation[0].label = "validation";
     chart($("loss"), {title: `Validation loss${pale.length ? " and, pale, training loss of single batches" : ""}`,
         how: `the mean of −ln p(next ${unit}); lower is better${recall ? `, and guessing costs ln ${pairs}` : ""}. ` +
-            `Point at the curves for values.${band_words}`,
-        name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN,
+            `Point at the curves for values.${band_words}` + (tables.length ? " The thin lines are the losses of tables " +
+            "counted on the training text, of single characters, pairs, triples and 4-grams." : ""),
+        name: "loss", x: "step", y: `loss (nats per ${unit})`, limit: starts.length ? 1.2 * Math.max(...starts) : NaN, levels: tables,
         series: [...pale, ...validation]});
 }
 /* For each chart: column, title, words of the y axis, how to read it, whether logarithmic. */

@@ -1,4 +1,5 @@
-/* The chart is laid out first (ranges, ticks, the plot's sides) and drawn from that layout: axes, curves, labels. */
+/* The chart is laid out first (ranges, ticks, levels, the plot's sides) and drawn from that layout: axes, levels,
+   curves, labels. */
 #include "show/chart.h"
 
 #include <math.h>
@@ -16,15 +17,18 @@ enum {
     SAMPLE = 30, /* length of the piece of a curve in front of its label */
     PAD = 8,
     LABEL_ROW = 20,
+    LEVEL_ROW = 17,
     MARKERS = 12 /* about so many on a curve of dense points */
 };
 
 #define TITLE_SIZE 23.0
 #define TEXT_SIZE 15.0
+#define LEVEL_SIZE 13.0
 #define MARKER_RADIUS 4.5
 #define HUGE_VALUE 1e100 /* differences of such values still do not overflow; a float never gets there */
 
-static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 230}, frame = {120, 120, 120};
+static const Color ink = {34, 34, 34}, faint = {95, 95, 95}, grid = {230, 230, 230}, frame = {120, 120, 120},
+                   level_line = {150, 150, 150};
 
 /* A range of values, and its ticks (first + i) step, i < count, where step is 1, 2 or 5 times a power of ten. */
 typedef struct {
@@ -34,8 +38,10 @@ typedef struct {
 
 typedef struct {
     Axis x, y;
-    int left, right; /* sides of the plot; `right` is the first pixel outside */
-    bool empty;      /* there is nothing to draw */
+    int left, right;                /* sides of the plot; `right` is the first pixel outside */
+    bool empty;                     /* there is nothing to draw */
+    Level levels[CHART_LEVELS_MAX]; /* (level_count): those within the range of y, from the highest down */
+    size_t level_count;
 } Layout;
 
 /* The range of the values low to high with `margin` of its width around it; `least` is the smallest step between ticks.
@@ -73,6 +79,25 @@ static bool point_shown(const Series *series, size_t i) { /* false for NaN */
     return fabs(series->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
 }
 
+/* From the highest down. */
+static int compare_levels(const void *a, const void *b) {
+    const double first = ((const Level *)a)->y, second = ((const Level *)b)->y;
+    return (first < second) - (first > second);
+}
+
+/* Takes the levels that are within the range of y; returns the width of their widest label. */
+static double lay_out_levels(Layout *layout, const Chart *chart) {
+    double widest = 0;
+    for (size_t i = 0; i < chart->level_count && !layout->empty; i++) {
+        const Level level = chart->levels[i];
+        if (!(level.y >= layout->y.low && level.y <= layout->y.high)) continue;
+        layout->levels[layout->level_count++] = level;
+        widest = fmax(widest, canvas_text_width(LEVEL_SIZE, level.label));
+    }
+    qsort(layout->levels, layout->level_count, sizeof *layout->levels, compare_levels);
+    return widest;
+}
+
 /* The axes cover all points that are shown; without any, both run from 0 to 1. */
 static Layout lay_out(const Chart *chart) {
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY, widest = 0, widest_label = 0;
@@ -96,7 +121,8 @@ static Layout lay_out(const Chart *chart) {
         widest = fmax(widest, canvas_text_width(TEXT_SIZE, text));
     }
     layout.left = MARGIN + 22 + (int)ceil(widest) + TICK_LENGTH + 4;
-    layout.right = CHART_WIDTH - MARGIN - GAP - SAMPLE - PAD - (int)ceil(widest_label);
+    const double labels = fmax(SAMPLE + PAD + widest_label, lay_out_levels(&layout, chart));
+    layout.right = CHART_WIDTH - MARGIN - GAP - (int)ceil(labels);
     return layout;
 }
 
@@ -135,6 +161,19 @@ static void draw_label(Canvas *canvas, const Layout *layout, const Series *serie
     canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
 
+/* The lines of the levels. Each label stands at the end of its line, or lower where it would cover another one. */
+static void draw_levels(Canvas *canvas, const Chart *chart, const Layout *layout) {
+    const double right = layout->right, height = LEVEL_SIZE / 3;
+    double lowest = TOP + (double)chart->count * LABEL_ROW; /* of the labels so far */
+    for (size_t i = 0; i < layout->level_count; i++) {
+        const double y = floor(place_y(layout, layout->levels[i].y)) + .5;
+        lowest = fmax(y, lowest + (i ? LEVEL_ROW : 0));
+        const CurvePoint line[3] = {{layout->left, y}, {right, y}, {right + GAP - 4, lowest}};
+        canvas_curve(canvas, line, 3, 1, level_line);
+        canvas_text(canvas, right + GAP, lowest + height, LEVEL_SIZE, ALIGN_LEFT, ink, layout->levels[i].label);
+    }
+}
+
 /* `points` is scratch for the points' places in pixels. A single point has no line, so it always gets a marker. */
 static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
     const Color color = series->style.color;
@@ -167,6 +206,7 @@ bool chart_save(const Chart *chart, const char *path, Error *err) {
     Canvas canvas;
     if (!canvas_make(&canvas, CHART_WIDTH, CHART_HEIGHT, err)) return false;
     draw_axes(&canvas, chart, &layout);
+    draw_levels(&canvas, chart, &layout);
     if (layout.empty)
         canvas_text(&canvas, (layout.left + layout.right) / 2.0, (TOP + BOTTOM) / 2.0, 18, ALIGN_CENTER, faint,
                     "no finite point to draw");

@@ -12,11 +12,20 @@ typedef struct {
     bool markers;     /* on every point, or on some where points are dense */
 } Series;
 
-enum { CHART_SERIES_MAX = 4, CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
+/* A thin line at a height to compare curves with, labelled at its right end; left out beyond the range of the curves.
+ */
+typedef struct {
+    const char *label; /* UTF-8 */
+    double y;
+} Level;
+
+enum { CHART_SERIES_MAX = 3, CHART_LEVELS_MAX = 4, CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
 typedef struct {
     const char *title, *subtitle, *y_label; /* UTF-8 */
     const Series *series;                   /* (count), at most CHART_SERIES_MAX */
     size_t count;
+    const Level *levels; /* (level_count), at most CHART_LEVELS_MAX */
+    size_t level_count;
 } Chart;
 
 /* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A chart with a single finite point works, and so does one

@@ -61,7 +61,10 @@ typedef struct {
 } Lines;
 #define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
 
-static void announce_corpus(const Lines *l, const Config *config, const Corpus *corpus) {
+static void announce_corpus(const Lines *l, const Run *run) {
+    const Config *config = &run->config;
+    const Corpus *corpus = &run->corpus;
+    const double *ngrams = run->ngrams;
     char all[32], train[32];
     const size_t T = (size_t)config->model.context, pairs = corpus->pairs;
     if (pairs) {
@@ -75,6 +78,9 @@ static void announce_corpus(const Lines *l, const Config *config, const Corpus *
     format_count(corpus->train, train);
     SAY(l, "corpus", "%s", *config->data.corpus ? config->data.corpus : "The Ferry at Sallow Reach (built in)");
     SAY(l, "", "%s characters, %zu different; %s to train on", all, corpus->vocabulary.count, train);
+    SAY(l, "n-grams", "%s", "validation loss of tables counted on the training text:");
+    SAY(l, "", "characters %.2f, pairs %.2f, triples %.2f, 4-grams %.2f nats", ngrams[0], ngrams[1], ngrams[2],
+        ngrams[3]);
 }
 
 static void announce_scores(const Lines *l, const ModelShape *s, const Config *config, double measured) {
@@ -106,15 +112,16 @@ static void announce_memory(const Lines *l, const Engine *e, const Optimizer *op
     SAY(l, "", "activations %s%s%s", text[3], bytes[4] ? ", packing " : "", bytes[4] ? text[4] : "");
 }
 
-void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Engine *engine,
-              const Optimizer *optimizer, double measured_std) {
+void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
+              double measured_std) {
+    const Config *config = &run->config;
     const Model *model = engine->model;
     const ModelShape *s = &model->shape;
     const Lines *l = &(Lines){to, mark};
     char parameters[32], cpu[64];
     format_count(model->tensors.parameters, parameters);
     cpu_name(cpu, sizeof cpu);
-    announce_corpus(l, config, corpus);
+    announce_corpus(l, run);
     SAY(l, "model", "%zu layer%s, %zu head%s, d_model %zu, d_k %zu, context %zu:", s->L, s->L == 1 ? "" : "s",
         s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T);
     SAY(l, "", "%s parameters", parameters);

@@ -1,10 +1,9 @@
 /* The announcement of a run before it starts: corpus, model, memory, arithmetic, machine. */
 #pragma once
 
-#include "data/corpus.h"
-#include "show/progress.h"
 #include "train/engine.h"
 #include "train/optimizer.h"
+#include "train/run.h"
 
 /* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers that threads pack matrices
  * into. */
@@ -16,7 +15,7 @@ bool training_memory_fits(size_t bytes, Error *err);
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
-/* The announcement: corpus, model, divisor and multiplier, training, memory, machine; lines that begin with `mark`.
-   `measured_std` NaN leaves out the scores' measured standard deviation. */
-void announce(Progress *to, const char *mark, const Config *config, const Corpus *corpus, const Engine *engine,
-              const Optimizer *optimizer, double measured_std);
+/* The announcement: corpus, n-gram tables, model, divisor and multiplier, training, memory, machine; lines that begin
+   with `mark`. `measured_std` NaN leaves out the scores' measured standard deviation. */
+void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
+              double measured_std);

@@ -29,6 +29,30 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
 }
 
+/* What losses can be compared with, as thin lines: for a text the losses of n-gram tables, which are in run.json; for
+   recall those of guesses and of right answers (data/recall.h). */
+static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64],
+                        size_t *count, Error *err) {
+    static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
+    const double pairs = (double)run->config.data.recall_pairs;
+    double losses[NGRAM_ORDERS];
+    bool known;
+    if (run->config.data.task == TASK_RECALL) {
+        snprintf(labels[0], sizeof labels[0], "guess: ln %.0f = %.3f", pairs, log(pairs));
+        levels[0] = (Level){labels[0], log(pairs)};
+        levels[1] = (Level){"all right: 0", 0};
+        *count = 2;
+        return true;
+    }
+    if (!run_ngram_losses(run->directory, losses, &known, err)) return false;
+    *count = known ? NGRAM_ORDERS : 0;
+    for (size_t i = 0; i < *count; i++) {
+        snprintf(labels[i], sizeof labels[i], "a table of %s: %.2f", tables[i], losses[i]);
+        levels[i] = (Level){labels[i], losses[i]};
+    }
+    return true;
+}
+
 /* Draws the losses. Up to FEW_POINTS validation losses are points without a line, which from one to the next would run
    beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
@@ -52,20 +76,15 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
     const Style style = style_of_divisor(name, 0), gray = {.color = {140, 140, 140}};
-    /* The losses of recall where all answers are right, and where they are guessed (data/recall.h). */
-    const bool recall = c->data.task == TASK_RECALL;
-    const double pairs = (double)c->data.recall_pairs, chance = log(pairs);
-    const double ends[] = {0, metrics->rows ? steps[metrics->rows - 1] : 0}, zero[2] = {0},
-                 guesses[] = {chance, chance};
-    char guess[64], y_label[64];
+    char y_label[64], texts[CHART_LEVELS_MAX][64];
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
-    snprintf(guess, sizeof guess, "guess: ln %.0f = %.3f", pairs, chance);
+    Level levels[CHART_LEVELS_MAX];
+    size_t level_count;
+    if (!loss_levels(run, levels, texts, &level_count, err)) return false;
     const Series series[] = {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
-        {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true},
-        {guess, ends, guesses, 2, gray, .thickness = 1},
-        {"all right: 0", ends, zero, 2, gray, .thickness = 1}};
-    const Chart chart = {title, subtitle, y_label, series, recall ? 4 : 2};
+        {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
+    const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
 }
 

@@ -45,6 +45,11 @@ static void set_running(Json *d, const Run *run, const Model *model) {
         js_set(d, "switch_step", js_integer(run->config.attention.switch_step));
         js_set(d, "switch_divisor", js_text(divisor));
     }
+    if (!run->corpus.pairs) {
+        Json *losses = js_array();
+        for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(losses, js_number(run->ngrams[i]));
+        js_set(d, "ngram_losses", losses);
+    }
     js_set(d, "result", js_text("running"));
 }
 
@@ -139,6 +144,23 @@ bool description_check_corpus(const Json *d, const char *directory, const char *
     if (then && strcmp(then, fingerprint) == 0) return true;
     return usage_error(err, "%s was trained on another text: %s or %s/vocab.json has changed since", directory,
                        *path ? path : "the built-in one", directory);
+}
+
+bool run_count_ngrams(Run *run, Error *err) {
+    const Corpus *c = &run->corpus;
+    if (c->pairs) return true;
+    return ngram_losses(c->ids, c->train, c->ids + c->train, c->count - c->train, c->vocabulary.count, run->ngrams,
+                        err);
+}
+
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err) {
+    Json *d;
+    const bool ok = run_description_load(&d, directory, err);
+    *known = ok;
+    for (size_t i = 0; *known && i < NGRAM_ORDERS; i++)
+        *known = js_as_number(js_at(js_get(d, "ngram_losses"), i), &losses[i]);
+    js_free(d);
+    return ok;
 }
 
 /* --- the directory */

@@ -4,7 +4,9 @@
    measured is in its logs (train/logs.h). */
 #pragma once
 
+#include "base/json.h"
 #include "base/results.h"
+#include "data/ngrams.h"
 #include "show/progress.h"
 #include "train/evaluate.h"
 #include "train/logs.h"
@@ -13,6 +15,7 @@ typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */
     Config config;                /* its name is that of the config the run was started with */
     Corpus corpus;                /* once loaded */
+    double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     ResultsDirectory results;     /* the lock, and for a new run what --force has moved */
 
     /* What is known of an opened run, which was trained before. */
@@ -35,6 +38,11 @@ typedef struct {
 /* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
    Free with run_close, also after a failure; the same goes for run_open. */
 bool run_new(Run *run, const Config *config, Error *err);
+/* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
+   text, it does nothing. run_create and run_resumed write it to run.json. */
+bool run_count_ngrams(Run *run, Error *err);
+/* Reads it from run.json. *known is false where that has none: for recall, and for runs of earlier versions. */
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);
 /* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
    and vocab.json. */
 bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err);

@@ -115,7 +115,7 @@ static void trainer_close(Trainer *t, TrainOutcome *outcome) {
 }
 
 static bool start_run(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    if (!trainer_make_new(t, config, options, err)) return false;
+    if (!trainer_make_new(t, config, options, err) || !run_count_ngrams(&t->run, err)) return false;
     const bool created = run_create(&t->run, &t->model, options->out, options->force, options->command_line, err) &&
                          open_files(t, false, err);
     if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
@@ -126,7 +126,7 @@ static bool start_run(Trainer *t, const Config *config, const TrainOptions *opti
     }
     initialize_parameters(t);
     progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
-    announce(t->progress, "", config, &t->run.corpus, &t->engine, &t->optimizer, measure_scores(t));
+    announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
     if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
     t->start = omp_get_wtime();
     return end_run(t, options, loop_run(t, err), err);
@@ -177,7 +177,7 @@ static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_fin
     t->start = omp_get_wtime() - t->state.seconds;
     *had_finished = t->run.finished && t->state.step == steps;
     if (*had_finished) return picture_all(&t->run, err) && (!options->report || options->report(t->run.directory, err));
-    if (!open_files(t, found, err) || !read_losses(t, err) ||
+    if (!open_files(t, found, err) || !read_losses(t, err) || !run_count_ngrams(&t->run, err) ||
         !run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err))
         return false;
     return end_run(t, options, loop_run(t, err), err);
@@ -197,11 +197,11 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
 
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err) {
     Trainer t = {0};
-    const bool ok = trainer_make_new(&t, config, options, err);
+    const bool ok = trainer_make_new(&t, config, options, err) && (!out || run_count_ngrams(&t.run, err));
     if (ok) *bytes = training_memory(&t.engine, &t.optimizer);
     if (ok && out) { /* as comments, so that what stands before it is still a config */
         fputc('\n', out);
-        announce(&(Progress){.stream = out}, "; ", config, &t.run.corpus, &t.engine, &t.optimizer, NAN);
+        announce(&(Progress){.stream = out}, "; ", &t.run, &t.engine, &t.optimizer, NAN);
     }
     trainer_free(&t);
     return ok;

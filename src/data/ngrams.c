@@ -1,0 +1,134 @@
+/* Losses of n-gram tables. An n-gram is a context, the n-1 characters before, and a character. Each different one of
+   the training split has a number, and the number of an n-gram is that of a context of the next order. So a key of two
+   numbers (context, character) stands for an n-gram of any order and any vocabulary, and one hash table, made anew for
+   each order, serves all of them. The splits are read once for each order; what a table says goes into the estimates of
+   the order before, which are kept for each character of the validation split. */
+#include "data/ngrams.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* No number: training never had the context, or the beginning of its split cuts it off. */
+#define NEVER UINT32_MAX
+
+typedef struct {
+    uint64_t key;
+    uint32_t count;  /* how often it occurs; 0: an empty slot */
+    uint32_t number; /* n-grams are numbered from 0 in the order of their first occurrences */
+} Ngram;
+
+/* What follows a context: how many characters, N(h), and how many different ones, T(h). */
+typedef struct {
+    uint32_t count, different;
+} Continuations;
+
+/* The n-grams of one order: a hash table with linear probing, which is at most half full. */
+typedef struct {
+    Ngram *slots;    /* (capacity) */
+    size_t capacity; /* a power of two */
+    size_t used;
+    Continuations *continuations; /* by the number of the context */
+} Table;
+
+static uint64_t key_of(uint32_t context, int32_t character, size_t V) {
+    return (uint64_t)context * V + (uint64_t)character;
+}
+
+/* The slot of an n-gram, which is empty where the table does not have it. */
+static Ngram *find(const Table *t, uint64_t key) {
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (t->capacity - 1);
+    while (t->slots[at].count && t->slots[at].key != key) at = (at + 1) & (t->capacity - 1);
+    return &t->slots[at];
+}
+
+static bool no_memory(Error *err) { return runtime_error(err, "no memory for the tables of n-grams"); }
+
+static bool resize(Table *t, size_t capacity, Error *err) {
+    Table larger = *t;
+    larger.capacity = capacity;
+    larger.slots = calloc(capacity, sizeof *larger.slots);
+    if (!larger.slots) return no_memory(err);
+    for (size_t i = 0; i < t->capacity; i++)
+        if (t->slots[i].count) *find(&larger, t->slots[i].key) = t->slots[i];
+    free(t->slots);
+    *t = larger;
+    return true;
+}
+
+/* A table whose n-grams have these many contexts. Free with table_free, also after a failure. */
+static bool table_make(Table *t, size_t contexts, Error *err) {
+    *t = (Table){.continuations = calloc(contexts + 1, sizeof *t->continuations)};
+    return t->continuations ? resize(t, 1024, err) : no_memory(err);
+}
+
+static void table_free(Table *t) {
+    free(t->slots);
+    free(t->continuations);
+}
+
+/* Counts the n-grams of a text, given the number of each character's context. In its place comes the number of the
+   n-gram that ends before the character: its context of the next order. */
+static bool count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_t count, size_t V, Error *err) {
+    uint32_t last = NEVER;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t context = contexts[i];
+        contexts[i] = last;
+        last = NEVER;
+        if (context == NEVER) continue;
+        if (2 * t->used >= t->capacity && !resize(t, 2 * t->capacity, err)) return false;
+        Ngram *ngram = find(t, key_of(context, ids[i], V));
+        if (ngram->count == 0) {
+            *ngram = (Ngram){.key = key_of(context, ids[i], V), .number = (uint32_t)t->used++};
+            t->continuations[context].different++;
+        }
+        ngram->count++;
+        t->continuations[context].count++;
+        last = ngram->number;
+    }
+    return true;
+}
+
+/* Turns the estimates of the order before, p_{n-1}, into p_n, and contexts into those of the next order. Returns the
+   mean of -ln p_n over all characters but the first. */
+static double apply(const Table *t, const int32_t *ids, uint32_t *contexts, double *p, size_t count, size_t V) {
+    uint32_t last = NEVER;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t context = contexts[i];
+        contexts[i] = last;
+        last = NEVER;
+        if (context != NEVER) {
+            const Ngram *ngram = find(t, key_of(context, ids[i], V));
+            const double N = t->continuations[context].count, T = t->continuations[context].different;
+            if (N > 0) p[i] = (ngram->count + T * p[i]) / (N + T);
+            if (ngram->count) last = ngram->number;
+        }
+        if (i > 0) sum -= log(p[i]);
+    }
+    return sum / ((double)count - 1);
+}
+
+bool ngram_losses(const int32_t *training, size_t training_count, const int32_t *validation, size_t validation_count,
+                  size_t V, double losses[NGRAM_ORDERS], Error *err) {
+    const size_t count = size_add(training_count, validation_count);
+    if (count >= NEVER) return usage_error(err, "a text of %zu characters is too long for tables of n-grams", count);
+    uint32_t *contexts = calloc(count + 1, sizeof *contexts); /* of order 1 all are the empty one, number 0 */
+    double *p = calloc(validation_count + 1, sizeof *p);
+    bool ok = (contexts && p) || no_memory(err);
+    size_t different = 1; /* contexts */
+    for (size_t i = 0; ok && i < validation_count; i++) p[i] = 1 / (double)V;
+    for (size_t order = 0; ok && order < NGRAM_ORDERS; order++) {
+        Table t;
+        ok = table_make(&t, different, err) && count_ngrams(&t, training, contexts, training_count, V, err);
+        if (ok && validation_count > 1)
+            losses[order] = apply(&t, validation, contexts + training_count, p, validation_count, V);
+        else losses[order] = (double)NAN;
+        different = t.used;
+        table_free(&t);
+    }
+    free(contexts);
+    free(p);
+    return ok;
+}

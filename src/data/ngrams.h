@@ -1,0 +1,20 @@
+/* What tables of n-grams predict a text with: the ruler beside which the losses of a model of characters are read. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { NGRAM_ORDERS = 4 };
+
+/* The mean of -ln p_n(character | the n-1 characters before it), n = 1 to NGRAM_ORDERS, over all characters of the
+   validation split but the first, which are the targets of a model's loss over the whole split. p_n is the
+   interpolated estimate of Witten and Bell, counted on the training split (docs/model.md). A context does not reach
+   back out of the validation split: the characters at its beginning have shorter ones.
+
+   Both splits are token ids from 0 to V - 1, and losses[n - 1] is that of order n, NaN where no character is predicted.
+   Fails without memory, and for texts of 2^32 - 1 characters or more. */
+bool ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
+                  const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
+                  double losses[NGRAM_ORDERS], Error *err);

@@ -1,0 +1,197 @@
+/* The losses of n-gram tables, against the definition of docs/model.md written out: every probability is computed by
+   reading the whole training text again. Then the built-in text, and what a run does with its losses. */
+#include "training.h"
+
+#include "base/json.h"
+#include "data/corpus.h"
+#include "data/ngrams.h"
+
+/* p_n(c | h), where h are the n - 1 characters at `context`: interpolated Witten-Bell. */
+static double naive_probability(const int32_t *text, size_t count, const int32_t *context, size_t n, int32_t c,
+                                size_t V) {
+    double with_c = 0, N = 0, T = 0;
+    if (n == 0) return 1 / (double)V;
+    bool *followed_by = kept(calloc(V, sizeof *followed_by));
+    for (size_t i = n - 1; i < count; i++) {
+        if (memcmp(text + i - (n - 1), context, (n - 1) * sizeof *text) != 0) continue;
+        N++;
+        with_c += text[i] == c;
+        T += !followed_by[text[i]];
+        followed_by[text[i]] = true;
+    }
+    free(followed_by);
+    support_pool.count--;
+    const double shorter = naive_probability(text, count, n > 1 ? context + 1 : context, n - 1, c, V);
+    return N > 0 ? (with_c + T * shorter) / (N + T) : shorter;
+}
+
+static double naive_loss(const int32_t *text, size_t count, const int32_t *validation, size_t length, size_t n,
+                         size_t V) {
+    double sum = 0;
+    for (size_t i = 1; i < length; i++) {
+        const size_t order = i + 1 < n ? i + 1 : n;
+        sum -= log(naive_probability(text, count, validation + i - (order - 1), order, validation[i], V));
+    }
+    return sum / ((double)length - 1);
+}
+
+static void compute(const int32_t *text, size_t count, const int32_t *validation, size_t length, size_t V,
+                    double losses[NGRAM_ORDERS]) {
+    Error err = {0};
+    assert_that(ngram_losses(text, count, validation, length, V, losses, &err), "%s", err.message);
+}
+
+static void check(const int32_t *text, size_t count, const int32_t *validation, size_t length, size_t V) {
+    double losses[NGRAM_ORDERS];
+    compute(text, count, validation, length, V, losses);
+    for (size_t n = 1; n <= NGRAM_ORDERS; n++) {
+        if (length < 2) {
+            assert_true(isnan(losses[n - 1]));
+            continue;
+        }
+        const double expected = naive_loss(text, count, validation, length, n, V);
+        assert_close(losses[n - 1], expected, 1e-12 * expected, "order %zu, V %zu, %zu and %zu characters", n, V, count,
+                     length);
+    }
+}
+
+/* Also for a training text that is shorter than an n-gram, or empty, and for a validation text without a target. */
+static void random_texts(void **state) {
+    (void)state;
+    static const size_t vocabularies[] = {1, 2, 5, 60, 10000}, counts[] = {0, 1, 2, 3, 4, 50, 3000},
+                        lengths[] = {0, 1, 2, 3, 4, 90};
+    static int32_t text[3000], validation[90];
+    for (size_t v = 0; v < COUNT_OF(vocabularies); v++)
+        for (size_t t = 0; t < COUNT_OF(counts); t++)
+            for (size_t l = 0; l < COUNT_OF(lengths); l++) {
+                random_tokens(text, counts[t], vocabularies[v]);
+                random_tokens(validation, lengths[l], vocabularies[v]);
+                if (counts[t] > lengths[l]) /* or else nothing of a large vocabulary would be found again */
+                    memcpy(validation, text + 7 * counts[t] / 10 - lengths[l] / 2, lengths[l] / 2 * sizeof *text);
+                check(text, counts[t], validation, lengths[l], vocabularies[v]);
+            }
+}
+
+/* A context whose only occurrence ends the training text has no continuation: it counts as never seen. */
+static void context_at_the_end(void **state) {
+    (void)state;
+    const int32_t text[] = {0, 1, 0, 1, 0, 2, 3}, validation[] = {2, 3, 0, 1, 3, 3};
+    check(text, 7, validation, 6, 4);
+}
+
+/* p_n(c | h) over all characters c, each from the losses of a text that ends with it and of that text without it. */
+static void probabilities_sum_to_1(void **state) {
+    (void)state;
+    enum { V = 7, LENGTH = 6 };
+    int32_t text[400], validation[LENGTH];
+    double before[NGRAM_ORDERS], after[NGRAM_ORDERS], sum[NGRAM_ORDERS] = {0};
+    random_tokens(text, COUNT_OF(text), V);
+    random_tokens(validation, LENGTH, V);
+    compute(text, COUNT_OF(text), validation, LENGTH - 1, V, before);
+    for (int32_t c = 0; c < V; c++) {
+        validation[LENGTH - 1] = c;
+        compute(text, COUNT_OF(text), validation, LENGTH, V, after);
+        for (size_t n = 0; n < NGRAM_ORDERS; n++) sum[n] += exp((LENGTH - 2) * before[n] - (LENGTH - 1) * after[n]);
+    }
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(sum[n], 1, 1e-12, "order %zu", n + 1);
+}
+
+static void built_in_text(void **state) {
+    (void)state;
+    static const double expected[] = {3.09, 2.34, 1.79, 1.48};
+    double losses[NGRAM_ORDERS];
+    Corpus corpus;
+    Error err = {0};
+    assert_that(corpus_load(&corpus, "", NULL, .1, 64, &err), "%s", err.message);
+    compute(corpus.ids, corpus.train, corpus.ids + corpus.train, corpus.count - corpus.train, corpus.vocabulary.count,
+            losses);
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(losses[n], expected[n], .005, "order %zu", n + 1);
+    check(corpus.ids, 20000, corpus.ids + corpus.train, 300, corpus.vocabulary.count);
+    corpus_free(&corpus);
+}
+
+static void text_too_long(void **state) {
+    (void)state;
+    const int32_t id = 0;
+    double losses[NGRAM_ORDERS];
+    Error err = {0};
+    assert_refused(ngram_losses(&id, UINT32_MAX - 1, &id, 1, 2, losses, &err), &err, "too long", "2^32 characters");
+    assert_refused(ngram_losses(&id, SIZE_MAX, &id, 1, 2, losses, &err), &err, "too long", "a size that wraps");
+}
+
+/* The losses in run.json of a directory; whether it has them. */
+static bool recorded(const char *name, double losses[NGRAM_ORDERS]) {
+    bool known;
+    Error err = {0};
+    assert_that(run_ngram_losses(in(name), losses, &known, &err), "%s", err.message);
+    return known;
+}
+
+static void assert_recorded(const char *name, const double expected[NGRAM_ORDERS]) {
+    double losses[NGRAM_ORDERS];
+    assert_true(recorded(name, losses));
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(losses[n], expected[n], 0, "order %zu in run.json", n + 1);
+}
+
+/* run.json has them to the last bit, also after a resume of a run that had none. Recall has none. */
+static void in_run_json(void **state) {
+    (void)state;
+    double expected[NGRAM_ORDERS], losses[NGRAM_ORDERS];
+    TrainOptions options = {.threads = 1, .command_line = "resume", .progress = &(Progress){.quiet = true}};
+    Corpus corpus;
+    Error err = {0};
+    CONFIGURE("train.steps=2");
+    train("run", 1);
+    assert_that(config_corpus(&corpus, &config, NULL, &err), "%s", err.message);
+    compute(corpus.ids, corpus.train, corpus.ids + corpus.train, corpus.count - corpus.train, corpus.vocabulary.count,
+            expected);
+    corpus_free(&corpus);
+    assert_recorded("run", expected);
+
+    set_text("run/run.json", "ngram_losses", "other_losses"); /* as a run of an earlier version */
+    assert_false(recorded("run", losses));
+    const char *const longer = "train.steps=4";
+    assert_that(train_resume(in("run"), &longer, 1, &options, &outcome, &err), "%s", err.message);
+    assert_recorded("run", expected);
+
+    CONFIGURE("data.task=recall", "data.corpus=", "data.recall_pairs=2", "train.steps=1");
+    train("recall", 1);
+    assert_false(recorded("recall", losses));
+    assert_null(strstr(contents(in("recall/run.json"), NULL), "ngram"));
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"ngram_losses\": [1, 2, \"3\", 4]}");
+    assert_false(recorded("run", losses));
+    bool known;
+    put_text("run/run.json", "{");
+    assert_refused(run_ngram_losses(in("run"), losses, &known, &err), &err, "run.json", "no JSON");
+}
+
+/* Opening a run and evaluating it, as eval does, counts nothing. */
+static void not_counted_to_evaluate(void **state) {
+    (void)state;
+    static Run run;
+    Model model = {0};
+    Evaluation evaluation;
+    Error err = {0};
+    CONFIGURE("train.steps=1");
+    train("run", 1);
+    const bool done = run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 0, 1, &err) &&
+                      run_load_corpus(&run, &err) && run_evaluate(&run, &model, &evaluation, &err);
+    assert_that(done, "%s", err.message);
+    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_true(run.ngrams[n] == 0);
+    assert_int_equal(evaluation.targets, run.corpus.count - run.corpus.train - 1);
+    model_free(&model);
+    run_close(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(random_texts),
+        TEST(context_at_the_end),
+        TEST(built_in_text),
+        TEST(probabilities_sum_to_1),
+        TEST(text_too_long),
+        TRAINING_TEST(in_run_json),
+        TRAINING_TEST(not_counted_to_evaluate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
