@@ -89,13 +89,13 @@ static void say_gradients(const Files *f, Why *why) {
     static const int median = ATTENTION_GRAD_SCORES_MEDIAN, mean = ATTENTION_GRAD_SCORES_MEAN;
     if (isnan(mean_of(f, false, median))) return;
     char *p = why_next(why);
-    why_add(p, "The gradient that reaches the scores of a query has a median norm of %.2g (mean %.2g) ",
-            mean_of(f, false, median), mean_of(f, false, mean));
+    why_add(p, "The gradient of a query's scores has a median norm of %.2g (mean %.2g) ", mean_of(f, false, median),
+            mean_of(f, false, mean));
     add_when(mean_of(f, false, ATTENTION_STEP), p);
     if (f->measured > 1 && !isnan(mean_of(f, true, median)))
         why_add(p, " and of %.2g (mean %.2g) at step %.0f", mean_of(f, true, median), mean_of(f, true, mean),
                 mean_of(f, true, ATTENTION_STEP));
-    why_add(p, ".");
+    why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
 }
 
 /* How a run that has not finished stands. */

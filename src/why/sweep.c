@@ -84,7 +84,7 @@ static void say_differences(const Ranking *r, Why *why) {
                  last = mean_of(highest, MEASURE_GRAD_SCORES_LAST) / mean_of(lowest, MEASURE_GRAD_SCORES_LAST);
     if (isfinite(first) && isfinite(last))
         why_add(p,
-                ". The median gradient that reaches the scores of the highest is %.2g times that of the lowest at "
+                ". The median gradient of the scores of the highest is %.2g times that of the lowest at "
                 "the start, %.2g times at the end",
                 first, last);
     why_add(p, ".");
@@ -149,9 +149,9 @@ static void make_table(const Ranking *r, char *table) {
         add_row(r->setting[i], table);
     }
     text_append(table, WHY_TABLE,
-                "n: runs that finished; scores: their standard deviation; entropy: of the\n"
-                "weights, 1 is uniform, 0 one-hot; gradient: that reaches the scores of a query,\n"
-                "median norm; loss: on the validation split, in nats per %s\n",
+                "n: runs that finished; scores: their standard deviation; entropy: of weights, 1\n"
+                "is uniform, 0 one-hot; gradient: of a query's scores, median norm; loss:\n"
+                "validation, in nats per %s\n",
                 config_target(&r->sweep->runs[0].config));
 }
 
