@@ -16,11 +16,11 @@
 #include "report/report.h"
 #include "sweep/sweep.h"
 #include "theory/theory.h"
+#include "why/why.h"
 
 /* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */
-static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,
-                                    &sample_verb, &attend_verb,    &report_verb, &bench_verb,
-                                    &theory_verb, &gradcheck_verb, NULL};
+static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb, &eval_verb,   &sample_verb,    &attend_verb,
+                                    &why_verb,   &report_verb, &bench_verb, &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
     hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     char *line = join_words(argc, argv);
-    Command command = {.argv = argv, .line = line, .report = report_write};
+    Command command = {.argv = argv, .line = line, .report = report_write, .why = why_write_first};
     bool ok = line ? act(argc, argv, &command, &caught, &err) : runtime_error(&err, "no memory for the command line");
     free(line);
     if (ok && (fflush(stdout) != 0 || ferror(stdout)))

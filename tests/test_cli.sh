@@ -123,7 +123,7 @@ check "docs/config.md is what ./train --keys prints" "" "$(diff "$said/keys" "$r
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
 refuses 2 'usage: ./train CONFIG.ini' "$train"
-for verb in resume sweep eval sample attend gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
+for verb in resume sweep eval sample attend why gradcheck; do refuses 2 "usage: ./train $verb" "$train" "$verb"; done
 refuses 2 'directory' "$train" directory
 refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
@@ -245,7 +245,7 @@ rmdir directory/a.png
 refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
     sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" attend ours --out large.png
 for words in --help --keys 'eval ours' 'sample ours --tokens 9999' 'attend ours --csv' \
-    'attend ours --show' 'attend ours --show --text a'; do
+    'attend ours --show' 'attend ours --show --text a' 'why ours'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
 done
@@ -271,6 +271,7 @@ rm runs/tiny/report.html
 ends 0 "$train" report runs/tiny
 check "stdout of: $name" "page to look at: runs/tiny/report.html" "$(cat "$said/out")"
 ends 0 "$train" sweep sweep.ini --quiet --out swept --set train.steps=2
+first=$(sed '1,/0 one-hot\.$/d' "$said/out" | sed '1d; /^$/,$d') # the paragraph after the table and its legend
 check_files runs/tiny/report.html swept/report.html swept/scale_divisor=none/report.html
 ends 0 "$train" report swept
 check "stdout of: $name" "page to look at: swept/report.html" "$(cat "$said/out")"
@@ -285,6 +286,22 @@ refuses 2 'usage: ./train report' "$train" report
 refuses 2 'directory is not the directory of a run' "$train" report directory
 refuses 2 'corpus.txt is not the directory of a run' "$train" report corpus.txt
 refuses 2 'swept is a sweep, whose runs are below it: name one' "$train" report runs/tiny swept --out third.html
+
+# --- why: sentences about a run or a sweep, and nothing else; the sweep has ended with the first, the page begins with it
+ends 0 "$train" why swept/
+check "stderr of: $name" "" "$(cat "$said/err")"
+check "the first sentence" "$first" "$(sed '/^$/,$d' "$said/out")"
+check_match "the sweep's page" '"why":"[^"]*, whose scores start with a standard deviation of ' "$(cat swept/report.html)"
+ends 0 env NO_COLOR=1 "$train" why runs/tiny
+check_match "stdout of: $name" '^Scores divided by √d_k = 4: before the first step their standard deviation' "$(cat "$said/out")"
+check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"
+check_match "the run's page" '"why":"Scores divided by [^"]* before the first step their standard deviation' "$(cat runs/tiny/report.html)"
+listing >"$said/before"
+"$train" why runs/tiny >"$said/out"
+check "written by why" "$(cat "$said/before")" "$(listing)"
+refuses 2 'directory is not the directory of a run' "$train" why directory
+refuses 2 'corpus.txt is not the directory of a run' "$train" why corpus.txt
+refuses 2 'one argument too many' "$train" why runs/tiny swept
 rm -r swept report.html other.html
 
 # --- --force: what was there is whole in DIR.old, however the new one ends

@@ -48,6 +48,8 @@ typedef struct {
     const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
     bool (*report)(const char *directory, Error *err);
+    /* Writes the first sentence about a directory of results (why/why.h); the program sets it. */
+    bool (*why)(const char *directory, FILE *out, Error *err);
 } Command;
 
 typedef struct {

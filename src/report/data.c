@@ -9,8 +9,11 @@
 #include "show/heatmap.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
+#include "why/why.h"
 
 enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
+
+static Why why; /* large */
 
 /* Sets a key and returns its value, which the object owns. */
 static Json *put(Json *object, const char *key, Json *value) {
@@ -302,7 +305,9 @@ bool report_sweep_data(const char *directory, Json **data, Error *err) {
             text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
                         least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean,
                         most->label);
+        why_sweep(&s, &why);
         ok = page_data(&s, "sweep", heading, data, err);
+        js_set(*data, "why", js_text(why.sentence[0]));
     }
     sweep_free(&s);
     return ok;
@@ -345,6 +350,10 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
         if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
         snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
         ok = page_data(&s, count > 1 ? "runs" : "run", heading, data, err);
+    }
+    if (ok && count == 1) {
+        ok = why_run(directories[0], &why, err);
+        js_set(*data, "why", js_text(why.sentence[0]));
     }
     sweep_free(&s);
     return ok;

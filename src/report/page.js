@@ -673,6 +673,7 @@ root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark"
 $("theme").addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; });
 document.title = `${data.title}: sqrtdk`;
 $("title").textContent = data.heading;
+$("why").textContent = plain(data.why || "");
 $("notes").textContent = data.notes.join(" ");
 const show_results = data.kind === "run" ? show_run : show_settings;
 const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];

@@ -82,6 +82,8 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",
           out);
+    if (s->options->why && !s->options->why(s->directory, out, err)) return false;
+    if (s->options->why) fputc('\n', out);
     print_plain(out, "page to look at: %s/report.html", s->directory);
     print_plain(out, "table of runs:   %s/summary.csv", s->directory);
     if (unfinished == 0) return true;

@@ -34,7 +34,7 @@ static void print_results(const TrainOutcome *outcome) {
 
 TrainOptions train_options(const Command *command, Progress *progress) {
     return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, 0,
-                          command->report};
+                          command->report,          command->why};
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {

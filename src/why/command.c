@@ -1,0 +1,97 @@
+/* The verb why, and what run.c and sweep.c share: paragraphs, which are printed in lines of 80 columns, and the ruler
+   that losses are held against. */
+#include <math.h>
+#include <string.h>
+
+#include "why/why.h"
+
+enum { COLUMNS = 80 };
+
+const char *const RULER_NAMES[WHY_TABLES] = {"single characters", "character pairs", "character triples", "4-grams"};
+
+char *why_next(Why *why) { return why->sentence[why->count++]; }
+
+void why_add_rate(const Config *c, char *paragraph) {
+    if (c->train.optimizer == OPTIMIZER_MUON)
+        why_add(paragraph, "one learning rate of Muon (%.4g) and one of AdamW (%.4g)", c->train.muon_lr, c->train.lr);
+    else why_add(paragraph, "one learning rate (%.4g)", c->train.lr);
+}
+
+Ruler ruler_read(const char *directory) {
+    Json *description;
+    Error unreadable;
+    bool known = run_description_load(&description, directory, &unreadable);
+    Ruler ruler;
+    for (size_t i = 0; i < WHY_TABLES; i++)
+        known = known && js_as_number(js_at(js_get(description, "ngram_losses"), i), &ruler.loss[i]);
+    js_free(description);
+    return known ? ruler : NO_RULER;
+}
+
+void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
+    const double *table = ruler->loss;
+    size_t above = WHY_TABLES, below = WHY_TABLES; /* the nearest tables; WHY_TABLES: none */
+    for (size_t i = 0; i < WHY_TABLES; i++) {
+        if (table[i] >= loss && (above == WHY_TABLES || table[i] < table[above])) above = i;
+        if (table[i] < loss && (below == WHY_TABLES || table[i] > table[below])) below = i;
+    }
+    if (above < WHY_TABLES) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], table[above]);
+    if (above < WHY_TABLES && below < WHY_TABLES)
+        why_add(paragraph, ", one of %s %.2f", RULER_NAMES[below], table[below]);
+    else if (below < WHY_TABLES) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], table[below]);
+    if (above < WHY_TABLES || below < WHY_TABLES) why_add(paragraph, ")");
+}
+
+/* Writes a paragraph in lines. A word that is longer has a line of its own. It may hold texts from files. */
+static void write_lines(char *paragraph, FILE *out) {
+    size_t column = 0;
+    text_make_plain(paragraph);
+    for (const char *word = paragraph; *word; word += strspn(word, " ")) {
+        const size_t length = strcspn(word, " "), columns = utf8_columns(word, length);
+        if (column > 0) {
+            const bool fits = column + 1 + columns <= COLUMNS;
+            fputc(fits ? ' ' : '\n', out);
+            column = fits ? column + 1 : 0;
+        }
+        fwrite(word, 1, length, out);
+        column += columns;
+        word += length;
+    }
+    fputc('\n', out);
+}
+
+/* What there is to say about a run or sweep; NULL after a failure. Valid until the next call. */
+static Why *read_why(const char *directory, Error *err) {
+    static Why why; /* large */
+    Sweep sweep = {0};
+    if (!sweep_is(directory)) return why_run(directory, &why, err) ? &why : NULL;
+    const bool ok = sweep_view(&sweep, directory, err);
+    if (ok) why_sweep(&sweep, &why);
+    sweep_free(&sweep);
+    return ok ? &why : NULL;
+}
+
+bool why_write_first(const char *directory, FILE *out, Error *err) {
+    Why *why = read_why(directory, err);
+    if (why) write_lines(why->sentence[0], out);
+    return why != NULL;
+}
+
+static bool run_why(const Command *command, int *signal, Error *err) {
+    (void)signal;
+    Why *why = read_why(command->target, err);
+    for (size_t i = 0; why && i < why->count; i++) {
+        if (i > 0) putchar('\n');
+        write_lines(why->sentence[i], stdout);
+        if (i == 0 && *why->table) printf("\n%s", why->table);
+    }
+    return why != NULL;
+}
+
+const Verb why_verb = {
+    .name = "why",
+    .target = "DIR",
+    .what = "Says in a few sentences, with the figures of a run or a sweep, what the divisor\n"
+            "did there to scores, softmax, gradients and losses, and what remains open.",
+    .run = run_why,
+};

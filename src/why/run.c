@@ -1,0 +1,189 @@
+/* What there is to say about one run. Each paragraph takes its figures from one file, and is left out where that file
+   has none: scores, weights and gradients from attention.csv, at the first and the last step that was measured; losses
+   from metrics.csv. */
+#include <math.h>
+#include <string.h>
+
+#include "model/measure.h"
+#include "why/why.h"
+
+typedef struct {
+    Run run;
+    Json *description; /* run.json */
+    LogTable metrics, attention;
+    size_t heads;    /* of all layers: the rows of a step in attention.csv */
+    size_t measured; /* its steps that are whole; the last one may have been cut off */
+} Files;
+
+/* The mean over all heads of a column of attention.csv, at its first step or the last. */
+static double mean_of(const Files *f, bool last, int column) {
+    const double *values = f->attention.column[column] + (last ? f->measured - 1 : 0) * f->heads;
+    double sum = 0;
+    for (size_t i = 0; i < f->heads; i++) sum += values[i];
+    return sum / (double)f->heads;
+}
+
+static void add_when(double step, char *paragraph) {
+    why_add(paragraph, step > 0 ? "at step %.0f" : "before the first step", step);
+}
+
+static void say_scores(const Files *f, Why *why) {
+    const Config *c = &f->run.config;
+    const ModelShape shape = model_shape(c, f->run.vocabulary.count);
+    char *p = why_next(why), divisor[64];
+    config_scores_title(c, 0, p, WHY_BYTES);
+    if (c->attention.switch_step > 0) {
+        scale_title(c->attention.switch_divisor, shape.attention.D, divisor, sizeof divisor);
+        why_add(p, ", from step %lld on by %s", (long long)c->attention.switch_step, divisor);
+    }
+    if (f->measured == 0) {
+        why_add(p, ". No scores were measured.");
+        return;
+    }
+    const double *deviation = f->attention.column[ATTENTION_SCORE_STD], step = mean_of(f, false, ATTENTION_STEP);
+    double least = deviation[0], most = deviation[0], mean = mean_of(f, false, ATTENTION_SCORE_STD);
+    for (size_t i = 1; i < f->heads; i++) {
+        least = fmin(least, deviation[i]);
+        most = fmax(most, deviation[i]);
+    }
+    why_add(p, ": ");
+    add_when(step, p);
+    if (isnan(mean)) why_add(p, " some of them are not finite");
+    else why_add(p, " their standard deviation is %.3g", mean);
+    if (!isnan(mean) && f->heads > 1) why_add(p, " (mean of %zu heads, from %.3g to %.3g)", f->heads, least, most);
+    if (step == 0)
+        why_add(p, "; for the first layer d_k = %zu and the initial weights predict %.3g", shape.attention.D,
+                predicted_score_std(&shape, (Init)c->model.init));
+    why_add(p, ".");
+}
+
+/* The mean weight of a key under uniform weights, over the rows with at least two keys. */
+static double uniform_weight(const Config *c) {
+    const int64_t most = c->model.context + (c->attention.sink != SINK_NONE);
+    double sum = 0;
+    for (int64_t keys = 2; keys <= most; keys++) sum += 1 / (double)keys;
+    return sum / (double)(most - 1);
+}
+
+static void say_weights(const Files *f, Why *why) {
+    const Config *c = &f->run.config;
+    const double weight = mean_of(f, false, ATTENTION_MAX_WEIGHT);
+    const bool sink = c->attention.sink != SINK_NONE;
+    if (isnan(weight)) return; /* a query sees one key, or scores are not finite */
+    char *p = why_next(why);
+    why_add(p,
+            "Softmax makes of these scores weights of entropy %.2f (1 is uniform, 0 one-hot): on average a query puts "
+            "%.0f %% of its weight on one key%s, where uniform weights would put %.0f %%; %.0f %% of the queries put "
+            "more than 99 %% on one.",
+            mean_of(f, false, ATTENTION_ENTROPY), 100 * weight, sink ? " (the sink counts as one)" : "",
+            100 * uniform_weight(c), 100 * mean_of(f, false, ATTENTION_SATURATED));
+    if (weight >= .5 && !sink && mean_of(f, false, ATTENTION_STEP) == 0)
+        why_add(p, " Nothing has taught it which key: no step has been taken.");
+    if (f->measured > 1 && !isnan(mean_of(f, true, ATTENTION_MAX_WEIGHT)))
+        why_add(p, " At step %.0f the entropy is %.2f, and these shares are %.0f %% and %.0f %%.",
+                mean_of(f, true, ATTENTION_STEP), mean_of(f, true, ATTENTION_ENTROPY),
+                100 * mean_of(f, true, ATTENTION_MAX_WEIGHT), 100 * mean_of(f, true, ATTENTION_SATURATED));
+}
+
+static void say_gradients(const Files *f, Why *why) {
+    static const int median = ATTENTION_GRAD_SCORES_MEDIAN, mean = ATTENTION_GRAD_SCORES_MEAN;
+    if (isnan(mean_of(f, false, median))) return;
+    char *p = why_next(why);
+    why_add(p, "The gradient of a query's scores has a median norm of %.2g (mean %.2g) ", mean_of(f, false, median),
+            mean_of(f, false, mean));
+    add_when(mean_of(f, false, ATTENTION_STEP), p);
+    if (f->measured > 1 && !isnan(mean_of(f, true, median)))
+        why_add(p, " and of %.2g (mean %.2g) at step %.0f", mean_of(f, true, median), mean_of(f, true, mean),
+                mean_of(f, true, ATTENTION_STEP));
+    why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
+}
+
+/* How a run that has not finished stands. */
+static void say_result(const Files *f, Why *why) {
+    const char *result = js_as_text(js_get(f->description, "result")),
+               *error = js_as_text(js_get(f->description, "error"));
+    const double step = log_last(&f->metrics, METRICS_STEP);
+    if (f->run.finished) return;
+    char *p = why_next(why);
+    why_add(p, "The run has not finished: run.json says %s", result ? result : "nothing");
+    if (result && strcmp(result, "running") == 0) why_add(p, ", so it is at work or was killed");
+    if (error) why_add(p, " (%s)", error);
+    if (isnan(step)) why_add(p, ". Nothing was logged.");
+    else why_add(p, ". It was logged up to step %.0f of %lld.", step, (long long)f->run.config.train.steps);
+}
+
+static void say_loss(const Files *f, Why *why) {
+    const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
+    const Config *c = &f->run.config;
+    const Ruler ruler = ruler_read(f->run.directory);
+    size_t end = f->metrics.rows; /* after the last row with a validation loss */
+    while (end > 0 && isnan(losses[end - 1])) end--;
+    if (end == 0) return;
+    char *p = why_next(why);
+    why_add(p, "Its validation loss ");
+    add_when(steps[end - 1], p);
+    why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
+    if (c->eval.batches > 0) why_add(p, ", on %lld batches of the validation split", (long long)c->eval.batches);
+    ruler_add(&ruler, losses[end - 1], p);
+    if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
+    why_add(p, ".");
+    if (isnan(ruler.loss[0])) return;
+    for (size_t i = 0; i < WHY_TABLES; i++) {
+        size_t row = 0;
+        while (row < end && !(losses[row] < ruler.loss[i])) row++;
+        why_add(p, "%s %s%s ", i ? ", of" : " Of the evaluated steps, the first below a table of", RULER_NAMES[i],
+                i ? "" : " is");
+        why_add(p, row < end ? "%.0f" : "none", row < end ? steps[row] : 0);
+    }
+    why_add(p, ".");
+}
+
+static void say_limits(const Files *f, Why *why) {
+    const Config *c = &f->run.config;
+    const double divisor = divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k);
+    const char *other = divisor != 1 ? "none" : c->model.d_k > 1 ? "sqrt_dk" : "2sqrt_dk";
+    char *p = why_next(why);
+    why_add(p, "What one run cannot say: that its divisor is the cause. It has one seed (%lld), ",
+            (long long)c->train.seed);
+    why_add_rate(c, p);
+    why_add(p,
+            ", one %s and one size of model. A run that differs in the divisor alone: %s %s/config.ini --set "
+            "attention.scale_divisor=%s",
+            c->data.task == TASK_RECALL ? "task" : "text", program_name, f->run.directory, other);
+}
+
+static bool read_files(Files *f, const char *directory, Error *err) {
+    if (!run_open(&f->run, directory, NULL, 0, false, err) ||
+        !run_description_load(&f->description, f->run.directory, err) ||
+        !logs_read_any(f->run.directory, LOG_METRICS, &f->metrics, err) ||
+        !logs_read_any(f->run.directory, LOG_ATTENTION, &f->attention, err))
+        return false;
+    const double *steps = f->attention.column[ATTENTION_STEP];
+    f->heads = (size_t)(f->run.config.model.layers * f->run.config.model.heads);
+    f->measured = f->attention.rows / f->heads;
+    for (size_t row = 0; row < f->measured * f->heads; row++)
+        if (steps[row] != steps[row / f->heads * f->heads])
+            return usage_error(err, "%s/%s:%zu: a step does not have %zu rows, one for each head", f->run.directory,
+                               LOG_NAMES[LOG_ATTENTION], row + 2, f->heads);
+    return true;
+}
+
+bool why_run(const char *directory, Why *why, Error *err) {
+    static Files f; /* large */
+    f = (Files){0};
+    *why = (Why){0};
+    const bool ok = read_files(&f, directory, err);
+    if (ok) {
+        say_scores(&f, why);
+        if (f.measured) say_weights(&f, why);
+        if (f.measured) say_gradients(&f, why);
+        say_result(&f, why);
+        say_loss(&f, why);
+        say_limits(&f, why);
+    }
+    log_table_free(&f.metrics);
+    log_table_free(&f.attention);
+    js_free(f.description);
+    run_close(&f.run);
+    return ok;
+}

@@ -1,0 +1,45 @@
+/* What an existing run or sweep shows of its divisor: a few sentences with its own figures, which say no more than its
+   files support. They are made from config.ini, run.json and the logs, through the modules that write these.
+   docs/usage.md has what the sentences are about, docs/formats.md what their figures mean. */
+#pragma once
+
+#include "base/command.h"
+#include "base/json.h"
+#include "sweep/parts.h"
+
+enum { WHY_SENTENCES = 8, WHY_BYTES = 2048, WHY_TABLE = 8192 };
+
+typedef struct {
+    char sentence[WHY_SENTENCES][WHY_BYTES]; /* (count): paragraphs of a sentence or a few; at least one */
+    size_t count;
+    char table[WHY_TABLE]; /* of a sweep, in lines; stands after the first paragraph; else "" */
+} Why;                     /* large: keep it off small stacks */
+
+/* What there is to say about a run, or about a sweep that sweep_view has read. Files of the run that are not as the
+   program writes them are an error of status STATUS_USAGE. */
+bool why_run(const char *directory, Why *why, Error *err);
+void why_sweep(const Sweep *sweep, Why *why);
+/* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
+bool why_write_first(const char *directory, FILE *out, Error *err);
+
+extern const Verb why_verb;
+
+/* --- shared by run.c and sweep.c (command.c) */
+
+/* A new paragraph, empty, to be filled in with why_add. */
+char *why_next(Why *why);
+#define why_add(paragraph, ...) text_append((paragraph), WHY_BYTES, __VA_ARGS__)
+/* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
+void why_add_rate(const Config *config, char *paragraph);
+
+enum { WHY_TABLES = 4 };
+/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none. */
+typedef struct {
+    double loss[WHY_TABLES]; /* nats per character, on the validation split */
+} Ruler;
+extern const char *const RULER_NAMES[WHY_TABLES];
+Ruler ruler_read(const char *directory);
+#define NO_RULER ((Ruler){{NAN, NAN, NAN, NAN}})
+/* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
+ */
+void ruler_add(const Ruler *ruler, double loss, char *paragraph);

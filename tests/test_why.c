@@ -1,0 +1,286 @@
+/* What ./train why says: each figure in its sentences is computed here from the run's CSV files by other means, and
+   what a run's files do not support is not said. */
+#include "sweeping.h"
+
+#include "why/why.h"
+
+static Why why;
+
+#define ATTENTION_HEADER                                                                                               \
+    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
+    "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
+    "w_q_norm,w_k_norm,overflows,infinities,subnormals"
+enum { DEVIATION = 3, ENTROPY = 5, LARGEST = 6, SATURATED_ROWS = 7, GRADIENT_MEAN = 13, GRADIENT_MEDIAN = 15 };
+
+/* The mean of a column over the two heads, in the first rows or the last. */
+static double heads_mean(const char *run, int column, bool last) {
+    const Table *t = read_table(inside(run, "attention.csv"), ATTENTION_HEADER);
+    const size_t row = last ? t->rows - 2 : 0;
+    return (t->at[row][column] + t->at[row + 1][column]) / 2;
+}
+
+/* Sets the losses of tables in run.json of a run. */
+static void set_ruler(const char *run, const double losses[4]) {
+    Json *description, *list = js_array();
+    assert_true(run_description_load(&description, in(run), &err));
+    for (size_t i = 0; i < 4; i++) js_append(list, js_number(losses[i]));
+    js_set(description, "ngram_losses", list);
+    assert_true(run_description_save(description, in(run), &err));
+    js_free(description);
+}
+
+static void read_run(const char *run) {
+    const bool done = why_run(in(run), &why, &err);
+    assert_that(done, "%s", err.message);
+}
+
+/* Whether any paragraph has these words. */
+static bool says(const char *words) {
+    for (size_t i = 0; i < why.count; i++)
+        if (strstr(why.sentence[i], words)) return true;
+    return strstr(why.table, words) != NULL;
+}
+static void assert_said(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void assert_said(const char *format, ...) {
+    char words[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    for (size_t i = 0; !says(words) && i < why.count; i++) print_error("%s\n", why.sentence[i]);
+    if (!says(words)) print_error("%s", why.table);
+    assert_that(says(words), "no \"%s\"", words);
+}
+
+static void figures_of_a_run(void **state) {
+    (void)state;
+    double uniform = 0;
+    CONFIGURE("attention.scale_divisor=none", "model.d_k=64");
+    train_alone("run", 1);
+    const Table *metrics = read_metrics("run"), *attention = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    double losses[4] = {0}, steps[4] = {0};
+    size_t evaluated = 0;
+    for (size_t row = 0; row < metrics->rows; row++)
+        if (!isnan(metrics->at[row][VAL_LOSS])) {
+            losses[evaluated] = metrics->at[row][VAL_LOSS];
+            steps[evaluated++] = metrics->at[row][STEP];
+        }
+    assert_int_equal(evaluated, 4);
+    assert_true(losses[0] > losses[1] && losses[1] > losses[2]);
+    /* Tables that are passed at the second and third evaluation, and one that is not. */
+    set_ruler("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
+    read_run("run");
+    assert_said("Scores divided by 1 (none): before the first step their standard deviation is %.3g "
+                "(mean of 2 heads, from %.3g to %.3g)",
+                heads_mean("run", DEVIATION, false), fmin(attention->at[0][DEVIATION], attention->at[1][DEVIATION]),
+                fmax(attention->at[0][DEVIATION], attention->at[1][DEVIATION]));
+    for (int position = 1; position < 16; position++) uniform += 1. / (position + 1) / 15;
+    assert_said("entropy %.2f (1 is", heads_mean("run", ENTROPY, false));
+    assert_said("%.0f %% of its weight on one key, where uniform weights would put %.0f %%; %.0f %% of the queries",
+                100 * heads_mean("run", LARGEST, false), 100 * uniform, 100 * heads_mean("run", SATURATED_ROWS, false));
+    assert_said("Nothing has taught it which key");
+    assert_said("At step 60 the entropy is %.2f, and these shares are %.0f %% and %.0f %%.",
+                heads_mean("run", ENTROPY, true), 100 * heads_mean("run", LARGEST, true),
+                100 * heads_mean("run", SATURATED_ROWS, true));
+    assert_said("a median norm of %.2g (mean %.2g) before the first step and of %.2g (mean %.2g) at step 60.",
+                heads_mean("run", GRADIENT_MEDIAN, false), heads_mean("run", GRADIENT_MEAN, false),
+                heads_mean("run", GRADIENT_MEDIAN, true), heads_mean("run", GRADIENT_MEAN, true));
+    assert_said("at step 60 is %.2f nats per character (a table of character pairs has %.2f, one of character "
+                "triples 0.25)",
+                losses[3], (losses[1] + losses[2]) / 2);
+    assert_said("a table of single characters is %.0f, of character pairs %.0f, of character triples none, of 4-grams "
+                "none.",
+                steps[1], steps[2]);
+    assert_said("run/config.ini --set attention.scale_divisor=sqrt_dk");
+    assert_false(says("not finished"));
+}
+
+/* Above all tables, and below all: the one table that there is to name. */
+static void ends_of_the_ruler(void **state) {
+    (void)state;
+    const Ruler ruler = {{3, 2, 1.5, 1}}, crossed = {{3, 2, 1.5, 1.75}};
+    static const struct {
+        double loss;
+        const char *words;
+    } cases[] = {{3.5, " (a table of single characters has 3.00)"},
+                 {.5, " (a table of 4-grams has 1.00)"},
+                 {2, " (a table of character pairs has 2.00, one of character triples 1.50)"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[WHY_BYTES] = "";
+        ruler_add(&ruler, cases[i].loss, text);
+        assert_string_equal(text, cases[i].words);
+    }
+    char text[WHY_BYTES] = "";
+    ruler_add(&crossed, 1.9, text);
+    assert_string_equal(text, " (a table of character pairs has 2.00, one of 4-grams 1.75)");
+    *text = 0;
+    ruler_add(&NO_RULER, 1.9, text);
+    assert_string_equal(text, "");
+}
+
+/* What a run's files do not have is left out. */
+static void nothing_invented(void **state) {
+    (void)state;
+    CONFIGURE("train.steps=1", "model.init=gpt2");
+    train_alone("soft", 1);
+    read_run("soft");
+    assert_said("before the first step");
+    assert_said("at step 1 is");
+    assert_false(says("Nothing has taught"));
+    assert_that(remove(in("soft/attention.csv")) == 0, "no attention.csv");
+    read_run("soft");
+    assert_said("Scores divided by √d_k = 4. No scores were measured.");
+    assert_false(says("entropy") || says("gradient"));
+
+    CONFIGURE("train.steps=1", "model.context=1");
+    train_alone("position", 1);
+    read_run("position");
+    assert_said("standard deviation");
+    assert_false(says("entropy") || says("gradient"));
+
+    CONFIGURE("train.steps=1", "data.task=recall", "data.corpus=\"\"", "model.context=32",
+              "attention.score_gradient=no");
+    train_alone("recall", 1);
+    read_run("recall");
+    assert_said("nats per answer; guessing has %.2f.", log(8));
+    assert_said("training does not use it");
+    assert_said("one task");
+    assert_false(says("a table of"));
+}
+
+static void set_result(const char *result, const char *error) {
+    Json *description;
+    assert_true(run_description_load(&description, in("run"), &err));
+    js_set(description, "result", js_text(result));
+    if (error) js_set(description, "error", js_text(error));
+    assert_true(run_description_save(description, in("run"), &err));
+    js_free(description);
+}
+
+static void unfinished_runs(void **state) {
+    (void)state;
+    FILE *out = fopen(in("out"), "w");
+    CONFIGURE("train.steps=4");
+    train_alone("run", 1);
+    set_result("running", NULL);
+    read_run("run");
+    assert_said("The run has not finished: run.json says running, so it is at work or was killed. It was logged up to "
+                "step 4 of 4.");
+    set_result("diverged", "diverged at step 3: \033[31mred");
+    read_run("run");
+    assert_said("run.json says diverged (diverged at step 3:");
+    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    read_run("run");
+    assert_said("Nothing was logged.");
+    assert_false(says("nats per"));
+    /* A log that is damaged, and a step with fewer rows than there are heads. */
+    set_text("run/config.ini", "heads = 2\n", "heads = 3\n");
+    assert_refused(why_run(in("run"), &why, &err), &err, "attention.csv:4: a step does not have 3 rows", "3 heads");
+    set_text("run/config.ini", "heads = 3\n", "heads = 2\n");
+    set_text("run/attention.csv", "\n4,0,1,", "\nx,0,1,");
+    assert_refused(why_write_first(in("run"), out, &err), &err, "attention.csv:5", "a damaged log");
+    fclose(out);
+}
+
+static void figures_of_a_sweep(void **state) {
+    (void)state;
+    static const char *const names[] = {"none+seed=1", "none+seed=2", "sqrt_dk+seed=1", "sqrt_dk+seed=2"};
+    double loss[4], deviation[4], entropy[4], first[4], last[4];
+    Sweep s = {0};
+    CONFIGURE(FOUR, "model.d_k=64", "model.layers=1");
+    sweep("sweep", 2);
+    for (size_t i = 0; i < 4; i++) {
+        char run[64];
+        snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
+        const Table *metrics = read_metrics(run);
+        loss[i] = metrics->at[metrics->rows - 1][VAL_LOSS];
+        deviation[i] = heads_mean(run, DEVIATION, false);
+        entropy[i] = heads_mean(run, ENTROPY, true);
+        first[i] = heads_mean(run, GRADIENT_MEDIAN, false);
+        last[i] = heads_mean(run, GRADIENT_MEDIAN, true);
+        set_ruler(run, (double[]){9, .5, .25, .125});
+    }
+    assert_true(sweep_view(&s, in("sweep"), &err));
+    why_sweep(&s, &why);
+    const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
+#define MEAN(values, at) ((values[at] + values[(at) + 1]) / 2)
+    const char *labels[] = {"÷ 1 (none)", "", "÷ √d_k = 8"};
+    assert_said("On average over the seeds that finished, %s, whose scores start with a standard deviation of %.3g, "
+                "ends with the lowest validation loss, %.2f nats per character (a table of single characters has 9.00, "
+                "one of character pairs 0.50); %s, whose scores start with a standard deviation of %.3g, with the "
+                "highest, %.2f nats",
+                labels[low], MEAN(deviation, low), MEAN(loss, low), labels[high], MEAN(deviation, high),
+                MEAN(loss, high));
+    assert_said("Lowest and highest are %.2f apart; a table of character pairs is 8.50 below one of single characters, "
+                "triples 0.25 below pairs, 4-grams 0.12 below triples.",
+                MEAN(loss, high) - MEAN(loss, low));
+    assert_said("of the highest is %.2g times that of the lowest at the start, %.2g times at the end.",
+                MEAN(first, high) / MEAN(first, low), MEAN(last, high) / MEAN(last, low));
+    assert_said(" %7.2f %8.2g %7.2f\n", MEAN(entropy, 2), MEAN(last, 2), MEAN(loss, 2));
+    /* Student's t for one degree of freedom */
+    assert_said("uncertain by up to ± %.2g (95 %%)",
+                12.706 * fmax(fabs(loss[0] - loss[1]), fabs(loss[2] - loss[3])) / 2);
+    assert_false(says("diverged"));
+    sweep_free(&s);
+
+    /* A run less. */
+    s = (Sweep){0};
+    set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
+    assert_true(sweep_view(&s, in("sweep"), &err));
+    why_sweep(&s, &why);
+    assert_said("Of 4 runs 1 diverged, 0 failed and 0 did not finish; they are in no mean. The first is "
+                "scale_divisor=none+seed=2.");
+    assert_said("÷ 1 (none)                  1 ");
+    sweep_free(&s);
+}
+
+/* Of many settings the table has the best and the last, and says how many it leaves out; its lines, and those of the
+   first paragraph, fit a terminal. */
+static void many_settings(void **state) {
+    (void)state;
+    Sweep s = {0};
+    size_t lines = 0;
+    CONFIGURE("train.steps=2", "sweep.attention.scale_divisor=none, sqrt_dk, dk, 2sqrt_dk, 1.5",
+              "sweep.train.lr=1e-3, 2e-3, 3e-3");
+    sweep("sweep", 2);
+    assert_true(sweep_view(&s, in("sweep"), &err));
+    why_sweep(&s, &why);
+    sweep_free(&s);
+    assert_said("(3 settings between these are left out)\n");
+    for (char *rest = why.table, *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL; lines++)
+        assert_that(utf8_columns(line, strlen(line)) <= 80, "%s", line);
+    assert_int_equal(lines, 2 + 12 + 1 + 3);
+    assert_said("the best rate is chosen by the losses that are shown");
+
+    FILE *out = fopen(in("first"), "w");
+    assert_true(why_write_first(in("sweep"), out, &err));
+    assert_int_equal(fclose(out), 0);
+    char *text = contents(in("first"), NULL);
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        assert_in_range(utf8_columns(line, (size_t)(end - line)), 1, 80);
+        *end = end[1] ? ' ' : 0;
+    }
+    assert_string_equal(text, why.sentence[0]);
+}
+
+static void sweep_without_results(void **state) {
+    (void)state;
+    Sweep s = {0};
+    CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
+    sweep("sweep", 2);
+    assert_true(sweep_view(&s, in("sweep"), &err));
+    why_sweep(&s, &why);
+    sweep_free(&s);
+    assert_string_equal(why.sentence[0], "None of the sweep's 2 runs has finished with a validation loss.");
+    assert_said("Of 2 runs 2 diverged, 0 failed");
+    assert_string_equal(why.table, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_ruler),  SWEEP_TEST(nothing_invented),
+        SWEEP_TEST(unfinished_runs),       SWEEP_TEST(figures_of_a_sweep), SWEEP_TEST(many_settings),
+        SWEEP_TEST(sweep_without_results),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
