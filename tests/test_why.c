@@ -88,8 +88,8 @@ static void figures_of_a_run(void **state) {
     assert_said("at step 60 is %.2f nats per character (a table of character pairs has %.2f, one of character "
                 "triples 0.25)",
                 losses[3], (losses[1] + losses[2]) / 2);
-    assert_said("a table of single characters is %.0f, of character pairs %.0f, of character triples none, of 4-grams "
-                "none.",
+    assert_said("it was first below a table of single characters at step %.0f, a table of character pairs at step "
+                "%.0f, but not below a table of character triples.",
                 steps[1], steps[2]);
     assert_said("run/config.ini --set attention.scale_divisor=sqrt_dk");
     assert_false(says("not finished"));

@@ -7,7 +7,7 @@
 
 enum { COLUMNS = 80 };
 
-const char *const RULER_NAMES[WHY_TABLES] = {"single characters", "character pairs", "character triples", "4-grams"};
+const char *const RULER_NAMES[NGRAM_ORDERS] = {"single characters", "character pairs", "character triples", "4-grams"};
 
 char *why_next(Why *why) { return why->sentence[why->count++]; }
 
@@ -18,28 +18,24 @@ void why_add_rate(const Config *c, char *paragraph) {
 }
 
 Ruler ruler_read(const char *directory) {
-    Json *description;
-    Error unreadable;
-    bool known = run_description_load(&description, directory, &unreadable);
     Ruler ruler;
-    for (size_t i = 0; i < WHY_TABLES; i++)
-        known = known && js_as_number(js_at(js_get(description, "ngram_losses"), i), &ruler.loss[i]);
-    js_free(description);
-    return known ? ruler : NO_RULER;
+    bool known;
+    Error unreadable;
+    return run_ngram_losses(directory, ruler.loss, &known, &unreadable) && known ? ruler : NO_RULER;
 }
 
 void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
     const double *table = ruler->loss;
-    size_t above = WHY_TABLES, below = WHY_TABLES; /* the nearest tables; WHY_TABLES: none */
-    for (size_t i = 0; i < WHY_TABLES; i++) {
-        if (table[i] >= loss && (above == WHY_TABLES || table[i] < table[above])) above = i;
-        if (table[i] < loss && (below == WHY_TABLES || table[i] > table[below])) below = i;
+    size_t above = NGRAM_ORDERS, below = NGRAM_ORDERS; /* the nearest tables; NGRAM_ORDERS: none */
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) {
+        if (table[i] >= loss && (above == NGRAM_ORDERS || table[i] < table[above])) above = i;
+        if (table[i] < loss && (below == NGRAM_ORDERS || table[i] > table[below])) below = i;
     }
-    if (above < WHY_TABLES) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], table[above]);
-    if (above < WHY_TABLES && below < WHY_TABLES)
+    if (above < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], table[above]);
+    if (above < NGRAM_ORDERS && below < NGRAM_ORDERS)
         why_add(paragraph, ", one of %s %.2f", RULER_NAMES[below], table[below]);
-    else if (below < WHY_TABLES) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], table[below]);
-    if (above < WHY_TABLES || below < WHY_TABLES) why_add(paragraph, ")");
+    else if (below < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], table[below]);
+    if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 
 /* Writes a paragraph in lines. A word that is longer has a line of its own. It may hold texts from files. */

@@ -123,17 +123,21 @@ static void say_loss(const Files *f, Why *why) {
     why_add(p, "Its validation loss ");
     add_when(steps[end - 1], p);
     why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
-    if (c->eval.batches > 0) why_add(p, ", on %lld batches of the validation split", (long long)c->eval.batches);
+    if (c->eval.batches > 0)
+        why_add(p, ", on %lld %s of the validation split", (long long)c->eval.batches,
+                c->eval.batches == 1 ? "batch" : "batches");
     ruler_add(&ruler, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
     if (isnan(ruler.loss[0])) return;
-    for (size_t i = 0; i < WHY_TABLES; i++) {
-        size_t row = 0;
+    for (size_t i = 0, row = 0; i < NGRAM_ORDERS; i++) {
         while (row < end && !(losses[row] < ruler.loss[i])) row++;
-        why_add(p, "%s %s%s ", i ? ", of" : " Of the evaluated steps, the first below a table of", RULER_NAMES[i],
-                i ? "" : " is");
-        why_add(p, row < end ? "%.0f" : "none", row < end ? steps[row] : 0);
+        if (row == end) {
+            why_add(p, "%s not below a table of %s", i ? ", but" : " It was", RULER_NAMES[i]);
+            break;
+        }
+        why_add(p, "%s a table of %s at step %.0f", i ? "," : " As far as it was evaluated, it was first below",
+                RULER_NAMES[i], steps[row]);
     }
     why_add(p, ".");
 }

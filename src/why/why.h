@@ -32,12 +32,12 @@ char *why_next(Why *why);
 /* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
 void why_add_rate(const Config *config, char *paragraph);
 
-enum { WHY_TABLES = 4 };
-/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none. */
+/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none or cannot be
+ * read. */
 typedef struct {
-    double loss[WHY_TABLES]; /* nats per character, on the validation split */
+    double loss[NGRAM_ORDERS]; /* nats per character, on the validation split */
 } Ruler;
-extern const char *const RULER_NAMES[WHY_TABLES];
+extern const char *const RULER_NAMES[NGRAM_ORDERS];
 Ruler ruler_read(const char *directory);
 #define NO_RULER ((Ruler){{NAN, NAN, NAN, NAN}})
 /* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
