@@ -32,8 +32,8 @@ char *why_next(Why *why);
 /* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
 void why_add_rate(const Config *config, char *paragraph);
 
-/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none or cannot be
- * read. */
+/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none, or cannot be
+   read. */
 typedef struct {
     double loss[NGRAM_ORDERS]; /* nats per character, on the validation split */
 } Ruler;
