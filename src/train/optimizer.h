@@ -13,9 +13,7 @@ typedef struct {
 } Matrix;
 
 typedef struct {
-    OptimizerKind kind;
-    double lr, muon_lr, beta1, beta2, eps, momentum, grad_clip;
-    double muon_decay, weight_decay; /* of Muon's matrices; of what is not Muon's */
+    const Config *config; /* the caller's, which must outlive this */
     size_t threads, flat;
     real *m;              /* (flat): the first moment; the velocity for SGD and Muon's matrices */
     real *v;              /* (flat): the second moment; zeros in Muon's matrices; NULL for SGD */
