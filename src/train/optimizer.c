@@ -44,12 +44,6 @@ static void find_matrices(Optimizer *o, const TensorTable *tensors) {
         if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
 }
 
-double optimizer_flops(const Optimizer *o) {
-    double sum = 0;
-    for (size_t i = 0; i < o->matrix_count; i++) sum += flops(&o->matrices[i]);
-    return sum;
-}
-
 static void lay_out(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
     o->v = o->config->train.optimizer == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));

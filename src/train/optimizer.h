@@ -28,9 +28,6 @@ typedef struct {
 bool optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads, Error *err);
 void optimizer_free(Optimizer *optimizer);
 
-/* Floating-point operations of one update by Muon's products. */
-double optimizer_flops(const Optimizer *optimizer);
-
 /* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
    to min_lr at t = steps. */
 double learning_rate(const Config *config, size_t step);
