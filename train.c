@@ -14,6 +14,7 @@
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
 #include "report/report.h"
+#include "sample/command.h"
 #include "sweep/sweep.h"
 #include "theory/theory.h"
 #include "why/why.h"

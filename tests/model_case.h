@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support.h"
+#include "training_pass.h"
 
 #include <unistd.h>
 
@@ -76,7 +77,8 @@ static inline void teardown(Setup *u) {
 }
 
 static inline double backward(Setup *u, double weight, bool zero_gradients) {
-    return engine_forward_backward(&u->engine, &u->batch, SEED, u->micro_step, weight, zero_gradients);
+    const Pass pass = training_pass(SEED, u->micro_step, weight, zero_gradients);
+    return engine_pass(&u->engine, &u->batch, &pass);
 }
 
 /* Executes the program again with threads that sleep while they wait. The tests run thousands of tiny passes; with

@@ -1,6 +1,7 @@
 /* Training is deterministic: the same seed and number of threads leave the same files, bit for bit, in this process
    and in others, whose addresses differ. Other numbers of threads change the order of sums at most. */
 #include "training.h"
+#include "training_pass.h"
 
 #include <dirent.h>
 #include <spawn.h>
@@ -152,7 +153,8 @@ static double step_by(const Case *c, size_t threads, real **gradients, TensorTab
     random_tokens(targets, c->B * c->T, shape.V);
     assert_that(model_make(&model, &shape, c->B, threads, true, &err), "%s", err.message);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
-    double loss = model_forward_backward(&model, &(Batch){tokens, targets, c->B, c->T}, 1, 0, 1, true);
+    const Pass pass = training_pass(1, 0, 1, true);
+    double loss = model_pass(&model, &(Batch){tokens, targets, c->B, c->T}, &pass);
     *gradients = copied_reals(model.gradients, model.tensors.flat);
     *table = model.tensors;
     model.tensors = (TensorTable){0};

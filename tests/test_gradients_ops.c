@@ -246,7 +246,8 @@ static void embedding(void **state) {
     assert_all_equal(dwte + 3 * C, 2 * C, 0, "gradient of tokens that do not occur");
 }
 
-static void forward_unembedding(Layer *l) { unembedding_forward(l->y, l->x, l->w, l->rows, l->in, l->out, false); }
+/* The logits of op_unembedding_forward: a linear layer by the transposed weight (V,C). */
+static void forward_unembedding(Layer *l) { linear_backward_input(l->y, l->x, l->w, l->rows, l->out, l->in, false); }
 
 static void unembedding(void **state) {
     (void)state;
@@ -259,12 +260,12 @@ static void unembedding(void **state) {
         for (size_t i = 0; i < rows * V; i++)
             assert_close(l.y[i], dot(l.x + i / V * C, l.w + i % V * C, C), 1e-13 * (double)C, "logits[%zu]", i);
         real *dx = filled_reals(rows * C, NAN), *dw = filled_reals(V * C, 1);
-        unembedding_backward_input(dx, l.dy, l.w, rows, C, V, false);
+        linear_forward(dx, l.dy, l.w, NULL, rows, V, C, false);
         Range middle = {C / 4, C - C / 3};
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, middle, false);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, false);
         assert_untouched_outside(dw, V, C, middle, "dw");
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){0, middle.begin}, false);
-        unembedding_backward_weight(dw, l.dy, l.x, rows, C, V, (Range){middle.end, C}, false);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, false);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, false);
         minus_one(dw, V * C);
         check_layer(&l, "x", l.x, dx, rows * C);
         check_layer(&l, "w", l.w, dw, V * C);

@@ -2,6 +2,10 @@
    threads, masks, dropout and memory. */
 #include "model_case.h"
 
+static double forward_with_dropout(Setup *u) {
+    return model_pass(&u->model, &u->batch, &(Pass){.training = true, .seed = SEED, .micro_step = u->micro_step});
+}
+
 /* Compares logits, losses and their sum with the plain decoder, in a forward pass alone and in training. */
 static void forward_is_the_plain_decoder(void **state) {
     (void)state;
@@ -119,13 +123,14 @@ static void dropout_is_drawn_by_step(void **state) {
     Setup u;
     setup(&u, &c, true);
     double first = backward(&u, 1, true);
-    assert_true(model_training_forward(&u.model, &u.batch, SEED, u.micro_step) == first);
+    assert_true(forward_with_dropout(&u) == first);
     u.micro_step++;
     double second = backward(&u, 1, true), plain = model_forward(&u.model, &u.batch);
     u.micro_step--;
     assert_true(first != second && first != plain && second != plain);
     assert_true(backward(&u, 1, true) == first);
-    assert_true(model_forward_backward(&u.model, &u.batch, SEED + 1, u.micro_step, 1, true) != first);
+    const Pass other = training_pass(SEED + 1, u.micro_step, 1, true);
+    assert_true(model_pass(&u.model, &u.batch, &other) != first);
     teardown(&u);
 }
 
@@ -166,7 +171,7 @@ static void slices_have_masks_of_their_own(void **state) {
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < flat; i++)
             u.model.parameters[i] = parameters[i] + (side ? -1e-5 : 1e-5) * u.model.gradients[i];
-        loss[side] = model_training_forward(&u.model, &u.batch, SEED, u.micro_step) / (9 * (double)T);
+        loss[side] = forward_with_dropout(&u) / (9 * (double)T);
     }
     assert_close((loss[0] - loss[1]) / 2e-5, length, 1e-6 * length, "change of the loss");
     for (size_t a = 0; a < 9; a++)

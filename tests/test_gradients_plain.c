@@ -5,9 +5,9 @@
 /* Losses and gradients of two micro-batches by one engine, with the model's parameters as they are. */
 static double two_micro_batches(Setup *u, Engine *engine) {
     const Batch swapped = {u->batch.targets, u->batch.tokens, u->batch.B, u->batch.T};
-    double sum = engine_forward_backward(engine, &u->batch, SEED, 0, .5, true);
-    if (batch_targets(&u->batch) == u->batch.B * u->batch.T)
-        sum += engine_forward_backward(engine, &swapped, SEED, 1, .5, false);
+    const Pass first = training_pass(SEED, 0, .5, true), second = training_pass(SEED, 1, .5, false);
+    double sum = engine_pass(engine, &u->batch, &first);
+    if (batch_targets(&u->batch) == u->batch.B * u->batch.T) sum += engine_pass(engine, &swapped, &second);
     return sum;
 }
 
@@ -33,8 +33,8 @@ static void compare(const Case *c) {
     }
     const double validation = model_forward(&u.model, &u.batch);
     const size_t right = u.model.right;
-    assert_close(engine_forward(&plain, &u.batch), validation, 1e-12 * validation, "%s: loss without a backward pass",
-                 c->name);
+    assert_close(engine_pass(&plain, &u.batch, &(Pass){0}), validation, 1e-12 * validation,
+                 "%s: loss without a backward pass", c->name);
     assert_int_equal(u.model.right, right);
     engine_free(&plain);
     teardown(&u);

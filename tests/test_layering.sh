@@ -24,7 +24,7 @@ allowed() {
     plain) echo model/tensors.h config base ;;
     train) echo model plain data show config ops base ;;
     theory) echo show config model base ;;
-    sweep | attend | gradcheck | bench) echo train model plain data show config ops base ;;
+    sweep | attend | sample | gradcheck | bench) echo train model plain data show config ops base ;;
     why) echo sweep train model data show config ops base ;;
     report) echo why sweep train model data show config ops base ;;
     esac
@@ -34,7 +34,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|show|train|sweep|attend|theory|why|report|gradcheck|bench)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|show|train|sweep|attend|sample|theory|why|report|gradcheck|bench)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -133,7 +133,7 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | config | ops | data | show | model | plain | train | sweep | attend | theory | why | report | gradcheck | bench) pass ;;
+    base | config | ops | data | show | model | plain | train | sweep | attend | sample | theory | why | report | gradcheck | bench) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done

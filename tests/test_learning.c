@@ -1,6 +1,7 @@
 /* Learning is right at both ends: an untrained model's loss is that of a guess, by a margin that theory gives, and
    every kind of model learns a little text by heart. */
 #include "training.h"
+#include "training_pass.h"
 
 #include "model/initialization.h"
 #include "model/transformer.h"
@@ -110,7 +111,8 @@ static size_t steps_to_memorise(ModelShape shape) {
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 1, model.threads, model.parameters);
     size_t step = 0;
     for (; step < ENOUGH; step++) {
-        double loss = model_forward_backward(&model, &batch, 1, step, 1, true) / (SEQUENCES * LENGTH);
+        const Pass pass = training_pass(1, step, 1, true);
+        double loss = model_pass(&model, &batch, &pass) / (SEQUENCES * LENGTH);
         if (loss < 0.05) break;
         optimizer_step(&optimizer, &model.tensors, model.parameters, model.gradients,
                        gradient_norm(&optimizer, model.gradients), 5e-3, step);

@@ -177,7 +177,7 @@ mutant 'loss: targets that do not count get a gradient' $file \
 mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
-mutant 'model: weight of accumulation forgotten' $file 's|(real)(batch_weight / |(real)(1 / |'
+mutant 'model: weight of accumulation forgotten' $file 's|(real)(pass->batch_weight / |(real)(1 / |'
 mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    op_unembedding_backward_weight(w, final);/    if (!m->shape.tied) &/'

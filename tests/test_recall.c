@@ -2,6 +2,7 @@
    in the batches' means; and that a run learns it, and is resumed to the bit. Its gradients are in
    test_gradients_model.c and test_gradients_ops.c. */
 #include "training.h"
+#include "training_pass.h"
 
 #include "data/recall.h"
 #include "model/initialization.h"
@@ -158,7 +159,8 @@ static void answers_alone_count(void **state) {
     for (uint64_t i = 0; i < 2 * B; i++) { /* one record at a time */
         const size_t at = i % B * T;
         corpus_training_batch(&corpus, 1, 6 + i / B, B, T, tokens, targets);
-        model_forward_backward(&model, &(Batch){tokens + at, targets + at, 1, T}, 1, 6, 1. / (2 * B), i == 0);
+        const Pass pass = training_pass(1, 6, 1. / (2 * B), i == 0);
+        model_pass(&model, &(Batch){tokens + at, targets + at, 1, T}, &pass);
     }
     assert_all_close(model.gradients, once, model.tensors.flat, 1e-6, "gradients");
 }

@@ -1,6 +1,7 @@
 /* What other ways to score do beside their gradients: rounding to a format, QK-clip over a whole step, and which head a
    loss that is not finite is blamed on. Gradients are in test_gradients_scores.c, PyTorch's numbers in test_torch.c. */
 #include "support.h"
+#include "training_pass.h"
 
 #include "model/attention_stages.h"
 #include "model/initialization.h"
@@ -96,7 +97,8 @@ static int leave(void **state) {
 /* Makes micro-batch 0 or 1 of a step. */
 static double backward(size_t micro, bool first) {
     const int32_t *own = ids + 2 * micro * STEPS_B * T;
-    return model_forward_backward(&model, &(Batch){own, own + STEPS_B * T, STEPS_B, T}, 1, micro, .5, first);
+    const Pass pass = training_pass(1, micro, .5, first);
+    return model_pass(&model, &(Batch){own, own + STEPS_B * T, STEPS_B, T}, &pass);
 }
 
 /* The largest score of a step is over its slices and micro-batches; after the clip the first layer, whose input stays
@@ -161,7 +163,7 @@ static void cached(void **state) {
         model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
         memcpy(whole, model.logits.values, (size_t)T * V * sizeof *whole);
         for (size_t i = 0, begin = 0; i < COUNT_OF(ends); begin = ends[i++]) {
-            model_forward_cached(&model, ids, ends[i], begin);
+            model_pass(&model, &(Batch){ids, NULL, 1, ends[i]}, &(Pass){.cached = begin});
             for (size_t at = begin * V; at < ends[i] * V; at++)
                 assert_close(model.logits.values[at], whole[at], 1e-5, "way %zu, position %zu", way, at / V);
         }

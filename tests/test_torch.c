@@ -3,6 +3,7 @@
    tests/fixtures/make_fixtures.py computed all of it in float64; this runs twice, with real = double and with float, in
    which models train. */
 #include "fixture.h"
+#include "training_pass.h"
 
 #include <glob.h>
 
@@ -149,7 +150,8 @@ static void compare_training(Fixture *f) {
     for (size_t step = 0; step <= steps; step++) {
         const Batch batch = {tokens + step * B * T, targets + step * B * T, B, T};
         if (step == 0) compare_logits(f, &batch);
-        double sum = engine_forward_backward(&engine, &batch, 1, step, 1, true), lr = learning_rate(&config, step);
+        const Pass pass = training_pass(1, step, 1, true);
+        double sum = engine_pass(&engine, &batch, &pass), lr = learning_rate(&config, step);
         double norm = gradient_norm(&optimizer, model.gradients);
         losses[step] = (real)(sum / (double)(B * T)), norms[step] = (real)norm, rates[step] = (real)lr;
         if (step == 0) compare_gradients(f);

@@ -41,6 +41,27 @@ bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
     return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
 }
 
+/* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
+   weight is what the visible keys leave of 1. */
+SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
+    const float *weights = snapshot_weights(s, layer, head);
+    const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
+    double row[SNAPSHOT_TEXT_MAX + 1], entropy = 0, max_weight = 0, rows = 0;
+    for (size_t query = sink ? 0 : 1; query < s->T; query++) {
+        double rest = 1;
+        for (size_t key = 0; key <= query; key++) {
+            rest -= (double)weights[query * s->T + key];
+            row[key] = log((double)weights[query * s->T + key]);
+        }
+        row[query + 1] = log(fmax(rest, 0));
+        const SoftmaxRow softmax = softmax_row(row, query + 1 + sink);
+        entropy += softmax.entropy / log((double)softmax.keys);
+        max_weight += softmax.max_weight;
+        rows++;
+    }
+    return rows > 0 ? (SnapshotStatistics){entropy / rows, max_weight / rows} : (SnapshotStatistics){NAN, NAN};
+}
+
 void attend_write_csv(const Snapshot *s, Range layers, Range heads, FILE *out) {
     fputs("layer,head,query,key,query_char,key_char,score,weight\n", out);
     for (size_t layer = layers.begin; layer < layers.end; layer++)

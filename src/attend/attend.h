@@ -15,6 +15,14 @@ bool attend_to_text(Snapshot *snapshot, Run *run, const char *text, size_t size,
 /* The last attention that the run has logged. */
 bool attend_to_log(Snapshot *snapshot, const Run *run, Error *err);
 
+/* What attention.csv has of a batch, for one head of a snapshot: means over its rows with at least two keys, a sink
+   being one. NaN without such a row. */
+typedef struct {
+    double entropy;    /* mean of H(row) / ln(keys): 1 is uniform, 0 one-hot */
+    double max_weight; /* mean of a row's largest weight */
+} SnapshotStatistics;
+SnapshotStatistics snapshot_statistics(const Snapshot *snapshot, size_t layer, size_t head);
+
 /* Writes CSV with the columns layer,head,query,key,query_char,key_char,score,weight: a row for each visible key of
    each query. */
 void attend_write_csv(const Snapshot *snapshot, Range layers, Range heads, FILE *out);

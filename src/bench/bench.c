@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/statistics.h"
 #include "ops/matmul.h"
+#include "ops/newton_schulz.h"
 #include "train/announce.h"
 #include "train/loop.h"
 
@@ -109,6 +110,14 @@ static double take_step(Bench *b, Engine *engine, bool clocks) {
     return end - start;
 }
 
+/* Floating-point operations of one update by Muon's products. */
+static double muon_flops(const Optimizer *o) {
+    double sum = 0;
+    for (size_t i = 0; i < o->matrix_count; i++)
+        sum += newton_schulz_flops(o->matrices[i].rows, o->matrices[i].columns);
+    return sum;
+}
+
 /* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes of the arrays that it reads
    and of those that it writes. */
 typedef struct {
@@ -148,7 +157,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
         [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
         [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
-        [OP_COUNT + UPDATE] = {"update", optimizer_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
+        [OP_COUNT + UPDATE] = {"update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
     };
     for (size_t i = 0; i < LINES; i++) {
         lines[i] = all[i];

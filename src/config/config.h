@@ -112,8 +112,6 @@ void combinations_print(const Config *config, const char *indent, FILE *out);
 void config_write(const Config *config, FILE *out);
 /* config_write with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
 void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
-/* What config_write writes, as a string that the caller frees; NULL for want of memory. */
-char *config_text(const Config *config);
 
 /* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
 void config_write_help(FILE *out);

@@ -23,17 +23,6 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
 
 void config_write(const Config *config, FILE *out) { config_write_but(config, NULL, NULL, out); }
 
-char *config_text(const Config *config) {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream) return NULL;
-    config_write(config, stream);
-    if (fclose(stream) == 0) return text;
-    free(text);
-    return NULL;
-}
-
 static const char *default_text(const Key *key) { return key->shown ? key->shown : key->initial; }
 
 void config_write_help(FILE *out) {

@@ -86,16 +86,16 @@ static void hint_at_download(const char *path, Error *err) {
 
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
                  Error *err) {
+    const char *name = *path ? path : "(built in)";
     char *file = NULL;
-    size_t size = 0;
+    size_t size = strlen(sqrtdk_corpus);
     *corpus = (Corpus){0};
     if (*path && !file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
         hint_at_download(path, err);
         return false;
     }
-    const bool ok = *path ? corpus_from_text(corpus, path, file, size, vocabulary, val_fraction, window, err)
-                          : corpus_from_text(corpus, "(built in)", sqrtdk_corpus, strlen(sqrtdk_corpus), vocabulary,
-                                             val_fraction, window, err);
+    const bool ok =
+        corpus_from_text(corpus, name, file ? file : sqrtdk_corpus, size, vocabulary, val_fraction, window, err);
     free(file);
     if (!ok) corpus_free(corpus);
     return ok;

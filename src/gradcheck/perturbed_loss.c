@@ -56,12 +56,22 @@ static void perturb(void *context, const HookView *v) {
     if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
+/* The pass of the micro-batch in progress, as in a training step, or the forward half of it. */
+static void pass(PerturbedLoss *l, bool with_backward) {
+    engine_pass(l->original.engine, &l->original.batches[l->micro],
+                &(Pass){.training = true,
+                        .seed = l->original.seed,
+                        .micro_step = l->original.micro_step + l->micro,
+                        .with_backward = with_backward,
+                        .zero_gradients = with_backward && l->micro == 0,
+                        .batch_weight = 1 / (double)l->original.count});
+}
+
 /* Computes every gradient as a training step does, with `function` as the hook. */
 static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
     l->hook.function = function;
     for (l->micro = 0; l->micro < l->original.count; l->micro++) {
-        engine_forward_backward(l->original.engine, &l->original.batches[l->micro], l->original.seed,
-                                l->original.micro_step + l->micro, 1 / (double)l->original.count, l->micro == 0);
+        pass(l, true);
         for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
     }
     l->hook.function = perturb;
@@ -73,8 +83,7 @@ static double change(PerturbedLoss *l, size_t begin, size_t end) {
     double mean = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
         double sum = 0;
-        engine_training_forward(l->original.engine, &l->original.batches[l->micro], l->original.seed,
-                                l->original.micro_step + l->micro);
+        pass(l, false);
         for (size_t r = 0; r < l->rows; r++) sum += (double)l->model->losses[r] - l->losses[l->micro * l->rows + r];
         mean += sum / ((double)batch_targets(&l->original.batches[l->micro]) * (double)l->original.count);
     }

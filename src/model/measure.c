@@ -155,7 +155,8 @@ void measure_gradients(Model *m, const Batch *batch, double *scratch, GradientSt
     MeasuredGradients norms = {m, batch, scratch, scratch + heads * rows};
     const Hook hook = {measure_rows, &norms};
     m->hook = &hook;
-    model_gradients(m, batch);
+    model_pass(m, batch,
+               &(Pass){.with_backward = true, .zero_gradients = true, .batch_weight = (double)batch_targets(batch)});
     m->hook = NULL;
 #pragma omp parallel for num_threads((int)m->threads) schedule(dynamic)
     for (size_t i = 0; i < heads; i++)

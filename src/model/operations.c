@@ -188,26 +188,29 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
     end_operation(w, OP_RESIDUAL_BACK, proj, BACKWARD);
 }
 
+/* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is what a linear layer by W
+   does to the gradient of its input, and the gradient of x is that layer's forward pass. */
 static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
 
 void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    unembedding_forward(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), x->width,
-                        logits->width, bf16(w));
+    linear_backward_input(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), logits->width,
+                          x->width, bf16(w));
     end_operation(w, OP_LOGITS, logits, FORWARD);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    unembedding_backward_input(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), rows_of(w),
-                               x->width, logits->width, bf16(w));
+    linear_forward(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), NULL, rows_of(w), logits->width,
+                   x->width, bf16(w));
     end_operation(w, OP_LOGITS_BACK, x, BACKWARD);
 }
 
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
-    unembedding_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
-                                x->width, logits->width, columns_of(w, x->width), bf16(w));
+    const Tile own = {{0, logits->width}, columns_of(w, x->width)};
+    linear_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
+                           logits->width, x->width, own, bf16(w));
     end_operation(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 
@@ -223,7 +226,7 @@ void op_cross_entropy_forward(const Worker *w) {
 void op_cross_entropy_backward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->batch->targets + first, w->pass->loss_weight,
+    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->batch->targets + first, w->loss_weight,
                            rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS_BACK, &m->logits, BACKWARD);
 }

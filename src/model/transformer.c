@@ -136,13 +136,14 @@ static void backward(const Worker *w) {
 
 /* Each thread takes whole sequences, or where there are fewer of them than threads, rows. After cached positions there
    are too few rows to share. */
-static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first) {
+static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first, real loss_weight) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
     const size_t H = m->shape.attention.H, T = batch->T;
     const size_t cached = pass->cached;
     const Range own = range_split(batch->B, 1, id, count); /* sequences */
     const Range split = range_split(batch->B * T - cached, 1, id, count);
-    Worker w = {.m = m, .pass = pass, .batch = batch, .id = id, .count = count, .batch_row = first};
+    Worker w = {.m = m, .pass = pass, .batch = batch, .loss_weight = loss_weight, .id = id, .count = count};
+    w.batch_row = first;
     w.splits_sequences = batch->B < count;
     w.rows = w.splits_sequences ? (Range){cached + split.begin, cached + split.end}
                                 : (Range){own.begin * T + cached, own.end * T};
@@ -150,10 +151,10 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
     return w;
 }
 
-static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass) {
+static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass, real loss_weight) {
 #pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
     {
-        const Worker w = worker_make(m, pass, slice, first);
+        const Worker w = worker_make(m, pass, slice, first, loss_weight);
         const Range flat = columns_of(&w, m->tensors.flat);
         end_operation(&w, OP_COUNT, NULL, FORWARD);
         if (pass->zero_gradients && first == 0) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
@@ -190,10 +191,11 @@ static size_t count_right(const Model *m, const Batch *slice) {
     return right;
 }
 
-/* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Returns
-   the sum of the losses, in the order of the positions. */
-static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
+/* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Sums
+   the losses in the order of the positions. */
+double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     const size_t at_most = model_slice(&m->shape, batch->B), slices = (batch->B + at_most - 1) / at_most;
+    const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     double sum = 0;
     m->right = 0;
     for (size_t i = 0; (pass->zero_gradients || !pass->with_backward) && i < m->shape.L * m->shape.attention.H; i++)
@@ -203,38 +205,12 @@ static double pass_batch(Model *m, const Batch *batch, const Pass *pass) {
         const size_t first = sequences.begin * batch->T;
         const int32_t *targets = batch->targets ? batch->targets + first : NULL;
         const Batch slice = {batch->tokens + first, targets, range_size(sequences), batch->T};
-        pass_slice(m, &slice, first, pass);
+        pass_slice(m, &slice, first, pass, loss_weight);
         update_score_max(m, range_size(sequences));
         for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
         if (targets && !pass->with_backward) m->right += count_right(m, &slice);
     }
     return sum;
-}
-
-double model_forward(Model *m, const Batch *batch) { return pass_batch(m, batch, &(Pass){0}); }
-
-void model_forward_cached(Model *m, const int32_t *tokens, size_t T, size_t cached) {
-    pass_batch(m, &(Batch){tokens, NULL, 1, T}, &(Pass){.cached = cached});
-}
-
-double model_gradients(Model *m, const Batch *batch) {
-    return pass_batch(m, batch, &(Pass){.with_backward = true, .zero_gradients = true, .loss_weight = 1});
-}
-
-double model_training_forward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step) {
-    return pass_batch(m, batch, &(Pass){.training = true, .seed = seed, .micro_step = micro_step});
-}
-
-double model_forward_backward(Model *m, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
-                              bool zero_gradients) {
-    const real loss_weight = (real)(batch_weight / (double)batch_targets(batch));
-    return pass_batch(m, batch,
-                      &(Pass){.training = true,
-                              .with_backward = true,
-                              .zero_gradients = zero_gradients,
-                              .seed = seed,
-                              .micro_step = micro_step,
-                              .loss_weight = loss_weight});
 }
 
 size_t model_find_not_finite(const Model *m) {

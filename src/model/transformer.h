@@ -78,26 +78,23 @@ typedef struct {
 /* How many targets of a batch count. */
 size_t batch_targets(const Batch *batch);
 
-/* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). No dropout.
-   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of
-   the last slice: of the whole batch when model_slice says so. */
-double model_forward(Model *model, const Batch *batch);
+/* What a pass over a batch computes; all zero: the forward pass without dropout. */
+typedef struct {
+    bool training; /* with dropout, drawn for (seed, micro_step) */
+    uint64_t seed, micro_step;
+    bool with_backward;  /* adds to model->gradients those of batch_weight * (mean loss of the batch's targets, of which
+                            one must count) */
+    bool zero_gradients; /* starts them at zero */
+    double batch_weight;
+    size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
+                      parameters: their keys and values are still in the blocks' arrays. No targets */
+} Pass;
 
-/* Continues one sequence whose first `cached` positions the last pass computed, with the same parameters: their keys
-   and values are still in the blocks' arrays, so only the other positions are computed. No targets. */
-void model_forward_cached(Model *model, const int32_t *tokens, size_t T, size_t cached);
-
-/* Forward without dropout, and backward: model->gradients become those of the sum of the losses, which is returned. */
-double model_gradients(Model *model, const Batch *batch);
-
-/* The forward pass of model_forward_backward alone, with its dropout; returns the sum of the losses. */
-double model_training_forward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step);
-
-/* Forward with dropout drawn for (seed, micro_step), and backward. Adds to model->gradients those of
-   batch_weight * (mean loss of the batch's targets, of which one must count), or starts them at zero first with
-   `zero_gradients`. Returns the sum of the losses. Plain: plain_forward_backward. */
-double model_forward_backward(Model *model, const Batch *batch, uint64_t seed, uint64_t micro_step, double batch_weight,
-                              bool zero_gradients);
+/* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). With targets,
+   the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last slice: of the
+   whole batch when model_slice says so. Plain: plain_forward_backward. */
+double model_pass(Model *model, const Batch *batch, const Pass *pass);
+static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 
 /* After a pass: the first head, layer * H + head, with a row of scores that has no finite softmax; SIZE_MAX: none. */
 size_t model_find_not_finite(const Model *model);

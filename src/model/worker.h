@@ -6,20 +6,11 @@
 
 #include "model/transformer.h"
 
-/* What a pass is asked to do. */
-typedef struct {
-    bool training;       /* with dropout of (seed, micro_step) */
-    bool with_backward;  /* backward as well, of loss_weight times the sum of the losses */
-    bool zero_gradients; /* parameters' gradients start at zero */
-    size_t cached;       /* positions of the only sequence that are computed already */
-    uint64_t seed, micro_step;
-    real loss_weight;
-} Pass;
-
 typedef struct {
     Model *m;
     const Pass *pass;
     const Batch *batch;    /* the slice */
+    real loss_weight;      /* of each target's loss in what is differentiated */
     size_t id, count;      /* this thread and how many there are */
     size_t batch_row;      /* row of the whole batch that is row 0 of the slice */
     Range rows;            /* its rows of (B,T) */

@@ -13,21 +13,16 @@ static inline __attribute__((always_inline)) real logistic_2u(real x) {
     return 1 / (1 + exp_real(-two_u));
 }
 
-MULTIVERSIONED static void gelu(real *restrict y, const real *restrict x, size_t n) {
-    for (size_t i = 0; i < n; i++) y[i] = x[i] * logistic_2u(x[i]);
-}
-
-MULTIVERSIONED static void gelu_and_derivative(real *restrict y, real *derivative, const real *x, size_t n) {
+MULTIVERSIONED void gelu_forward(real *restrict y, real *derivative, const real *x, size_t n) {
+    if (!derivative) {
+        for (size_t i = 0; i < n; i++) y[i] = x[i] * logistic_2u(x[i]);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         real s = logistic_2u(x[i]), slope = TWO_SQRT_2_OVER_PI * (1 + 3 * CUBIC * x[i] * x[i]);
         y[i] = x[i] * s;
         derivative[i] = s + x[i] * s * (1 - s) * slope;
     }
-}
-
-void gelu_forward(real *y, real *derivative, const real *x, size_t n) {
-    if (derivative) gelu_and_derivative(y, derivative, x, n);
-    else gelu(y, x, n);
 }
 
 MULTIVERSIONED void relu_forward(real *restrict y, real *derivative, const real *x, size_t n) {

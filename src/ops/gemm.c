@@ -181,11 +181,6 @@ GemmKernel gemm_best(bool bf16) {
     return GEMM_NONE;
 }
 
-const char *gemm_name(GemmKernel kernel) {
-    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16", "AMX-BF16"};
-    return names[kernel];
-}
-
 size_t gemm_buffer_bytes(GemmKernel kernel) {
 #ifndef REAL_DOUBLE
     if (kernel != GEMM_NONE) return sizeof packed_a + sizeof packed_b;

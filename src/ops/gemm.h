@@ -19,11 +19,9 @@
    its own. */
 typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
 
-/* Whether this build has the kernel and this processor runs it; the fastest of those, perhaps GEMM_NONE; its name, one
-   for both of fp32. */
+/* Whether this build has the kernel and this processor runs it; the fastest of those, perhaps GEMM_NONE. */
 bool gemm_runs(GemmKernel kernel);
 GemmKernel gemm_best(bool bf16);
-const char *gemm_name(GemmKernel kernel);
 
 /* Bytes of the buffers that each thread packs into; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);

@@ -39,7 +39,10 @@ void matmul_setup(void) {
 
 bool matmul_is_own(void) { return gemm_best(false) != GEMM_NONE; }
 
-const char *matmul_kernels(bool bf16) { return gemm_name(gemm_best(bf16)); }
+const char *matmul_kernels(bool bf16) {
+    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16", "AMX-BF16"};
+    return names[gemm_best(bf16)]; /* in the order of GemmKernel */
+}
 
 size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(gemm_best(bf16)); }
 

@@ -195,6 +195,18 @@ static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layer
     js_append(notes, js_text(note));
 }
 
+/* The config as config_write writes it; an empty text for want of memory. */
+static Json *config_json(const Config *config) {
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (stream) config_write(config, stream);
+    const bool ok = stream && fclose(stream) == 0;
+    Json *json = js_text(ok ? text : "");
+    free(text);
+    return json;
+}
+
 static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *err) {
     const size_t limit = ROWS_LIMIT / s->run_count,
                  heads = (size_t)(run->config.model.layers * run->config.model.heads);
@@ -208,9 +220,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
         path_exists(path))
         js_set(json, "path", js_text(page));
     if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
-    char *config = config_text(&run->config);
-    js_set(json, "config", js_text(config ? config : ""));
-    free(config);
+    js_set(json, "config", config_json(&run->config));
     const bool ok = run->state == RUN_FAILED ||
                     (add_file(json, run->directory, "metrics.csv", "metrics", 1, limit, err) &&
                      add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads, err) &&
@@ -274,10 +284,8 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
     for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
     if (sweep) {
-        char *text = config_text(&s->config);
-        js_set(json, "config", js_text(text ? text : ""));
+        js_set(json, "config", config_json(&s->config));
         js_set(json, "description", js_copy(s->description));
-        free(text);
         sweep_sort(s, order);
     }
     for (size_t i = 0; i < s->setting_count; i++) js_append(settings, setting_json(s, sweep ? order[i] : i));

@@ -18,13 +18,6 @@ typedef struct {
 bool engine_make(Engine *engine, EngineKind kind, Model *model, Error *err);
 void engine_free(Engine *engine);
 
-/* A forward pass without dropout, over a batch with targets: fills model->losses and model->right, and returns the sum
-   of the losses (model_forward). */
-double engine_forward(Engine *engine, const Batch *batch);
-/* A forward pass with dropout drawn for (seed, micro_step); returns the sum of the losses (model_training_forward). The
-   plain engine has no dropout and ignores the two. */
-double engine_training_forward(Engine *engine, const Batch *batch, uint64_t seed, uint64_t micro_step);
-/* A forward pass with dropout, and a backward pass that adds to model->gradients or, with `zero_gradients`, sets them;
-   returns the sum of the losses (model_forward_backward). */
-double engine_forward_backward(Engine *engine, const Batch *batch, uint64_t seed, uint64_t micro_step,
-                               double batch_weight, bool zero_gradients);
+/* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
+   not get `cached`. */
+double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);

@@ -27,7 +27,13 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
         const double start = omp_get_wtime();
         corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
         if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
-        sum += engine_forward_backward(engine, &batch, seed, number, 1 / (double)parts, part == 0);
+        const Pass pass = {.training = true,
+                           .seed = seed,
+                           .micro_step = number,
+                           .with_backward = true,
+                           .zero_gradients = part == 0,
+                           .batch_weight = 1 / (double)parts};
+        sum += engine_pass(engine, &batch, &pass);
         counted += (double)batch_targets(&batch);
     }
     return sum / counted;

@@ -16,7 +16,9 @@ enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
 
 static size_t chunks(size_t flat) { return flat / CHUNK + 1; }
 
-static bool by_muon(const Optimizer *o, const Tensor *t) { return o->kind == OPTIMIZER_MUON && t->blocks->is_matrix; }
+static bool by_muon(const Optimizer *o, const Tensor *t) {
+    return o->config->train.optimizer == OPTIMIZER_MUON && t->blocks->is_matrix;
+}
 
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns); }
 
@@ -42,34 +44,16 @@ static void find_matrices(Optimizer *o, const TensorTable *tensors) {
         if (by_muon(o, &tensors->items[i])) add_matrices(o, &tensors->items[i]);
 }
 
-double optimizer_flops(const Optimizer *o) {
-    double sum = 0;
-    for (size_t i = 0; i < o->matrix_count; i++) sum += flops(&o->matrices[i]);
-    return sum;
-}
-
 static void lay_out(Optimizer *o) {
     o->m = arena_take(&o->arena, o->flat, sizeof(real));
-    o->v = o->kind == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
+    o->v = o->config->train.optimizer == OPTIMIZER_SGD ? NULL : arena_take(&o->arena, o->flat, sizeof(real));
     o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
     o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
 
 bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
-    *o = (Optimizer){.kind = (OptimizerKind)config->train.optimizer,
-                     .lr = config->train.lr,
-                     .muon_lr = config->train.muon_lr,
-                     .beta1 = config->train.beta1,
-                     .beta2 = config->train.beta2,
-                     .eps = config->train.eps,
-                     .momentum = config->train.momentum,
-                     .muon_decay = config->train.weight_decay,
-                     .weight_decay = config->train.optimizer == OPTIMIZER_MUON ? config->train.adamw_decay
-                                                                               : config->train.weight_decay,
-                     .grad_clip = config->train.grad_clip,
-                     .threads = threads,
-                     .flat = tensors->flat};
+    *o = (Optimizer){.config = config, .threads = threads, .flat = tensors->flat};
     find_matrices(o, tensors);
     lay_out(o);
     if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
@@ -167,7 +151,8 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         nesterov(u, x + r * columns, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * columns, columns);
     }
-    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)), decay = (real)(1 - u->muon_lr * o->muon_decay);
+    const real inverse = (real)(1 / (sqrt(squares) + 1e-7)),
+               decay = (real)(1 - u->muon_lr * o->config->train.weight_decay);
     for (size_t r = 0; r < rows; r++) {
         lanes_scale(x + r * columns, columns, inverse);
         lanes_scale(p + r * width, columns, decay);
@@ -190,6 +175,8 @@ static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **bloc
 /* Updates the numbers of `range` of the flat arrays, except Muon's matrices. */
 static void update_range(const Optimizer *o, const TensorTable *tensors, Update u, real *parameters,
                          const real *gradients, double lr, Range range) {
+    const Config *c = o->config;
+    const double weight_decay = c->train.optimizer == OPTIMIZER_MUON ? c->train.adamw_decay : c->train.weight_decay;
     for (size_t i = 0; i < tensors->count; i++) {
         const Tensor *t = &tensors->items[i];
         if (by_muon(o, t)) continue;
@@ -200,8 +187,8 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
             count = uniform_count(t, at - t->offset, &block);
             if (count > end - at) count = end - at;
             u.lr = (real)(lr * block->lr_scale);
-            u.decay = block->decays ? (real)(1 - lr * o->weight_decay) : 1;
-            if (o->kind == OPTIMIZER_SGD) sgd(&u, parameters + at, o->m + at, gradients + at, count);
+            u.decay = block->decays ? (real)(1 - lr * weight_decay) : 1;
+            if (c->train.optimizer == OPTIMIZER_SGD) sgd(&u, parameters + at, o->m + at, gradients + at, count);
             else adamw(&u, parameters + at, o->m + at, o->v + at, gradients + at, count);
         }
     }
@@ -209,18 +196,19 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
 
 void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, const real *gradients, double norm,
                     double lr, size_t step) {
-    double t = (double)step + 1, clip = o->grad_clip > 0 ? o->grad_clip / (norm + 1e-6) : 1;
+    const Config *c = o->config;
+    double t = (double)step + 1, clip = c->train.grad_clip > 0 ? c->train.grad_clip / (norm + 1e-6) : 1;
     const Update update = {
         .clip = (real)(clip < 1 ? clip : 1),
-        .beta1 = (real)o->beta1,
-        .beta2 = (real)o->beta2,
-        .one_minus_beta1 = (real)(1 - o->beta1),
-        .one_minus_beta2 = (real)(1 - o->beta2),
-        .eps = (real)o->eps,
-        .bias_correction1 = (real)(1 / (1 - pow(o->beta1, t))),
-        .bias_correction2 = (real)(1 / sqrt(1 - pow(o->beta2, t))),
-        .momentum = (real)o->momentum,
-        .muon_lr = lr / o->lr * o->muon_lr,
+        .beta1 = (real)c->train.beta1,
+        .beta2 = (real)c->train.beta2,
+        .one_minus_beta1 = (real)(1 - c->train.beta1),
+        .one_minus_beta2 = (real)(1 - c->train.beta2),
+        .eps = (real)c->train.eps,
+        .bias_correction1 = (real)(1 / (1 - pow(c->train.beta1, t))),
+        .bias_correction2 = (real)(1 / sqrt(1 - pow(c->train.beta2, t))),
+        .momentum = (real)c->train.momentum,
+        .muon_lr = lr / c->train.lr * c->train.muon_lr,
     };
 #pragma omp parallel num_threads((int)o->threads)
     {

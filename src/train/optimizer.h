@@ -13,9 +13,7 @@ typedef struct {
 } Matrix;
 
 typedef struct {
-    OptimizerKind kind;
-    double lr, muon_lr, beta1, beta2, eps, momentum, grad_clip;
-    double muon_decay, weight_decay; /* of Muon's matrices; of what is not Muon's */
+    const Config *config; /* the caller's, which must outlive this */
     size_t threads, flat;
     real *m;              /* (flat): the first moment; the velocity for SGD and Muon's matrices */
     real *v;              /* (flat): the second moment; zeros in Muon's matrices; NULL for SGD */
@@ -29,9 +27,6 @@ typedef struct {
 
 bool optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads, Error *err);
 void optimizer_free(Optimizer *optimizer);
-
-/* Floating-point operations of one update by Muon's products. */
-double optimizer_flops(const Optimizer *optimizer);
 
 /* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
    to min_lr at t = steps. */

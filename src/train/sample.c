@@ -1,6 +1,6 @@
 /* Drawing text, character by character: the model reads a window of at most T characters, a character is drawn from the
    softmax of its last logits, and takes its place in the window. Keys and values of what the model has read are kept
-   (model_forward_cached), until the window is full and its characters move to other positions. */
+   (Pass.cached), until the window is full and its characters move to other positions. */
 #include "train/sample.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
     memcpy(window, prompt + (count - seen), seen * sizeof *prompt);
     for (size_t i = 0; i < options->tokens; i++) {
         if (interrupt_signal()) return false;
-        model_forward_cached(m, window, seen, cached);
+        model_pass(m, &(Batch){window, NULL, 1, seen}, &(Pass){.cached = cached});
         cached = seen;
         int32_t id = draw(m->logits.values + (seen - 1) * V, V, options, rng_uniform(&rng, i));
         char text[5];

@@ -13,7 +13,7 @@ typedef struct {
 
 /* Writes what follows `prompt` (count >= 1 ids, of which the model reads the last T) to `out` as UTF-8, character by
    character. When the model has read T characters, it goes on from the later half of them; until then keys and values
-   are kept, and a character costs one position (model_forward_cached). `window` is (T) to work in. Returns false
+   are kept, and a character costs one position (Pass.cached). `window` is (T) to work in. Returns false
    without an error text when a signal was caught or `out` failed. */
 bool sample_text(Model *model, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
                  const SampleOptions *options, int32_t *window, FILE *out);

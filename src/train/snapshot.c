@@ -2,7 +2,6 @@
    draws from it indexes it by the config's layers and heads. */
 #include "train/snapshot.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,27 +58,6 @@ bool snapshot_write(const Snapshot *s, const char *path, const Config *config, E
 bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
     char path[4096];
     return path_of(directory, s->step, path, err) && snapshot_write(s, path, config, err);
-}
-
-/* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
-   weight is what the visible keys leave of 1. */
-SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
-    const float *weights = snapshot_weights(s, layer, head);
-    const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
-    double row[SNAPSHOT_TEXT_MAX + 1], entropy = 0, max_weight = 0, rows = 0;
-    for (size_t query = sink ? 0 : 1; query < s->T; query++) {
-        double rest = 1;
-        for (size_t key = 0; key <= query; key++) {
-            rest -= (double)weights[query * s->T + key];
-            row[key] = log((double)weights[query * s->T + key]);
-        }
-        row[query + 1] = log(fmax(rest, 0));
-        const SoftmaxRow softmax = softmax_row(row, query + 1 + sink);
-        entropy += softmax.entropy / log((double)softmax.keys);
-        max_weight += softmax.max_weight;
-        rows++;
-    }
-    return rows > 0 ? (SnapshotStatistics){entropy / rows, max_weight / rows} : (SnapshotStatistics){NAN, NAN};
 }
 
 /* Decodes a text of at most SNAPSHOT_TEXT_MAX characters; returns their number, 0 where it is longer or not UTF-8. */

@@ -29,14 +29,6 @@ bool snapshot_write(const Snapshot *snapshot, const char *path, const Config *co
    with snapshot_free, also after a failure. */
 bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *config, size_t step, Error *err);
 
-/* What attention.csv has of a batch, for one head of a snapshot: means over its rows with at least two keys, a sink
-   being one. NaN without such a row. */
-typedef struct {
-    double entropy;    /* mean of H(row) / ln(keys): 1 is uniform, 0 one-hot */
-    double max_weight; /* mean of a row's largest weight */
-} SnapshotStatistics;
-SnapshotStatistics snapshot_statistics(const Snapshot *snapshot, size_t layer, size_t head);
-
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {
     return s->attention.weights + (layer * s->H + head) * s->T * s->T;
 }

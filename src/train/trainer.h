@@ -45,5 +45,5 @@ bool train_resume(const char *directory, const char *const *overrides, size_t ov
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err);
 
 /* The verbs (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
-extern const Verb train_verb, eval_verb, sample_verb;
+extern const Verb train_verb, eval_verb;
 bool resume_run(const Command *command, int *signal, Error *err);

@@ -1,0 +1,65 @@
+/* ./train sample RUN_DIR. The drawing itself is train/sample.c, which training calls as well. */
+#include "sample/command.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/interrupt.h"
+#include "train/run.h"
+#include "train/sample.h"
+
+enum { PROMPT_MAX = 65536 };
+static const char *prompt = "";
+static long long tokens = 500, top_k = 0, seed = -1; /* top_k 0, seed -1: not given */
+static double temperature = 1;
+
+static const Option SAMPLE_OPTIONS[] = {
+    {"prompt", "TEXT", "the beginning of the text (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
+    {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1000000000},
+    {"temperature", "X", "above 1 more random, below 1 less, 0 greedy (default 1)", OPTION_NUMBER, &temperature, 0,
+     1000000},
+    {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
+    {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {0},
+};
+
+static bool write_sample(const Run *run, Model *model, int *signal, Error *err) {
+    static int32_t ids[PROMPT_MAX];
+    size_t count = 1;
+    ids[0] = sample_start(&run->vocabulary);
+    if (*prompt &&
+        !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
+        return false;
+    int32_t *window = calloc(model->shape.T, sizeof *window);
+    if (!window) return runtime_error(err, "no memory to sample a text");
+    const SampleOptions options = {.tokens = (size_t)tokens,
+                                   .temperature = temperature,
+                                   .top_k = (size_t)top_k,
+                                   .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
+    fputs(prompt, stdout);
+    if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
+    fputc('\n', stdout); /* main notices at its end that stdout failed */
+    free(window);
+    return true;
+}
+
+static bool run_sampling(const Command *command, int *signal, Error *err) {
+    static Run run;
+    Model model = {0};
+    const bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
+                    run_load_model(&run, &model, 1, command_threads(command), err) &&
+                    write_sample(&run, &model, signal, err);
+    model_free(&model);
+    run_close(&run);
+    return ok;
+}
+
+const Verb sample_verb = {
+    .name = "sample",
+    .target = "RUN_DIR",
+    .what = "Writes text with a trained model.",
+    .options = SAMPLE_OPTIONS,
+    .run = run_sampling,
+};
