@@ -274,7 +274,7 @@ static bool measure_plain(Bench *b, Error *err) {
         size_t made = 0;
         take_step(b, &plain, false); /* touches its memory for the first time */
         while (made < PLAIN_STEPS && !interrupt_signal()) steps[made++] = take_step(b, &plain, false);
-        if (made == PLAIN_STEPS) b->plain = median_of(steps, PLAIN_STEPS);
+        if (made == PLAIN_STEPS) b->plain = estimate_median(steps, PLAIN_STEPS).value;
     }
     engine_free(&plain);
     return ok;
@@ -295,7 +295,7 @@ static bool run(const Command *command, int *signal, Error *err) {
               (!with_plain || check_plain(&config, err)) && prepare(&b, command_threads(command), err) &&
               measure(&b, err) && (!with_plain || interrupt_signal() || measure_plain(&b, err));
     *signal = interrupt_signal();
-    const double step = median_of(b.step_seconds, b.steps);
+    const double step = estimate_median(b.step_seconds, b.steps).value;
     if (ok && b.steps && as_json) ok = print_json(&b, step, err);
     else if (ok && b.steps) print_report(&b, step);
     corpus_free(&b.corpus);
