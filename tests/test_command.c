@@ -186,13 +186,10 @@ static void the_name(void **state) {
 
 static void the_program(void **state) {
     (void)state;
-    char path[4096], small[4];
-    assert_true(program_path(path, sizeof path, &err));
-    assert_true(*path == '/' && access(path, X_OK) == 0);
+    char *path = program_path();
+    assert_true(path && *path == '/' && access(path, X_OK) == 0);
     assert_string_equal(strrchr(path, '/'), "/test_command");
-    assert_false(program_path(small, sizeof small, &err));
-    assert_int_equal(err.status, STATUS_FAILED);
-    assert_string_equal(err.message, "cannot find out where this program is: File name too long");
+    free(path);
 }
 
 int main(void) {

@@ -54,11 +54,11 @@ static void differences(void **state) {
 
 static void medians(void **state) {
     (void)state;
-    assert_true(median_of((double[]){3, 1, 2}, 3) == 2);
-    assert_true(median_of((double[]){4, 1, NAN, 3, 2}, 5) == 2.5);
-    assert_true(median_of((double[]){8}, 1) == 8);
-    assert_true(isnan(median_of((double[]){NAN}, 1)));
-    assert_true(isnan(median_of(NULL, 0)));
+    assert_true(estimate_median((double[]){3, 1, 2}, 3).value == 2);
+    assert_true(estimate_median((double[]){4, 1, NAN, 3, 2}, 5).value == 2.5);
+    assert_true(estimate_median((double[]){8}, 1).value == 8);
+    assert_true(isnan(estimate_median((double[]){NAN}, 1).value));
+    assert_true(isnan(estimate_median(NULL, 0).value));
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* The colours and markers that distinguish curves, computed from the table itself: contrast against white, and
+/* The colours that distinguish curves, computed from the table itself: contrast against white, and
    distances as people with deuteranopia and protanopia see them. Prints both. */
 #include "support.h"
 
@@ -44,12 +44,12 @@ static Lab seen(Color c, size_t vision) {
     return (Lab){116 * y - 16, 500 * (x - y), 200 * (y - z)};
 }
 
-/* The distance of the two nearest of the first `count` styles, in Lab: 2.3 is just noticeable side by side. */
+/* The distance of the two nearest of the first `count` colours, in Lab: 2.3 is just noticeable side by side. */
 static double nearest(size_t count, size_t vision) {
     double least = INFINITY;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++) {
-            const Lab a = seen(style_at(i).color, vision), b = seen(style_at(k).color, vision);
+            const Lab a = seen(palette_color(i), vision), b = seen(palette_color(k), vision);
             least = fmin(least, hypot(hypot(a.l - b.l, a.a - b.a), a.b - b.b));
         }
     return least;
@@ -57,8 +57,8 @@ static double nearest(size_t count, size_t vision) {
 
 static void colors_stand_out_from_white(void **state) {
     (void)state;
-    for (size_t i = 0; i < STYLE_COUNT; i++) {
-        const Color c = style_at(i).color;
+    for (size_t i = 0; i < COLORS_COUNT; i++) {
+        const Color c = palette_color(i);
         print_message("style %2zu: %3d %3d %3d, contrast %.2f, lightness %.0f\n", i, c.r, c.g, c.b, contrast(c),
                       seen(c, 0).l);
         assert_true(contrast(c) >= 3);
@@ -69,40 +69,33 @@ static void colors_stay_apart(void **state) {
     (void)state;
     for (size_t vision = 0; vision < COUNT_OF(visions); vision++) {
         print_message("%s: nearest of the named divisors %.1f, of all %.1f\n", visions[vision].name,
-                      nearest(STYLE_NAMED, vision), nearest(STYLE_COUNT, vision));
-        assert_true(nearest(STYLE_NAMED, vision) >= 20 && nearest(STYLE_COUNT, vision) >= 12);
+                      nearest(COLORS_NAMED, vision), nearest(COLORS_COUNT, vision));
+        assert_true(nearest(COLORS_NAMED, vision) >= 20 && nearest(COLORS_COUNT, vision) >= 12);
     }
     double least = INFINITY; /* in grey there is the lightness alone */
-    for (size_t i = 0; i < STYLE_NAMED; i++)
+    for (size_t i = 0; i < COLORS_NAMED; i++)
         for (size_t k = 0; k < i; k++)
-            least = fmin(least, fabs(seen(style_at(i).color, 0).l - seen(style_at(k).color, 0).l));
+            least = fmin(least, fabs(seen(palette_color(i), 0).l - seen(palette_color(k), 0).l));
     print_message("grey: nearest of the named divisors %.1f\n", least);
     assert_true(least >= 8);
 }
 
-static bool same_marker(Style a, Style b) {
-    return a.marker.sides == b.marker.sides && a.marker.turn == b.marker.turn && a.marker.open == b.marker.open;
-}
+static bool same_color(Color a, Color b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-static bool same_style(Style a, Style b) {
-    return same_marker(a, b) && memcmp(&a.color, &b.color, sizeof a.color) == 0;
-}
-
-static void styles_are_of_one_divisor(void **state) {
+static void colors_are_of_one_divisor(void **state) {
     (void)state;
-    static const char *const names[STYLE_NAMED] = {"none", "sqrt_dk", "dk", "2sqrt_dk", "sqrt_dmodel"};
-    for (size_t i = 0; i < STYLE_COUNT; i++)
-        for (size_t k = 0; k < i; k++) assert_false(same_marker(style_at(i), style_at(k)));
-    for (size_t i = 0; i < STYLE_NAMED; i++) assert_true(same_style(style_of_divisor(names[i], 3), style_at(i)));
-    for (size_t i = 0; i < 3 * (STYLE_COUNT - STYLE_NAMED); i++)
-        assert_true(same_style(style_of_divisor("20", i), style_at(STYLE_NAMED + i % (STYLE_COUNT - STYLE_NAMED))));
+    static const char *const names[COLORS_NAMED] = {"none", "sqrt_dk", "dk", "2sqrt_dk", "sqrt_dmodel"};
+    for (size_t i = 0; i < COLORS_NAMED; i++) assert_true(same_color(palette_divisor(names[i], 3), palette_color(i)));
+    for (size_t i = 0; i < 3 * (COLORS_COUNT - COLORS_NAMED); i++)
+        assert_true(
+            same_color(palette_divisor("20", i), palette_color(COLORS_NAMED + i % (COLORS_COUNT - COLORS_NAMED))));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(colors_stand_out_from_white),
         cmocka_unit_test(colors_stay_apart),
-        cmocka_unit_test(styles_are_of_one_divisor),
+        cmocka_unit_test(colors_are_of_one_divisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

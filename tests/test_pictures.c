@@ -56,7 +56,7 @@ static void chart_shows_its_series(void **state) {
                              .x = x,
                              .y = y[k],
                              .count = 101,
-                             .style = style_at(k),
+                             .color = palette_color(k),
                              .thickness = 4,
                              .markers = k == 2};
     const Chart chart = {"√d_k", "a subtitle", "loss", series, 3, NULL, 0};
@@ -67,10 +67,10 @@ static void chart_shows_its_series(void **state) {
         assert_int_equal(image.height, 620);
         assert_white_border(&image, 8);
         for (size_t k = 0; k < 3; k++) {
-            assert_true((count_beside(&image, style_at(k).color, 850, false) > 80) == (round == 0));
-            assert_true(count_beside(&image, style_at(k).color, 850, true) > 20);
+            assert_true((count_beside(&image, palette_color(k), 850, false) > 80) == (round == 0));
+            assert_true(count_beside(&image, palette_color(k), 850, true) > 20);
         }
-        assert_int_equal(count_color(&image, style_at(3).color), 0);
+        assert_int_equal(count_color(&image, palette_color(3)), 0);
         stbi_image_free(image.rgb);
         for (size_t k = 0; k < 3; k++) series[k].count = 0;
     }
@@ -89,7 +89,7 @@ static void labels_are_apart(void **state) {
                                     : k == 1 ? 2
                                              : 1],
                              .count = 2,
-                             .style = style_at(k),
+                             .color = palette_color(k),
                              .thickness = 9};
     const Chart chart = {"labels", "", "loss", series, CHART_SERIES_MAX, NULL, 0};
     assert_true(chart_save(&chart, picture, &err));
@@ -99,7 +99,7 @@ static void labels_are_apart(void **state) {
         int first = image.height, end = 0;
         for (int row = 0; row < image.height; row++)
             for (int column = 900; column < 930; column++) /* the samples */
-                if (same(pixel(&image, column, row), style_at(i).color)) {
+                if (same(pixel(&image, column, row), palette_color(i))) {
                     first = row < first ? row : first;
                     end = row;
                 }
@@ -134,7 +134,7 @@ static bool labelled_at(const Image *image, int row) {
 static void levels_are_at_their_heights(void **state) {
     (void)state;
     const double x[] = {0, 1}, y[] = {4, 0};
-    const Series series = {.label = "a label", .x = x, .y = y, .count = 2, .style = style_at(0), .thickness = 1};
+    const Series series = {.label = "a label", .x = x, .y = y, .count = 2, .color = palette_color(0), .thickness = 1};
     const Level apart[] = {{"a level", 1}, {"beyond", 4.5}, {"a level", 3}, {"below", -.5}};
     const Level close[] = {{"a level", 2}, {"a level", 2.02}, {"a level", 2.04}, {"a level", 2.06}};
     const Chart two = {"levels", "", "loss", &series, 1, apart, 4}, four = {"levels", "", "loss", &series, 1, close, 4};
@@ -179,7 +179,7 @@ static void odd_data_still_make_a_chart(void **state) {
                                          .x = x,
                                          .y = swap == 1 ? steps : values[i],
                                          .count = count,
-                                         .style = style_at(k),
+                                         .color = palette_color(k),
                                          .thickness = k % 3 ? 2 : 0,
                                          .markers = k == 2};
                 const Chart chart = {i % 2 ? long_text : "",

@@ -49,7 +49,7 @@ static void labels(void **state) {
     assert_string_equal(sweep.settings[5].label, "÷ 3, heads 4");
 }
 
-static bool same_style(Style a, Style b) { return memcmp(&a.color, &b.color, sizeof a.color) == 0; }
+static bool same_color(Color a, Color b) { return memcmp(&a, &b, sizeof a) == 0; }
 
 /* Sorted by divisor, then by the other keys as numbers; any two settings can be told apart. */
 static void order_and_styles(void **state) {
@@ -71,15 +71,15 @@ static void order_and_styles(void **state) {
             assert_int_equal(order[i], cases[c].order[i]);
             for (size_t k = 0; k < i; k++) {
                 double dashes[2];
-                const Style a = sweep_style(&sweep, i, &dashes[0]), b = sweep_style(&sweep, k, &dashes[1]);
-                assert_that(!same_style(a, b) || dashes[0] != dashes[1], "settings %zu and %zu of: %s", i, k, text);
+                const Color a = sweep_style(&sweep, i, &dashes[0]), b = sweep_style(&sweep, k, &dashes[1]);
+                assert_that(!same_color(a, b) || dashes[0] != dashes[1], "settings %zu and %zu of: %s", i, k, text);
             }
         }
     }
     double dash;
     plan("[sweep]\nscale_divisor = none, 8, 5\n"); /* 8 is drawn as √d_k */
-    assert_true(same_style(sweep_style(&sweep, 1, &dash), style_of_divisor("sqrt_dk", 0)) && dash == 0);
-    assert_true(same_style(sweep_style(&sweep, 0, &dash), style_of_divisor("none", 0)) && dash == 0);
+    assert_true(same_color(sweep_style(&sweep, 1, &dash), palette_divisor("sqrt_dk", 0)) && dash == 0);
+    assert_true(same_color(sweep_style(&sweep, 0, &dash), palette_divisor("none", 0)) && dash == 0);
 }
 
 /* A sweep with the seed first, another key, and no divisor among the keys. */

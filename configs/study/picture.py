@@ -1,4 +1,4 @@
-"""Draws a picture of page.py: lines with bands, in the colours and markers of the program's own pictures."""
+"""Draws a picture of page.py: lines with bands, in the colours of the program's own pictures."""
 import re
 from pathlib import Path
 from statistics import mean
@@ -11,16 +11,23 @@ from matplotlib import pyplot  # noqa: E402
 PALETTE = Path(__file__).resolve().parents[2] / "src/show/palette.c"
 
 
+# As matplotlib has them: a circle, or a regular polygon's corners and the turn of a corner from the top.
+CIRCLE, DIAMOND, SQUARE = "o", (4, 0, 0), (4, 0, 45)
+TRIANGLE, TRIANGLE_DOWN, TRIANGLE_LEFT = (3, 0, 0), (3, 0, 60), (3, 0, 90)
+# In the order of PALETTE; the markers of numbers are hollow, but for the first triangle to the left.
+MARKERS = [TRIANGLE, CIRCLE, DIAMOND, SQUARE, TRIANGLE_DOWN,
+           CIRCLE, SQUARE, TRIANGLE, DIAMOND, TRIANGLE_DOWN, TRIANGLE_LEFT, TRIANGLE_LEFT]
+FILLED = 10
+
+
 def palette():
     """The styles of the named divisors, and those of anything else."""
-    row = r'\{(?:NULL|"(\w+)"), \{(\d+), (\d+), (\d+)\}, \{\.sides = (\d)(?:, \.turn = ([\d.]+))?(, \.open)?'
+    row = r'\{(?:NULL|"(\w+)"), \{(\d+), (\d+), (\d+)\}\}'
     named, others = {}, []
-    for name, red, green, blue, sides, turn, hollow in re.findall(row, PALETTE.read_text(encoding="utf-8")):
+    rows = re.findall(row, PALETTE.read_text(encoding="utf-8"))
+    for i, ((name, red, green, blue), marker) in enumerate(zip(rows, MARKERS, strict=True)):
         color = [int(part) / 255 for part in (red, green, blue)]
-        # There a turn is that of a side, clockwise from the right; here an angle is that of a corner,
-        # anticlockwise from the top.
-        marker = (int(sides), 0, -(360 * float(turn or 0) + 180 / int(sides) + 90)) if int(sides) else "o"
-        style = {"color": color, "marker": marker, "markerfacecolor": "white" if hollow else color}
+        style = {"color": color, "marker": marker, "markerfacecolor": color if name or i == FILLED else "white"}
         if name:
             named[name] = style
         else:

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/text.h"
 
 /* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports
    the failure, so that no caller has to check each value. */
@@ -46,39 +45,12 @@ Json *js_list(Json *object, const char *key) {
 Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
-/* Shortens the numbers outside strings, in place: jansson writes 17 digits, and the fewest that read back as the
-   same number stay. Exponents lose + and leading zeros. */
-static void shorten_numbers(char *text) {
-    char *out = text;
-    for (bool quoted = false; *text;) {
-        const size_t digits = quoted ? 0 : strspn(text, "-+.0123456789eE");
-        if (digits && (*text == '-' || (*text >= '0' && *text <= '9')) && strcspn(text, ".eE") < digits) {
-            char number[32];
-            text_number(strtod(text, NULL), number, sizeof number);
-            char *exponent = strchr(number, 'e'), *from = exponent ? exponent + 2 + strspn(exponent + 2, "0") : NULL;
-            if (exponent) memmove(exponent + 1 + (exponent[1] == '-'), from, strlen(from) + 1);
-            if (!strpbrk(number, ".e")) text_append(number, sizeof number, ".0");
-            const bool shorter = strlen(number) < digits;
-            memmove(out, shorter ? number : text, shorter ? strlen(number) : digits);
-            out += shorter ? strlen(number) : digits;
-            text += digits;
-            continue;
-        }
-        if (*text == '"') quoted = !quoted;
-        if (quoted && *text == '\\') *out++ = *text++;
-        *out++ = *text++;
-    }
-    *out = 0;
-}
-
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII};
     const bool whole = !memory_ran_out;
     memory_ran_out = false; /* the flag is for one document */
     *text = whole ? json_dumps(value, flags[layout]) : NULL;
-    if (!*text) return runtime_error(err, "no memory for a JSON text");
-    shorten_numbers(*text);
-    return true;
+    return *text || runtime_error(err, "no memory for a JSON text");
 }
 
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {

@@ -2,7 +2,6 @@
    this program. Other code asks through machine.h. */
 #include "base/machine.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/syscall.h>
 #endif
 #ifdef __APPLE__
+#include <errno.h>
 #include <mach-o/dyld.h>
 #include <sys/sysctl.h>
 #endif
@@ -96,8 +96,7 @@ size_t memory_peak(void) {
 #endif
 }
 
-/* The program's path, which the caller frees; NULL, with errno, where the system does not say. */
-static char *find_program(void) {
+char *program_path(void) {
 #ifdef __APPLE__
     char path[4096];
     uint32_t size = sizeof path;
@@ -107,14 +106,4 @@ static char *find_program(void) {
 #else
     return realpath("/proc/self/exe", NULL);
 #endif
-}
-
-bool program_path(char *out, size_t capacity, Error *err) {
-    char *path = find_program();
-    size_t size = path ? strlen(path) + 1 : 0;
-    bool found = path && size <= capacity;
-    if (path && !found) errno = ENAMETOOLONG;
-    if (found) memcpy(out, path, size);
-    free(path);
-    return found || runtime_error(err, "cannot find out where this program is: %s", strerror(errno));
 }

@@ -2,9 +2,8 @@
    ways. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
-
-#include "base/error.h"
 
 /* Levels of vector instructions, oldest first. CPU_OTHER: not an x86-64. */
 typedef enum { CPU_OTHER, CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16, CPU_AMX_BF16 } CpuLevel;
@@ -26,6 +25,6 @@ size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
 
-/* The path of the program's file, links followed; an error of status STATUS_FAILED where the system does not say, or
-   the path takes more than `capacity` bytes. */
-bool program_path(char *out, size_t capacity, Error *err);
+/* The path of the program's file, links followed, which the caller frees; NULL, with errno, where the system does not
+   say. */
+char *program_path(void);

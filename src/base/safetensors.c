@@ -3,7 +3,6 @@
    difference. */
 #include "base/safetensors.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,14 +92,6 @@ void safetensors_close(SafetensorsFile *f) {
 
 const char *safetensors_metadata(const SafetensorsFile *f, const char *key) {
     return js_as_text(js_get(js_get(f->header, METADATA_KEY), key));
-}
-
-size_t safetensors_metadata_number(const SafetensorsFile *f, const char *key) {
-    const char *text = safetensors_metadata(f, key);
-    char *end;
-    if (!text || !isdigit((unsigned char)*text)) return SIZE_MAX;
-    unsigned long long number = strtoull(text, &end, 10);
-    return *end == 0 ? number : SIZE_MAX;
 }
 
 static bool same_shape(const NamedArray *a, const Json *shape) {

@@ -45,8 +45,6 @@ void safetensors_close(SafetensorsFile *file);
 
 /* A value of the metadata, valid until the file is closed; NULL when there is none of that name. */
 const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
-/* A value of the metadata that is a whole number, in digits; SIZE_MAX when it is none. */
-size_t safetensors_metadata_number(const SafetensorsFile *file, const char *key);
 
 /* Copies the numbers into the arrays' memory, which stays as it was on failure; of an array whose `data` is NULL the
    entry alone is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or

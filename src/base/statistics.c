@@ -69,23 +69,18 @@ Interval interval_of_difference(const double *a, const double *b, size_t count) 
 
 Interval interval_of_mean(const double *values, size_t count) { return interval_of_difference(values, NULL, count); }
 
-double median_of(double *values, size_t count) {
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(values[i])) values[n++] = values[i];
-    if (n == 0) return NAN;
-    sort_numbers(values, n);
-    return quantile(values, n, .5);
-}
-
 Estimate estimate_mean(const double *x, size_t n) {
     size_t finite;
     return mean_of_finite(x, NULL, n, &finite);
 }
 
 Estimate estimate_median(double *x, size_t n) {
-    sort_numbers(x, n);
-    double middle = ((double)n - 1) / 2, half = sqrt((double)n) / 2;
-    double low = fmax(floor(middle - half), 0), high = fmin(ceil(middle + half), (double)(n - 1));
-    return (Estimate){quantile(x, n, .5), (x[(size_t)high] - x[(size_t)low]) / 2};
+    size_t finite = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i])) x[finite++] = x[i];
+    if (finite == 0) return (Estimate){NAN, NAN};
+    sort_numbers(x, finite);
+    const double last = (double)(finite - 1), half = sqrt((double)finite) / 2;
+    const double low = fmax(floor(last / 2 - half), 0), high = fmin(ceil(last / 2 + half), last);
+    return (Estimate){quantile(x, finite, .5), (x[(size_t)high] - x[(size_t)low]) / 2};
 }

@@ -19,15 +19,11 @@ Interval interval_of_difference(const double *a, const double *b, size_t count);
 /* The p quantile of Student's t, 0.5 <= p < 1: 12.706 for p = .975 and one degree of freedom. NaN for none. */
 double student_quantile(double p, size_t degrees);
 
-/* The median: the middle one of the finite values, or the mean of the two in the middle; NaN without any. Sorts
-   `values`. */
-double median_of(double *values, size_t count);
-
-/* A figure and its standard error. */
+/* A figure and its standard error. Numbers that are not finite are left out; both are NaN without any. */
 typedef struct {
     double value, error;
 } Estimate;
-/* Mean of independent numbers, and its standard error (NaN below two); those that are not finite are left out. */
+/* Mean of independent numbers, and its standard error (NaN below two). */
 Estimate estimate_mean(const double *x, size_t n);
 /* Median, with half the distance between the order statistics sqrt(n) / 2 ranks below and above it (the interval that
    holds the true median in 68 of 100 cases) for a standard error. Sorts x. */

@@ -30,10 +30,10 @@ static bool become_double(char **argv, Error *err) {
     (void)argv, (void)err;
     return true;
 #else
-    static const char SUFFIX[] = "-double";
-    char path[4096];
-    if (!program_path(path, sizeof path - sizeof SUFFIX, err)) return false;
-    memcpy(path + strlen(path), SUFFIX, sizeof SUFFIX);
+    char *program = program_path(), path[4096 + 16];
+    if (!program) return runtime_error(err, "cannot find out where this program is: %s", strerror(errno));
+    snprintf(path, sizeof path, "%s-double", program);
+    free(program);
     /* The passes of the check are short. Threads that spin while they wait would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
     execv(path, argv);

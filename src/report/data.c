@@ -154,12 +154,12 @@ static Json *setting_json(const Sweep *s, size_t index) {
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
-    const Style style =
-        s->config.sweep_count ? sweep_style(s, index, &dash) : style_at(s->setting_count > 1 ? index : 1);
+    const Color color =
+        s->config.sweep_count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = put(json, "runs", js_array());
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
     js_set(json, "label", js_text(setting->label));
-    js_set(json, "color", color_json(style.color));
+    js_set(json, "color", color_json(color));
     js_set(json, "dash", js_number(dash));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         js_set(json, MEASURES[shown[i]].name, interval_json(setting->mean[shown[i]]));
@@ -282,7 +282,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     for (size_t i = 0; i < COLORS; i++)
         js_append(colors, color_json(heatmap_color(heatmap_weight((double)i / (COLORS - 1)))));
     for (size_t n = 0; n <= SWEEP_VALUES_MAX; n++) js_append(t95, js_number(student_quantile(.975, n > 1 ? n - 1 : 0)));
-    for (size_t i = 0; i < STYLE_COUNT; i++) js_append(palette, color_json(style_at(i).color));
+    for (size_t i = 0; i < COLORS_COUNT; i++) js_append(palette, color_json(palette_color(i)));
     if (sweep) {
         js_set(json, "config", config_json(&s->config));
         js_set(json, "description", js_copy(s->description));
@@ -378,8 +378,8 @@ bool report_theory_data(const char *directory, Json **data, Error *err) {
     js_set(json, "divisors", colors);
     js_set(json, "others", others);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        js_set(colors, names[i], color_json(style_of_divisor(names[i], 0).color));
-        js_append(others, color_json(style_of_divisor("", i).color));
+        js_set(colors, names[i], color_json(palette_divisor(names[i], 0)));
+        js_append(others, color_json(palette_divisor("", i)));
     }
     const bool ok = run_description_load(&description, directory, err);
     if (description) js_set(json, "description", description);

@@ -116,32 +116,17 @@ void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double
         }
 }
 
-/* The signed distance from (x, y) to the edge of a marker around the origin, negative inside. For a polygon it is
-   the largest of the signed distances to its sides. A polygon of n corners on a circle of radius 1 has the area n/2
-   sin(2 pi/n), and its sides lie cos(pi/n) from the centre. */
-static double marker_distance(Marker marker, double radius, double x, double y) {
-    const double part = 2 * M_PI / marker.sides;
-    if (marker.sides == 0) return hypot(x, y) - radius;
-    double farthest = -INFINITY, apart = radius * sqrt(2 * M_PI / (marker.sides * sin(part))) * cos(part / 2);
-    for (int side = 0; side < marker.sides; side++) {
-        const double angle = 2 * M_PI * marker.turn + side * part;
-        farthest = fmax(farthest, x * cos(angle) + y * sin(angle) - apart);
-    }
-    return farthest;
-}
-
-void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color) {
+void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color) {
     const Color white = {255, 255, 255};
     int left, right, top, bottom;
     if (!(fabs(x) < FAR && fabs(y) < FAR)) return;
-    pixel_span(x - 3 * radius, x + 3 * radius, canvas->width, &left, &right);
-    pixel_span(y - 3 * radius, y + 3 * radius, canvas->height, &top, &bottom);
+    pixel_span(x - radius - 2, x + radius + 2, canvas->width, &left, &right);
+    pixel_span(y - radius - 2, y + radius + 2, canvas->height, &top, &bottom);
     for (int row = top; row < bottom; row++)
         for (int column = left; column < right; column++) {
-            const double d = marker_distance(marker, radius, column + .5 - x, row + .5 - y);
-            blend(canvas, column, row, coverage(1.5 - d), white);
-            blend(canvas, column, row, coverage(.5 - d), color);
-            if (marker.open) blend(canvas, column, row, coverage(-1.5 - d), white);
+            const double outside = hypot(column + .5 - x, row + .5 - y) - radius;
+            blend(canvas, column, row, coverage(1.5 - outside), white);
+            blend(canvas, column, row, coverage(.5 - outside), color);
         }
 }
 

@@ -17,14 +17,6 @@ typedef struct {
     unsigned char *cover; /* (height, width): scratch of the drawing calls, which leave it 0 */
 } Canvas;
 
-/* A circle (no sides) or a regular polygon of the same area. With turn 0 a side faces right; `turn` is in whole
-   turns, clockwise. `open`: its inside is white. */
-typedef struct {
-    int sides;
-    double turn;
-    bool open;
-} Marker;
-
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
 enum { CANVAS_SIDE = 8192 };
@@ -43,9 +35,8 @@ typedef struct {
    are no darker than the rest. `thickness` is in pixels. A line without length is a dot. */
 void canvas_curve(Canvas *canvas, const CurvePoint *points, size_t count, double thickness, Color color);
 
-/* Draws a marker around (x, y), with a thin white edge that sets it apart from what it covers. `radius` is the
-   circle's; a polygon has the same area. */
-void canvas_marker(Canvas *canvas, double x, double y, double radius, Marker marker, Color color);
+/* Draws a disc around (x, y), with a thin white edge that sets it apart from what it covers. */
+void canvas_marker(Canvas *canvas, double x, double y, double radius, Color color);
 
 /* Draws UTF-8 text; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
    spelled, as "U+4E2D"; a byte that is not UTF-8 shows as U+FFFD. */

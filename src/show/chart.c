@@ -155,9 +155,9 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
 static void draw_label(Canvas *canvas, const Layout *layout, const Series *series, size_t index) {
     const double left = layout->right + GAP, y = TOP + MARKER_RADIUS + (double)index * LABEL_ROW;
     const CurvePoint sample[2] = {{left, y}, {left + SAMPLE, y}};
-    const Color color = series->style.color;
+    const Color color = series->color;
     if (series->thickness > 0) canvas_curve(canvas, sample, 2, series->thickness, color);
-    if (series->markers) canvas_marker(canvas, left + SAMPLE / 2.0, y, MARKER_RADIUS, series->style.marker, color);
+    if (series->markers) canvas_marker(canvas, left + SAMPLE / 2.0, y, MARKER_RADIUS, color);
     canvas_text(canvas, left + SAMPLE + PAD, y + TEXT_SIZE / 3, TEXT_SIZE, ALIGN_LEFT, ink, series->label);
 }
 
@@ -176,7 +176,7 @@ static void draw_levels(Canvas *canvas, const Chart *chart, const Layout *layout
 
 /* `points` is scratch for the points' places in pixels. A single point has no line, so it always gets a marker. */
 static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
-    const Color color = series->style.color;
+    const Color color = series->color;
     size_t shown = 0;
     for (size_t i = 0; i < series->count; i++)
         if (point_shown(series, i))
@@ -184,7 +184,7 @@ static void draw_series(Canvas *canvas, const Layout *layout, const Series *seri
     const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
     if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
-        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->style.marker, color);
+        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, color);
 }
 
 static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout, Error *err) {

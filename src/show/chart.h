@@ -7,7 +7,7 @@ typedef struct {
     const char *label;   /* UTF-8 */
     const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
     size_t count;
-    Style style;
+    Color color;
     double thickness; /* width of the curve in pixels; 0: markers only */
     bool markers;     /* on every point, or on some where points are dense */
 } Series;

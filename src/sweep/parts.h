@@ -130,6 +130,6 @@ void sweep_print_table(const Sweep *sweep, FILE *out);
 
 /* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
 void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The style of a setting. Its divisor decides colour and marker, the other swept keys decide `dash` (pixels; 0: a
+/* The style of a setting. Its divisor decides the colour, the other swept keys decide `dash` (pixels; 0: a
    whole line). Where the divisor is not swept, each setting has a style of its own. */
-Style sweep_style(const Sweep *sweep, size_t setting, double *dash);
+Color sweep_style(const Sweep *sweep, size_t setting, double *dash);

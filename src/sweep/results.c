@@ -79,7 +79,7 @@ bool sweep_read_metrics(SweepRun *run, Error *err) {
     r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
     if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
     if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
-    r[MEASURE_GRAD_NORM_MEDIAN] = median_of(table.column[METRICS_GRAD_NORM], table.rows); /* sorts the column */
+    r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
     log_table_free(&table);
     return true;
 }

@@ -188,7 +188,7 @@ static ScaleDivisor named_divisor(const Config *config) {
     return own;
 }
 
-Style sweep_style(const Sweep *s, size_t setting, double *dash) {
+Color sweep_style(const Sweep *s, size_t setting, double *dash) {
     static const double dashes[] = {0, 9, 4, 16, 2, 24};
     const size_t axis = s->divisor_axis;
     size_t others = 0, keys = 0, smaller = 0;
@@ -199,7 +199,7 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
         keys++;
     }
     *dash = 0;
-    if (axis == s->config.sweep_count && keys > 0) return style_of_divisor("", setting);
+    if (axis == s->config.sweep_count && keys > 0) return palette_divisor("", setting);
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
     for (size_t g = 0; g < s->setting_count; g++) {
@@ -207,5 +207,5 @@ Style sweep_style(const Sweep *s, size_t setting, double *dash) {
         smaller += agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
     }
     scale_text(divisor, name, sizeof name);
-    return style_of_divisor(name, smaller);
+    return palette_divisor(name, smaller);
 }

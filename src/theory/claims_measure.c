@@ -70,6 +70,12 @@ static double bf16_change(const Row *r) {
 
 /* --- Rows */
 
+static double dot(const double *x, const double *y, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+
 /* Draws x (d_k + 1). Entries that correlate share the last number. Vectors begin at multiples of four numbers. */
 static void draw_vector(const Rng *rng, size_t index, size_t d_k, double std, double correlation, double *x) {
     rng_fill_normal(rng, index * ((d_k + 4) / 4 * 4), d_k + 1, x);
@@ -86,8 +92,8 @@ static void draw_row(const Rng *rng, const ClaimLine *line, size_t d_k, double d
     for (size_t j = 0; j < r->n; j++) {
         draw_vector(rng, line->rows + matrix * r->n + j, d_k, line->k_std, line->correlation, k);
         for (size_t i = 0; i < d_k; i++) k[i] = line->alignment * q[i] + rest * k[i];
-        r->s[j] = (line->fixed ? line->fixed[j] : theory_dot(q, k, d_k)) / divisor;
-        if (line->score == THEORY_COSINE) r->s[j] /= sqrt(theory_dot(q, q, d_k) * theory_dot(k, k, d_k));
+        r->s[j] = (line->fixed ? line->fixed[j] : dot(q, k, d_k)) / divisor;
+        if (line->score == THEORY_COSINE) r->s[j] /= sqrt(dot(q, q, d_k) * dot(k, k, d_k));
     }
     for (size_t j = 0; j < r->n; j++) r->p[j] = r->s[j];
     r->weights = softmax_row(r->p, r->n);

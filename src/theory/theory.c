@@ -36,12 +36,6 @@ typedef struct {
     Arena arena;
 } Measurement;
 
-double theory_dot(const double *x, const double *y, size_t n) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-    return sum;
-}
-
 /* The attention that scores in this way. */
 static AttentionConfig attention_of(TheoryScoring scoring, size_t d_k) {
     return (AttentionConfig){.H = 1,
@@ -113,7 +107,8 @@ static void take_sample(const Measurement *m, size_t sample, const Row *row) {
 
 static Estimate times(double factor, Estimate e) { return (Estimate){factor * e.value, factor * e.error}; }
 
-Estimate theory_root(Estimate square) {
+/* The square root of a figure and its standard error; the root 0 has the error 0. */
+static Estimate root_of(Estimate square) {
     const double root = sqrt(square.value);
     return (Estimate){root, root > 0 ? square.error / 2 / root : 0};
 }
@@ -134,7 +129,7 @@ static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
        Additive scores of a row correlate by less than a half: a bias of less than variance / (2 samples). */
     f.score_var = times(scores / (scores - 1), estimate_mean(square, n));
     for (size_t i = 0; i < n; i++) square[i] = gradient[i] * gradient[i];
-    f.grad_rms = theory_root(estimate_mean(square, n));
+    f.grad_rms = root_of(estimate_mean(square, n));
     f.grad_median = estimate_median(gradient, n);
     return f;
 }

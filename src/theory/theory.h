@@ -44,11 +44,6 @@ enum { THEORY_DK_MAX = 65536, THEORY_KEYS_MAX = 1 << 20, THEORY_SAMPLES_MAX = 10
 bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err);
 
-double theory_dot(const double *x, const double *y, size_t n);
-
-/* The square root of a figure and its standard error; the root 0 has the error 0. */
-Estimate theory_root(Estimate square);
-
 /* The exact values of these figures, where they are known (exact.c): integrals, to about seven digits, for any
    number of keys. */
 typedef struct {

@@ -75,7 +75,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     snprintf(subtitle, sizeof subtitle, "%lld layers, %lld heads, d_k %lld, context %lld, seed %lld",
              (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
              (long long)c->model.context, (long long)c->train.seed);
-    const Style style = style_of_divisor(name, 0), gray = {.color = {140, 140, 140}};
+    const Color color = palette_divisor(name, 0), gray = {140, 140, 140};
     char y_label[64], texts[CHART_LEVELS_MAX][64];
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
     Level levels[CHART_LEVELS_MAX];
@@ -83,7 +83,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     if (!loss_levels(run, levels, texts, &level_count, err)) return false;
     const Series series[] = {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
-        {label, steps, losses, metrics->rows, style, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
+        {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
     const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
     return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
 }

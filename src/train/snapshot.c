@@ -75,7 +75,10 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
 static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, size_t H, size_t step, Error *err) {
     uint32_t text[SNAPSHOT_TEXT_MAX];
     NamedArray arrays[TENSORS];
-    if (safetensors_metadata_number(file, "step") != step)
+    char expected[32];
+    const char *said = safetensors_metadata(file, "step");
+    snprintf(expected, sizeof expected, "%zu", step);
+    if (!said || strcmp(said, expected) != 0)
         return usage_error(err, "%s is not of step %zu: it says another step, or none", file->path, step);
     const size_t T = decode(safetensors_metadata(file, "text"), text);
     if (T == 0) return usage_error(err, "%s lacks its text, of 1 to %d characters", file->path, (int)SNAPSHOT_TEXT_MAX);
