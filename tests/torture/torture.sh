@@ -19,11 +19,11 @@ rows='train  | nothing | tiny.ini --out run --quiet                             
 resume       | half    | resume run --set train.steps=4 --quiet                  | continues
 again        | whole   | resume run --quiet                                      | continues
 force        | whole   | tiny.ini --out run --force --quiet                      | moves
-sweep        | nothing | sweep sweep.ini --out run --jobs 2 --quiet              | resumes sweep sweep.ini
+sweep        | nothing | sweep sweep.ini --out run --jobs 1 --quiet              | resumes sweep sweep.ini
 swept        | partly  | resume run --quiet                                      | continues
 report       | whole   | report run                                              | reads
 eval         | whole   | eval run                                                | reads
-sample       | whole   | sample run --tokens 20                                  | reads
+sample       | whole   | sample run --tokens 20 --seed 1                         | reads
 attend       | whole   | attend run --text keys --out picture.png                | reads
 show         | whole   | attend run --text keys --show                           | reads
 check        | nothing | sweep sweep.ini --dry-run                               | reads'
@@ -44,8 +44,8 @@ digest() {
         grep -E '^  "(result|steps|train_loss|val_loss|best_val_loss|best_step)":' "$run/run.json"
     done) 2>&1
 }
-# Every file but the page, with its checksum.
-listing() { find . -type f ! -name '*report.html' ! -name picture.png ! -name 'said*' -exec cksum {} + | sort; }
+# Every file with its checksum, but the page, and what a kill leaves of a file that was being written.
+listing() { find . -type f ! -name '*report.html' ! -name picture.png ! -name 'said*' ! -name '*.new' -exec cksum {} + | sort; }
 
 output() { sed "s,$work/[^/]*/,," "$1"; } # without the directory of the trial
 
@@ -85,11 +85,10 @@ check_after() { # STATUS BEFORE COMMAND AFTER
         ;;
     continues) # shellcheck disable=SC2086 # a list of words
         must_become "$reference" $3 ;;
-    resumes*) # what was not even begun is begun again
-        if [ -f run/config.ini ] && [ -f run/vocab.json ]; then must_become "$reference" resume run --quiet
-        elif [ -f run/run.json ] || [ ! -d run ] || [ -z "$(ls -A run)" ]; then # shellcheck disable=SC2086
-            rm -rf run && must_become "$reference" ${4#resumes } --out run --quiet
-        else fault "neither a run nor nothing is left: $(ls -A run)"; fi
+    resumes*) # or, where nothing had begun, is begun again; the second resume finds it finished
+        # shellcheck disable=SC2086 # a list of words
+        if "$train" resume run --quiet >/dev/null 2>&1; then must_become "$reference" resume run --quiet
+        else must_become "$reference" ${4#resumes } --out run --quiet; fi
         ;;
     esac
 }
