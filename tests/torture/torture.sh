@@ -22,6 +22,7 @@ force        | whole   | tiny.ini --out run --force --quiet                     
 sweep        | nothing | sweep sweep.ini --out run --jobs 1 --quiet              | resumes sweep sweep.ini
 swept        | partly  | resume run --quiet                                      | continues
 report       | whole   | report run                                              | reads
+why          | whole   | why run                                                 | reads
 eval         | whole   | eval run                                                | reads
 sample       | whole   | sample run --tokens 20 --seed 1                         | reads
 attend       | whole   | attend run --text keys --out picture.png                | reads
