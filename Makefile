@@ -5,6 +5,8 @@
 # make study          the experiments of docs/results.md, four hours;  make study-quick  the headline, ten minutes
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
 # make notebook       the blocks of docs/notebook.md (needs pandas)
+# make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
+# make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
 # make install PREFIX=/usr/local DESTDIR=     make clean
@@ -37,13 +39,19 @@ $(error missing: $(strip $(MISSING)); run ./setup.sh, which installs what the bu
 endif
 endif
 
+comma := ,
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion
 OPTIMISE := -O3 -fno-math-errno -fno-trapping-math
 CFLAGS ?= -g
+# Against what a mistake in memory could be used for; tests/test_hardening.sh reads it from the program. Sanitizers bring
+# checks of their own. Before gcc 12 the C library warns of a _FORTIFY_SOURCE above 2.
+FORTIFY := $(if $(filter 4 5 6 7 8 9 10 11,$(firstword $(subst ., ,$(shell $(CC) -dumpversion)))),2,3)
+HARDENING := $(if $(SANITIZER)$(COVERAGE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY)) -fstack-protector-strong
+HARDENING_LDFLAGS := $(if $(HOMEBREW),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 LANGUAGE = -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
 	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(call pkg,--cflags-only-I $(LIBRARIES)))
-ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(CFLAGS) -MMD -MP
-ALL_LDFLAGS = -fopenmp $(LDFLAGS)
+ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
+ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
 LDLIBS = $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
 ifdef COVERAGE
 ALL_CFLAGS += --coverage -fprofile-update=atomic -DSANITIZED
@@ -56,7 +64,6 @@ ALL_LDFLAGS += -fsanitize=$(SANITIZER)
 OPTIMISE := -O1
 endif
 
-comma := ,
 BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
 SOURCES := $(wildcard src/*/*.c)
 EMBEDDED := $(wildcard src/*/*.S)
@@ -69,10 +76,11 @@ TESTS := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 DOUBLE_TESTS := $(filter test_gradient%,$(TESTS))
 FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
-TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double)
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
 RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism gradients_passes gradients_model gradients_measure)
 
-.PHONY: all test bits lint race coverage bench study study-quick page notebook fixtures fixtures-check install clean FORCE
+.PHONY: all test bits lint race coverage fuzz fuzz-programs torture analyze bench study study-quick page notebook fixtures fixtures-check install clean FORCE
 all: train
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
@@ -116,14 +124,46 @@ endif
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
 
+# In `make test` a fuzz target runs its seeds; under libFuzzer, which brings main, whatever it makes of them.
+LIBFUZZER := $(findstring fuzzer,$(SANITIZER))
+$(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/fuzz/%.o $(if $(LIBFUZZER),,$(BUILD)/float/tests/fuzz/replay.o) $(FLOAT)
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) $^ $(LDLIBS) -o $@
+ifneq ($(LIBFUZZER),)
+# No reader calls these, and clang would take minutes for their checks.
+$(BUILD)/float/src/ops/%.o: ALL_CFLAGS += -fno-sanitize=all
+endif
+fuzz-programs: $(FUZZERS:%=$(BUILD)/%)
+
+# Needs clang and libclang-rt-14-dev. Each target runs for SECONDS or, with RUNS, that often; what it has found to be
+# interesting stays in build/fuzz, and an input that ends it is named there: it becomes a seed, once what it shows is mended.
+SECONDS := 5
+FUZZ_BUILD := build/clang-fuzzer-no-link-address-undefined
+fuzz:
+	+$(MAKE) CC=clang SANITIZER=fuzzer-no-link,address,undefined fuzz-programs
+	FUZZ_BUILD=$(FUZZ_BUILD) FUZZ_LIMIT=$(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECONDS)) tests/fuzz/fuzz.sh $(FUZZERS)
+
+# EVERY=1 refuses the call of each place that calls come from, KILLS is how often a command is killed.
+EVERY := 16
+KILLS := 20
+$(BUILD)/refuse.so: tests/torture/refuse.c Makefile
+	@mkdir -p $(@D)
+	$(call brief,CC $<)$(CC) $(LANGUAGE) $(WARNINGS) -O2 -fPIC -shared $< -o $@
+torture: train $(BUILD)/refuse.so
+	REFUSE_LIBRARY=$(CURDIR)/$(BUILD)/refuse.so tests/torture/torture.sh $(EVERY) $(KILLS)
+
+# Nothing is built. gemm.c is left out: its kernels would take the analyzer too long, and hold no memory.
+analyze:
+	for file in train.c $(filter-out src/ops/gemm.c,$(SOURCES)); do \
+		$(CC) $(LANGUAGE) -D__clang_analyzer__ -O2 -fanalyzer -fdiagnostics-path-format=none -c $$file -o /dev/null; done
+
 # What short runs compute, by gcc 12 on x86-64, against the hashes that are kept.
 bits: train
 	tests/bits.sh
 
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
-	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch]
-	shellcheck setup.sh data/*.sh tests/*.sh configs/study/*.sh .ci/run
+	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
+	shellcheck setup.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run
 	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
 
 # Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
@@ -186,4 +226,4 @@ clean:
 FORCE:
 .SECONDARY:
 
--include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d
+-include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(FUZZERS:%=$(BUILD)/float/tests/fuzz/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d

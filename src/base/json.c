@@ -8,28 +8,31 @@
 
 #include "base/files.h"
 
-/* Set when an allocation fails: jansson then returns NULL, and adding NULL to an object fails too. js_dump reports
-   the failure, so that no caller has to check each value. */
+/* Set when an allocation fails, all of which jansson makes here: its own errors may then be of syntax. It returns NULL,
+   and adding NULL to an object fails too. js_dump reports the failure, so that no caller has to check each value. */
 static bool memory_ran_out = false;
 
-static Json *made(Json *value) {
-    if (!value) memory_ran_out = true;
-    return value;
+static void *allocate(size_t size) {
+    void *memory = malloc(size);
+    if (!memory) memory_ran_out = true;
+    return memory;
 }
+__attribute__((constructor)) static void begin(void) { json_set_alloc_funcs(allocate, free); }
 
-Json *js_object(void) { return made(json_object()); }
-Json *js_array(void) { return made(json_array()); }
+Json *js_object(void) { return json_object(); }
+Json *js_array(void) { return json_array(); }
 Json *js_text(const char *text) {
     Json *value = json_string(text);
     char *ascii = value ? NULL : strdup(text);
     for (char *c = ascii; c && *c; c++)
         if ((unsigned char)*c >= 0x80) *c = '?';
     if (ascii) value = json_string(ascii);
+    if (!value) memory_ran_out = true;
     free(ascii);
-    return made(value);
+    return value;
 }
-Json *js_integer(int64_t value) { return made(json_integer(value)); }
-Json *js_number(double value) { return made(isfinite(value) ? json_real(value) : json_null()); }
+Json *js_integer(int64_t value) { return json_integer(value); }
+Json *js_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 void js_set(Json *object, const char *key, Json *value) {
     if (json_object_set_new(object, key, value) != 0) memory_ran_out = true;
@@ -47,17 +50,22 @@ void js_free(Json *value) { json_decref(value); }
 
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII};
-    const bool whole = !memory_ran_out;
+    *text = memory_ran_out ? NULL : json_dumps(value, flags[layout]);
     memory_ran_out = false; /* the flag is for one document */
-    *text = whole ? json_dumps(value, flags[layout]) : NULL;
     return *text || runtime_error(err, "no memory for a JSON text");
 }
 
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
     json_error_t error;
+    const bool before = memory_ran_out; /* for the document that is being built */
+    memory_ran_out = false;
     *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (*value) return true;
-    if (json_error_code(&error) == json_error_out_of_memory) return runtime_error(err, "no memory to read %s", what);
+    const bool no_memory = memory_ran_out;
+    memory_ran_out = before;
+    if (*value && !no_memory) return true;
+    js_free(*value); /* what jansson makes of a text that it could not hold */
+    *value = NULL;
+    if (no_memory) return runtime_error(err, "no memory to read %s", what);
     return usage_error(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
 }
 

@@ -1,0 +1,41 @@
+/* A checkpoint of the smallest model, as the program writes it, for the targets of checkpoints. */
+#pragma once
+
+#include "fuzz.h"
+#include "train/checkpoint.h"
+
+static Run fuzz_run;
+static Model fuzz_model;
+static Optimizer fuzz_optimizer;
+
+/* Writes the checkpoint and returns its bytes. */
+static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
+    const RunState state = {
+        .step = 4, .seconds = 1, .train_loss = 1, .val_loss = 1, .best_val_loss = 1, .best_step = 2};
+    Error err;
+    char path[256];
+    fuzz_run.config = *fuzz_config();
+    snprintf(fuzz_run.directory, sizeof fuzz_run.directory, "%s", fuzz_directory());
+    fuzz_make_directory("checkpoint");
+    const ModelShape shape = model_shape(&fuzz_run.config, 3);
+    REQUIRE(model_make(&fuzz_model, &shape, 1, 1, false, &err));
+    REQUIRE(optimizer_make(&fuzz_optimizer, &fuzz_run.config, &fuzz_model.tensors, 1, &err));
+    REQUIRE(checkpoint_save(&fuzz_run, &fuzz_model, &fuzz_optimizer, &state, &err));
+    snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", fuzz_directory());
+    return fuzz_get(path, size);
+}
+
+/* Loads a file in the place of the checkpoint. What is accepted has finite numbers. */
+static inline void fuzz_load_checkpoint(const uint8_t *data, size_t size) {
+    Error err = {0};
+    RunState state;
+    bool found = false;
+    fuzz_put("checkpoint/last.safetensors", data, size);
+    if (!fuzz_answer(checkpoint_load(&fuzz_run, &fuzz_model, &fuzz_optimizer, &state, &found, &err), &err)) return;
+    REQUIRE(found && state.seconds >= 0);
+    for (size_t i = 0; i < fuzz_model.tensors.flat; i++) {
+        REQUIRE(fuzz_model.parameters[i] - fuzz_model.parameters[i] == 0);
+        REQUIRE(fuzz_optimizer.m[i] - fuzz_optimizer.m[i] == 0);
+        REQUIRE(fuzz_optimizer.v[i] - fuzz_optimizer.v[i] == 0);
+    }
+}

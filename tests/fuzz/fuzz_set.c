@@ -1,0 +1,28 @@
+/* What follows --set: each line of the input is one, after a config. What is accepted is written and read again. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    enum { MOST = 16 };
+    static Config config, again;
+    const char *overrides[MOST];
+    size_t count = 0;
+    Error err = {0};
+    char *text = malloc(size + 1), *rest = text;
+    REQUIRE(text);
+    memcpy(text, data, size);
+    text[size] = 0; /* an argument ends at its first zero byte */
+    fuzz_config();
+    while (rest && count < MOST) overrides[count++] = strsep(&rest, "\n");
+    char path[256];
+    snprintf(path, sizeof path, "%s/config.ini", fuzz_directory());
+    if (fuzz_answer(config_load(&config, path, overrides, count, &err), &err)) {
+        char *written = config_text(&config);
+        REQUIRE(written && config_load(&again, fuzz_put_text("again.ini", written), NULL, 0, &err));
+        char *second = config_text(&again);
+        REQUIRE(second && strcmp(written, second) == 0);
+        free(written);
+        free(second);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* attention/stepNNNNNN.safetensors: what the program wrote, with the changes that the input makes (fuzz_edit). */
+#include "fuzz.h"
+#include "train/snapshot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const uint32_t text[] = {'a', 'b', 0xe9};
+    static uint8_t *file;
+    static size_t file_size;
+    Snapshot snapshot;
+    Error err = {0};
+    if (!file) {
+        char path[256];
+        fuzz_config();
+        fuzz_make_directory("attention");
+        REQUIRE(snapshot_make(&snapshot, 1, 1, text, 3, &err));
+        memcpy(snapshot.text, text, sizeof text);
+        snapshot.step = 2;
+        REQUIRE(snapshot_save(&snapshot, fuzz_directory(), fuzz_config(), &err));
+        snapshot_free(&snapshot);
+        snprintf(path, sizeof path, "%s/attention/step000002.safetensors", fuzz_directory());
+        file = fuzz_get(path, &file_size);
+    }
+    size_t edited_size = file_size;
+    uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);
+    fuzz_put("attention/step000002.safetensors", edited, edited_size);
+    free(edited);
+    if (fuzz_answer(snapshot_load(&snapshot, fuzz_directory(), fuzz_config(), 2, &err), &err)) {
+        REQUIRE(snapshot.T > 0 && snapshot.T <= SNAPSHOT_TEXT_MAX);
+        snapshot_statistics(&snapshot, 0, 0);
+    }
+    snapshot_free(&snapshot);
+    return 0;
+}
