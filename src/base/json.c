@@ -49,7 +49,8 @@ Json *js_copy(Json *value) { return json_incref(value); }
 void js_free(Json *value) { json_decref(value); }
 
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
-    static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII};
+    static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2) | JSON_REAL_PRECISION(15),
+                                   JSON_COMPACT | JSON_ENSURE_ASCII};
     *text = memory_ran_out ? NULL : json_dumps(value, flags[layout]);
     memory_ran_out = false; /* the flag is for one document */
     return *text || runtime_error(err, "no memory for a JSON text");

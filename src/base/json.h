@@ -21,8 +21,8 @@ Json *js_copy(Json *value);                   /* another reference to the same v
 void js_free(Json *value);
 
 /* Writes a value as text, which the caller frees: on one line, on many, or on one with all that is not ASCII escaped.
-   A number has the digits (17, if jansson does not find fewer) that read back as the same. Fails when memory ran out
-   since the last dump, so build, dump and free one document before the next. */
+   A number has 17 digits, which read back as the same; in many lines, which people read, it has at most 15. Fails when
+   memory ran out since the last dump, so build, dump and free one document before the next. */
 typedef enum { JS_LINE, JS_INDENTED, JS_ASCII } JsonLayout;
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err);
 
