@@ -99,6 +99,28 @@ static inline const Config *fuzz_config(void) {
     return &config;
 }
 
+static inline char *fuzz_config_text(const Config *config) {
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    REQUIRE(out);
+    config_write(config, out);
+    REQUIRE(fclose(out) == 0);
+    return text;
+}
+
+/* A config that is written and read again must be what it was. */
+static inline void fuzz_read_back(const Config *config) {
+    static Config again;
+    Error err;
+    char *text = fuzz_config_text(config);
+    REQUIRE(config_load(&again, fuzz_put_text("again.ini", text), NULL, 0, &err));
+    char *second = fuzz_config_text(&again);
+    REQUIRE(strcmp(text, second) == 0);
+    free(text);
+    free(second);
+}
+
 /* What an input makes of a file that the program itself has written, so that seeds and findings stay what they are when
    the format changes. An input is a list of changes, each of a place (2 bytes), how many bytes go (1), how many come
    (1), and these. A place from 2^15 on counts from the end of the file. The caller frees. */
