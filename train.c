@@ -104,7 +104,9 @@ int main(int argc, char **argv) {
     Command command = {.argv = argv, .line = line, .report = report_write, .why = why_write_first};
     bool ok = line ? act(argc, argv, &command, &caught, &err) : runtime_error(&err, "no memory for the command line");
     free(line);
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)))
+    /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
+     */
+    if (ok && (fflush(stdout) != 0 || ferror(stdout)) && !caught)
         ok = runtime_error(&err, "cannot write to standard output: %s", strerror(errno));
     if (ok) return caught ? 128 + caught : 0;
     fflush(stdout);

@@ -68,6 +68,7 @@ STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict m
 STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL, file)
 STAND_IN(size_t, 0, fread, (void *restrict to, size_t size, size_t count, FILE *restrict file), (to, size, count, file),
          NULL, fileno(file))
+STAND_IN(int, -1, ftruncate, (int file, off_t size), (file, size), NULL, file)
 int fsync(int file) { return refused("fsync", NULL, file) ? -1 : 0; } /* the power stays on */
 int fflush(FILE *file) {
     GRANTED(fflush)
@@ -80,7 +81,9 @@ int fclose(FILE *file) {
     if (fails) errno = EIO;
     return fails ? EOF : result;
 }
-int open(const char *path, int flags, ...) { return refused("open", path, -1) ? -1 : openat(AT_FDCWD, path, flags); }
+int open(const char *path, int flags, ...) {
+    return refused("open", path, -1) ? -1 : openat(AT_FDCWD, path, flags, 0666);
+}
 
 static Model model;
 static Optimizer optimizer;
@@ -288,10 +291,14 @@ static void order_on_disk(void **state) {
                                "fsync samples.txt\n"
                                "open .\n"
                                "fsync .\n"
-                               "fopen checkpoint/last.safetensors.new\n"
+                               "lstat checkpoint/last.safetensors\n"
+                               "unlink checkpoint/last.safetensors.new\n"
+                               "open checkpoint/last.safetensors.new\n"
+                               "fdopen checkpoint/last.safetensors.new\n"
                                "fflush checkpoint/last.safetensors.new\n"
                                "fsync checkpoint/last.safetensors.new\n"
                                "fclose checkpoint/last.safetensors.new\n"
+                               "lstat checkpoint/last.safetensors.new\n"
                                "rename checkpoint/last.safetensors\n"
                                "open checkpoint\n"
                                "fsync checkpoint\n";
@@ -303,11 +310,31 @@ static void order_on_disk(void **state) {
     train("run", 1);
     plan.trace = NULL, plan.armed = false;
     for (const char *at = trace; (at = strstr(at, save)) != NULL; at++) saves++;
-    for (const char *at = trace; (at = strstr(at, "last.safetensors\n")) != NULL; at++) named++;
+    for (const char *at = trace; (at = strstr(at, "rename checkpoint/last.safetensors\n")) != NULL; at++) named++;
     assert_that(saves == 4 && named == 4, "%zu saves of %zu in order:\n%s", saves, named, trace);
     const char *first = strstr(trace, save), *row = strstr(trace, "fflush metrics.csv\n");
     assert_true(row < first && strstr(row + 1, "fflush metrics.csv\n") > first); /* row: of the header */
     assert_true(strstr(trace, "attention/step") > first && strstr(trace, "best.safetensors") > first);
+}
+
+/* A run is made longer: config.ini and run.json say so before its logs are cut. */
+static void intention_first(void **state) {
+    (void)state;
+    char *trace = kept(calloc(1, 1 << 16));
+    Error err = {0};
+    Progress silent = {.quiet = true};
+    const TrainOptions options = {.threads = 1, .command_line = "", .progress = &silent};
+    CONFIGURE("train.steps=3");
+    assert_true(shell("rm -r run"));
+    train("run", 1);
+    plan.trace = trace, plan.armed = true;
+    const char *const longer = "train.steps=5";
+    const bool done = train_resume(in("run"), &longer, 1, &options, &outcome, &err);
+    plan.trace = NULL, plan.armed = false;
+    assert_that(done, "%s", err.message);
+    const char *config_ini = strstr(trace, "rename config.ini"), *run_json = strstr(trace, "rename run.json"),
+               *cut = strstr(trace, "ftruncate metrics.csv");
+    assert_true(config_ini && run_json && cut && config_ini < run_json && run_json < cut);
 }
 
 /* Nothing that is not understood is taken for absent, changed or removed. */
@@ -360,10 +387,8 @@ static void not_understood(void **state) {
 int main(void) {
 #define FAULTS_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
-        FAULTS_TEST(saves_in_trouble),
-        FAULTS_TEST(loads_in_trouble),
-        FAULTS_TEST(order_on_disk),
-        FAULTS_TEST(not_understood),
+        FAULTS_TEST(saves_in_trouble), FAULTS_TEST(loads_in_trouble), FAULTS_TEST(order_on_disk),
+        FAULTS_TEST(intention_first),  FAULTS_TEST(not_understood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

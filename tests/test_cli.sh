@@ -198,6 +198,35 @@ if "$@" "$train" --version >/dev/null 2>&1; then
     chmod 755 locked
 fi
 
+# --- what a killed program leaves before a run begins is taken, also by --out alone; nothing new ends in / or ..
+mkdir begun && : >begun/run.json.new
+ends 0 "$train" tiny.ini --out begun --quiet
+check "files left in begun" "" "$(ls begun/*.new 2>/dev/null)"
+for name in / .. ours/..; do refuses 2 'log.out = .* does not end in the name of a directory' "$train" tiny.ini --set log.out=$name; done
+cp -R ours again && cp -R ours before
+ends 0 "$train" tiny.ini --out again/../again --force --quiet
+check "what --force moved" "" "$(diff -r before again.old)"
+check_files again/metrics.csv
+rm -r begun again again.old before
+long=$(printf 'x%.0s' $(seq 240))
+refuses 2 'cannot read config x*.*: No such file or directory' "$train" "$long/$long/$long/$long/$long/x.ini"
+
+# --- what is no regular file is neither replaced, nor written through, nor waited for; and a changed checkpoint
+cp -R ours hostile && echo stays >victim
+for name in report.html.new run.json.new config.ini.new loss.png.new checkpoint/best.safetensors.new; do
+    rm -f hostile/$name && ln -s "$PWD/victim" hostile/$name
+done
+ends 0 "$train" resume hostile --set train.steps=25 --quiet
+check "what the links led to" stays "$(cat victim)"
+mkfifo hostile/report.html.new pipe
+ends 0 "$train" report hostile
+ln -s victim link.html
+for file in pipe link.html directory; do refuses 1 "cannot write $file: it is " "$train" report ours hostile --out $file; done
+refuses 1 'cannot write /dev/null: it is not a regular file' "$train" report ours hostile --out /dev/null
+printf '\001' | dd of=hostile/checkpoint/last.safetensors bs=1 seek=20001 conv=notrunc 2>/dev/null
+for verb in eval resume sample; do refuses 2 'last.safetensors.*(damaged|was changed)' "$train" $verb hostile; done
+rm -r hostile victim pipe link.html
+
 # --- refused: verbs that read a run
 cp -R ours cut && head -c 9000 ours/checkpoint/last.safetensors >cut/checkpoint/last.safetensors
 cp -R ours stub && printf 'abc' >stub/checkpoint/last.safetensors
@@ -314,12 +343,19 @@ echo mine >ours/notes.txt
 cp -a ours whole
 for words in tiny.ini 'sweep sweep.ini' 'theory --d-k 1 --samples 2 --csv'; do
     # The counts of `make coverage` go elsewhere, where the limit may cut them.
+    # Where not even run.json can be written, nothing has moved.
+    # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
+    refuses 1 'cannot write.*File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+        sh -c 'trap "" XFSZ; ulimit -f 1; "$@"' sh "$train" $words --out ours --force
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     ends 1 env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
         sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words --out ours --force
     check_match "stderr of: $name" 'cannot write.*File too large' "$(cat "$said/err")"
-    was_moved ours.old whole
-    rm -r ours && mv ours.old ours
+    if [ -e ours.old ]; then
+        was_moved ours.old whole
+        rm -r ours && mv ours.old ours
+    fi
+    check "what could not be replaced" "" "$(diff -r whole ours)"
 done
 ends 3 "$train" tiny.ini --out ours/ --force --set train.lr=1e6 --set train.grad_clip=0 --set train.optimizer=sgd
 was_moved ours.old whole
@@ -373,7 +409,15 @@ check "lines of the announcement that are wider than a terminal" "" "$(grep -vF 
 check "the directory, as announced" "training tiny into $shown" "$(head -n 1 "$said/err")"
 check "the pictures, as listed" "  loss curves      $shown/loss.png" "$(grep loss.png "$said/out")"
 fails 2 "cannot read config x\?\[31m\?y\?z\?w: it is a directory" "$train" "$bad"
-rm -r "$bad" "$bad.txt" relative elsewhere
+printf '%s\n' "$train tiny.ini --dry-run --set data.corpus='$bad.txt'" >dry.sh
+if script -qec true /dev/null >/dev/null 2>&1; then
+    check "control characters of a dry run on a terminal" 0 "$(script -qec 'sh dry.sh' /dev/null | tr -d '\r\n' | LC_ALL=C grep -c '[[:cntrl:]]')"
+fi
+check_match "the corpus of a dry run in a pipe" "$(printf '\033')" "$(sh dry.sh 2>/dev/null | grep '^corpus = ')"
+cp -R ours named && sed -i.was "s/\"name\": \"[a-z]*\"/\"name\": \"a\\\\u001bb\"/; s/\"finished\"/\"c\\\\u001bd\"/" named/run.json
+ends 0 "$train" attend named --show
+check "the first line of: $name" "a?b: c?d at step 20, after" "$(head -n 1 "$said/out" | cut -d' ' -f1-6)"
+rm -r "$bad" "$bad.txt" relative elsewhere named dry.sh
 
 # --- reading a run
 ends 0 "$train" eval ours
@@ -559,6 +603,30 @@ for signal in INT:130 TERM:143; do
     ends 0 "$train" eval "$out"
 done
 
+# A terminal that is closed sends SIGHUP and takes standard output away.
+"$train" tiny.ini --out hung --set train.steps=1000000 --set eval.every=0 --set log.every=1 >/dev/full 2>"$said/err" &
+running=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ "$(grep -c , hung/metrics.csv 2>/dev/null)" -gt 5 ] 2>/dev/null && break
+    sleep 0.5
+done
+kill -HUP "$running"
+wait "$running"
+check "exit status of a run whose terminal was closed" 129 $?
+check "the result in hung/run.json" interrupted "$(result_of hung)"
+running=
+# A wait for standard input ends, too.
+mkfifo never && exec 3<>never
+"$train" attend ours --text - <never >/dev/null 2>"$said/err" &
+running=$!
+sleep 1
+kill -TERM "$running"
+wait "$running"
+check "exit status of a wait for standard input" 143 $?
+check "what it said" "" "$(cat "$said/err")"
+running=
+exec 3>&- && rm never
+
 # --- resuming: also a run that was killed, or stopped before its first checkpoint
 for signal in INT KILL; do
     for every in 40 1000000; do
@@ -601,11 +669,18 @@ check_match "stdout of: $name" '^done after 160 steps' "$(cat "$said/out")"
 for size in 8k 64k 160k; do
     mount -t tmpfs -o size=$size none "$tmp/full" 2>/dev/null || break # only root can
     fails 1 'cannot (write|make).*: No space left on device' "$train" tiny.ini --quiet --out "$tmp/full/run"
+    loss=$(sed -n 's/^ *"train_loss": \([0-9.]*\),$/\1/p' "$tmp/full/run/run.json" 2>/dev/null)
+    [ -z "$loss" ] || check "the loss in run.json, and in metrics.csv" "$(awk -F, 'NF == 8 { last = $5 } END { print last }' "$tmp/full/run/metrics.csv")" "$loss"
     umount "$tmp/full"
 done
 # shellcheck disable=SC2016 # expanded by the inner shell
 fails 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
     sh -c 'trap "" XFSZ; ulimit -f 16; "$@"' sh "$train" tiny.ini --quiet --out limited
+if [ "$(basename "$(dirname "$(readlink -f "$train")")")" = gcc ] && [ "$(uname)" = Linux ]; then # no sanitizer
+    # shellcheck disable=SC2016
+    fails 1 'no memory to start with: OpenBLAS takes 128 MB' \
+        timeout -k 1 30 sh -c 'ulimit -v 150000; exec "$@"' sh "$train" --version
+fi
 # shellcheck disable=SC2016
 ends 0 sh -c '"$@" 2>&-' sh "$train" tiny.ini --out closed
 check "metrics.csv with stderr closed" "$(cut -d, -f1,5 runs/tiny/metrics.csv)" "$(cut -d, -f1,5 closed/metrics.csv)"

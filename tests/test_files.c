@@ -244,11 +244,69 @@ static void there_or_not(void **state) {
     free(lengthy);
 }
 
+/* What stands at the path, or at the name that a new file has first: nothing is written through a link, nothing
+       waits for the reader of a pipe, and no device, pipe or directory is replaced. */
+static void links_and_pipes(void **state) {
+    (void)state;
+    Error err = {0};
+    char before[512];
+    put("victim", "stays");
+    assert_int_equal(symlink("victim", in("new.new")), 0);
+    put("new", "written");
+    assert_holds("victim", "stays", 5);
+    assert_holds("new", "written", 7);
+    assert_int_equal(mkfifo(in("next.new"), 0600), 0);
+    put("next", "written");
+    assert_holds("next", "written", 7);
+
+    static const struct {
+        const char *name, *words;
+    } others[] = {{"link", "it is a symbolic link"},
+                  {"dangling", "it is a symbolic link"},
+                  {"pipe", "it is not a regular file"},
+                  {"directory", "it is a directory"},
+                  {"/dev/null", "it is not a regular file"}};
+    assert_int_equal(symlink("victim", in("link")), 0);
+    assert_int_equal(symlink("nowhere", in("dangling")), 0);
+    assert_int_equal(mkfifo(in("pipe"), 0600), 0);
+    assert_int_equal(mkdir(in("directory"), 0777), 0);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        const char *path = *others[i].name == '/' ? others[i].name : in(others[i].name);
+        struct stat was, is;
+        FILE *file;
+        assert_int_equal(lstat(path, &was), 0);
+        assert_false(file_write(path, "x", 1, &err));
+        assert_non_null(strstr(err.message, others[i].words));
+        assert_false(file_update(path, &file, &err) || file);
+        assert_non_null(strstr(err.message, others[i].words));
+        assert_int_equal(lstat(path, &is), 0);
+        assert_true(was.st_ino == is.st_ino && was.st_mode == is.st_mode);
+        snprintf(before, sizeof before, "%s.new", path);
+        assert_false(path_exists(before));
+    }
+    assert_holds("victim", "stays", 5);
+    assert_false(path_exists(in("nowhere")));
+}
+
+/* Of two that write the same file at once the later one wins, and the other says that it did not. */
+static void two_writers(void **state) {
+    (void)state;
+    Error err = {0};
+    FileWriter first, second;
+    assert_true(file_writer_open(&first, in("file"), &err) && file_writer_open(&second, in("file"), &err));
+    fputs("half", first.stream);
+    fputs("whole", second.stream);
+    assert_false(file_writer_commit(&first, &err));
+    assert_true(file_writer_commit(&second, &err));
+    assert_holds("file", "whole", 5);
+}
+
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
-        FILES_TEST(round_trip),      FILES_TEST(reading_fails), FILES_TEST(writing_fails), FILES_TEST(disk_is_full),
-        FILES_TEST(writer_in_steps), FILES_TEST(joining),       FILES_TEST(directories),   FILES_TEST(there_or_not),
+        FILES_TEST(links_and_pipes), FILES_TEST(two_writers),  FILES_TEST(round_trip),      FILES_TEST(reading_fails),
+        FILES_TEST(writing_fails),   FILES_TEST(disk_is_full), FILES_TEST(writer_in_steps), FILES_TEST(joining),
+        FILES_TEST(directories),     FILES_TEST(there_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
    test_run_files.c. */
 #include "training.h"
 
+#include <unistd.h>
+
 #include "train/logs.h"
 
 /* Compares a log with the numbers of an independent reader (read_table), to the last digit. */
@@ -57,7 +59,7 @@ static void cut_back(void **state) {
     append(&logs, 10, NAN);
     fputs("text\n", logs.file[LOG_SAMPLES]);
     assert_true(logs_sync(&logs, &err));
-    logs_sizes(&logs, size);
+    assert_true(logs_sizes(&logs, size, &err));
     assert_int_equal(size[LOG_METRICS], strlen(lines));
     assert_string_equal(contents(in("metrics.csv"), NULL), lines);
     append(&logs, 20, 3);
@@ -66,8 +68,10 @@ static void cut_back(void **state) {
     fputs("30,1920,0.1", torn);
     fclose(torn);
     assert_that(logs_resume(&logs, temporary, 20, size, &err), "%s", err.message);
+    assert_non_null(strstr(contents(in("metrics.csv"), NULL), "30,1920,0.1")); /* nothing is cut yet */
+    assert_true(logs_cut(&logs, size, &err));
     assert_string_equal(contents(in("metrics.csv"), NULL), lines);
-    logs_sizes(&logs, ended);
+    assert_true(logs_sizes(&logs, ended, &err));
     assert_memory_equal(size, ended, sizeof size);
     append(&logs, 20, NAN);
     logs_close(&logs);
@@ -93,7 +97,7 @@ static void cut_elsewhere(void **state) {
     fputs("==== step 10, x\n\n==== step 20, y\n\n", logs.file[LOG_SAMPLES]);
     assert_true(logs_flush(&logs, LOG_SAMPLES, &err));
     assert_true(logs_have_rows(temporary, &rows, &err) && rows);
-    logs_sizes(&logs, size);
+    assert_true(logs_sizes(&logs, size, &err));
     logs_close(&logs);
     const char *before = contents(in("metrics.csv"), &length), *third = strstr(before, "\n20,") + 1;
     const size_t row = strlen(third) / 2, at = (size_t)(third - before); /* rows of 20 and 30 are as long */
@@ -113,6 +117,7 @@ static void cut_elsewhere(void **state) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         size[LOG_METRICS] = cases[i].metrics, size[LOG_SAMPLES] = cases[i].samples;
         bool done = logs_resume(&logs, temporary, cases[i].step, size, &err);
+        if (done) assert_true(logs_cut(&logs, size, &err));
         logs_close(&logs);
         if (!cases[i].word) assert_that(done, "%s", err.message);
         else assert_refused(done, &err, cases[i].word, cases[i].word);
@@ -120,6 +125,37 @@ static void cut_elsewhere(void **state) {
     }
     assert_int_equal(strlen(contents(in("metrics.csv"), NULL)), at);
     assert_string_equal(contents(in("samples.txt"), NULL), "==== step 10, x\n\n");
+}
+
+/* A row that was cut inside its first number: the 3 of a 30 is no step, and the rows before the checkpoint of step 20
+   are whole. Nor is anything written through a link, or into what is no file. */
+static void cut_number(void **state) {
+    (void)state;
+    Logs logs;
+    Error err = {0};
+    size_t size[LOG_COUNT];
+    assert_true(logs_start(&logs, temporary, &err));
+    append(&logs, 0, 3);
+    append(&logs, 10, 3);
+    assert_true(logs_sizes(&logs, size, &err));
+    logs_close(&logs);
+    FILE *torn = fopen(in("metrics.csv"), "ab");
+    fputs("3", torn); /* killed while it wrote the row of step 30 */
+    fclose(torn);
+    assert_that(logs_resume(&logs, temporary, 20, size, &err), "%s", err.message);
+    assert_true(logs_cut(&logs, size, &err));
+    logs_close(&logs);
+    assert_int_equal(strlen(contents(in("metrics.csv"), NULL)), size[LOG_METRICS]);
+
+    assert_int_equal(rename(in("metrics.csv"), in("victim")), 0);
+    assert_int_equal(symlink("victim", in("metrics.csv")), 0);
+    const char *before = contents(in("victim"), NULL);
+    assert_false(logs_resume(&logs, temporary, 20, size, &err));
+    assert_non_null(strstr(err.message, "metrics.csv: it is a symbolic link"));
+    logs_close(&logs);
+    assert_false(logs_start(&logs, temporary, &err));
+    logs_close(&logs);
+    assert_string_equal(contents(in("victim"), NULL), before);
 }
 
 /* A long log is read whole: nothing was sized for fewer rows. */
@@ -196,8 +232,8 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back),  TRAINING_TEST(cut_elsewhere), TRAINING_TEST(many_rows),
-        TRAINING_TEST(refused),     TRAINING_TEST(torn_line), TRAINING_TEST(rounding),
+        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back), TRAINING_TEST(cut_elsewhere), TRAINING_TEST(cut_number),
+        TRAINING_TEST(many_rows),   TRAINING_TEST(refused),  TRAINING_TEST(torn_line),     TRAINING_TEST(rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

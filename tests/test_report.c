@@ -64,6 +64,7 @@ static void thinned_logs(void **state) {
     end += sprintf(end, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
     put("run/metrics.csv", log, (size_t)(end - log));
+    set_text("run/run.json", "\"finished\"", "\"running\""); /* one that has finished has the rows it ended with */
     report();
     const char *thinned = text_of(only_run(), "metrics");
     int rows = 0, validated = 0;
@@ -73,6 +74,20 @@ static void thinned_logs(void **state) {
     assert_int_equal(validated, 1 + (ROWS - 1) / VALIDATED);
     assert_non_null(strstr(thinned, "\n0,0,"));
     assert_non_null(strstr(thinned, "\n69999,"));
+    end = log + sprintf(log, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,2.5,1,\n", i, 64 * i); /* all of them validated */
+    put("run/metrics.csv", log, (size_t)(end - log));
+    end = log;
+    for (int i = 0; i < ROWS; i++) end += sprintf(end, "==== step %d, validation loss 2.5 ====\ntext\n", i);
+    put("run/samples.txt", log, (size_t)(end - log));
+    report();
+    rows = 0;
+    for (const char *c = text_of(only_run(), "metrics"); (c = strchr(c, '\n')) != NULL; c++) rows++;
+    assert_in_range(rows, 10000, 61000);
+    const char *samples = text_of(only_run(), "samples");
+    assert_in_range(strlen(samples), 1000000, (1 << 20) + 100);
+    assert_int_equal(strncmp(samples, "(earlier samples are in samples.txt)\n\n==== step ", 48), 0);
+    assert_non_null(strstr(samples, "==== step 69999,"));
 }
 
 /* Where there are too many scores, the first and the last step stay, and as many layers as fit, at even distances. */

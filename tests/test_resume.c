@@ -298,19 +298,23 @@ static void no_former_end(void **state) {
 static void edited_before_a_checkpoint(void **state) {
     (void)state;
     char before[64], *divided;
-    CHILDREN_TRAIN("log.checkpoint_every=6");
+    CHILDREN_TRAIN("log.checkpoint_every=6", "attention.switch_step=5", "attention.switch_divisor=dk");
     for (long n = 0; !path_exists(in("run/vocab.json")); n++) { /* it dies right after it has made its directory */
         remove_run("run");
         assert_int_equal(run("run", 1, n, -1), 99);
     }
-    assert_true(described("\"scale_divisor\": \"sqrt_dk\"") && described("\"divisor\": 4.0"));
+    assert_true(described("\"scale_divisor\": \"sqrt_dk\"") && described("\"divisor\": 4.0") &&
+                described("\"switch_step\": 5") && described("\"engine\": \"fast\""));
     divided = strstr(contents(in("run/run.json"), NULL), "\"parameters\"");
     snprintf(before, sizeof before, "%.*s", (int)strcspn(divided, ","), divided);
     set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
     set_text("run/config.ini", "d_ff = 128", "d_ff = 64");
+    set_text("run/config.ini", "switch_step = 5\n", "");
+    set_text("run/config.ini", "switch_divisor = dk\n", "");
+    set_text("run/config.ini", "engine = fast", "engine = plain");
     assert_int_equal(resume("run", -1, -1), 0);
     assert_true(described("\"scale_divisor\": \"none\"") && described("\"divisor\": 1.0") &&
-                described("\"multiplier\": 1.0"));
+                described("\"multiplier\": 1.0") && !described("switch") && described("\"engine\": \"plain\""));
     assert_that(!described(before), "still %s", before);
 }
 

@@ -1,7 +1,10 @@
 /* Where results may be made, and that --force moves what is there and loses nothing. */
 #include "temporary.h"
 
+#include <errno.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/results.h"
@@ -66,8 +69,10 @@ static void slash_at_the_end(void **state) {
     assert_made(NULL, in("runs/a//"), false, in("runs/a-3"));
     assert_made(in("named/"), NULL, false, in("named"));
     put_text("named/run.json", OURS);
+    put_text("named/metrics.csv", "");
     assert_made(in("named/"), NULL, true, in("named"));
     Error err = {0};
+    put_text("named/metrics.csv", "");
     assert_refused(make(in("named/"), NULL, false, NULL, &err), &err, "--force", "an existing --out");
 }
 
@@ -136,6 +141,7 @@ static void moved(void **state) {
     assert_made(in("run"), NULL, true, in("run"));
     shell("diff -r first run.old && test -L run.old/checkpoint/link && test -e run.old-2/run.json");
     put_text("run/run.json", OURS);
+    put_text("run/metrics.csv", "");
     assert_int_equal(symlink("/nowhere", in("run.old-3")), 0);
     assert_made(in("run"), NULL, true, in("run"));
     shell("diff -r first run.old && test -e run.old-2/run.json && test -e run.old-4/run.json && test -L run.old-3");
@@ -154,12 +160,99 @@ static void working_directory(void **state) {
     make_run_and_sweep();
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(in("run/checkpoint")), 0);
-    const char *before = listing();
-    assert_false(make("..", NULL, true, NULL, &err));
-    assert_string_equal(listing(), before);
-    bool done = make("../../run", NULL, true, NULL, &err);
+    bool done = make("..", NULL, true, NULL, &err);
     assert_int_equal(chdir(here), 0);
     assert_that(done && path_exists(in("run.old/notes.txt")), "%s", err.message);
+}
+
+/* A path through the directory that is moved: it leads to the new one, and what was there is whole. */
+static void through_itself(void **state) {
+    (void)state;
+    Error err = {0};
+    char made_at[RESULTS_PATH];
+    make_run_and_sweep();
+    shell("cp -a run first");
+    assert_that(make(in("run/../run"), NULL, true, made_at, &err), "%s", err.message);
+    assert_string_equal(strrchr(made_at, '/'), "/run");
+    assert_null(strstr(made_at, ".."));
+    shell("diff -r first run.old && test -d run && test ! -e run/notes.txt");
+}
+
+/* A directory that a killed program left before it had results is taken, with --force and without; one in which
+   anything else is, or which is of a run that made steps, is not. */
+static void unused(void **state) {
+    (void)state;
+    static const char *const left[] = {"true", "touch new/run.json.new", "cp ours new/run.json",
+                                       "cp ours new/run.json && touch new/config.ini new/vocab.json.new"},
+                             *const used[] = {"touch new/config.ini", "cp ours new/run.json && touch new/metrics.csv",
+                                              "touch new/mine.txt", "cp stepped new/run.json"};
+    Error err = {0};
+    ResultsDirectory d;
+    put_text("ours", OURS);
+    put_text("stepped", "{\"program\": \"sqrtdk\", \"steps\": 3}");
+    for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(used); i++) {
+        char command[256];
+        const bool taken = i < COUNT_OF(left);
+        snprintf(command, sizeof command, "mkdir new && %s", taken ? left[i] : used[i - COUNT_OF(left)]);
+        shell(command);
+        for (int force = 0; taken && force < 2; force++) assert_made(in("new"), NULL, force, in("new"));
+        if (!taken) assert_refused(make(in("new"), NULL, false, NULL, &err), &err, "exists", command);
+        shell("rm -r new");
+    }
+    assert_true(results_make(&d, in("new"), NULL, false, &err));
+    assert_refused(make(in("new"), NULL, true, NULL, &err), &err, "is in use", "one that was made a moment ago");
+    put_text("new/run.json", OURS);
+    put_text("new/config.ini.new", "");
+    results_abandon(&d, &err);
+    shell("test ! -e new && mkdir new");
+    assert_true(results_make(&d, in("new"), NULL, false, &err));
+    results_abandon(&d, &err);
+    shell("rmdir new");
+    make_run_and_sweep();
+    shell("cp -a run first");
+    assert_true(results_make(&d, in("run"), NULL, true, &err));
+    put_text("run/run.json", OURS);
+    results_abandon(&d, &err);
+    shell("diff -r first run && test ! -e run.old");
+}
+
+/* A run that lost its run.json, or whose run.json is damaged, can be moved. */
+static void without_description(void **state) {
+    (void)state;
+    static const char *const damage[] = {"rm run/run.json", "echo '{' >run/run.json"};
+    Error err = {0};
+    for (size_t i = 0; i < COUNT_OF(damage); i++) {
+        make_run_and_sweep();
+        shell(damage[i]);
+        shell("cp -a run first");
+        assert_false(make(in("run"), NULL, false, NULL, &err));
+        assert_made(in("run"), NULL, true, in("run"));
+        shell("diff -r first run.old && rm -r run run.old first sweep");
+    }
+}
+
+static void no_new_name(void **state) {
+    (void)state;
+    static const char *const names[] = {"/", "//", ".", "..", "a/..", "a/../"};
+    Error err = {0};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        assert_refused(make(NULL, names[i], false, NULL, &err), &err, "does not end in the name", names[i]);
+}
+
+static bool no_locks;
+int flock(int file, int operation) {
+    if (no_locks) errno = ENOLCK;
+    return no_locks ? -1 : (int)syscall(SYS_flock, file, operation);
+}
+static void without_locks(void **state) {
+    (void)state;
+    Error err = {0};
+    ResultsDirectory d;
+    no_locks = true;
+    bool made = results_make(&d, in("run"), NULL, false, &err);
+    no_locks = false;
+    assert_true(made && strstr(d.note, "note: the file system has no locks") && strstr(d.note, "/run"));
+    results_release(&d);
 }
 
 /* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
@@ -261,16 +354,11 @@ static void description_of_any_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(next_free_name),
-        TEMPORARY_TEST(slash_at_the_end),
-        TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(moved),
-        TEMPORARY_TEST(working_directory),
-        TEMPORARY_TEST(not_moved),
-        TEMPORARY_TEST(locked),
-        TEMPORARY_TEST(impossible),
-        TEMPORARY_TEST(description),
-        TEMPORARY_TEST(description_of_any_bytes),
+        TEMPORARY_TEST(next_free_name), TEMPORARY_TEST(slash_at_the_end),    TEMPORARY_TEST(named_and_there),
+        TEMPORARY_TEST(moved),          TEMPORARY_TEST(working_directory),   TEMPORARY_TEST(through_itself),
+        TEMPORARY_TEST(unused),         TEMPORARY_TEST(without_description), TEMPORARY_TEST(no_new_name),
+        TEMPORARY_TEST(without_locks),  TEMPORARY_TEST(not_moved),           TEMPORARY_TEST(locked),
+        TEMPORARY_TEST(impossible),     TEMPORARY_TEST(description),         TEMPORARY_TEST(description_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,6 +211,66 @@ static void made_again(void **state) {
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
 }
 
+/* A finished run whose logs are not those it left, or that lost its run.json, is named and in no mean; summary.csv
+   stays as it was. */
+static void damaged_logs(void **state) {
+    (void)state;
+    static const struct {
+        const char *damage, *words;
+    } cases[] = {
+        {"rm metrics.csv", "metrics.csv is not as the run left it: its last step is missing, not 12"},
+        {"rm attention.csv", "attention.csv is not as the run left it: its last step is missing, not 12"},
+        {": >metrics.csv", "metrics.csv is damaged"},
+        {"head -n 1 metrics.csv >m && mv m metrics.csv",
+         "metrics.csv is not as the run left it: its last step is missing"},
+        {"sed -i '$d' metrics.csv", "metrics.csv is not as the run left it: its last step is 9, not 12"},
+        {"sed -i '$s/,[0-9.]*,$/,1.5,/' metrics.csv; sed -i '$s/^12,\\([0-9]*,[^,]*,[^,]*\\),[^,]*/12,\\1,1.5/' metrics.csv",
+         "metrics.csv is not as the run left it: its last train_loss is 1.5, not "},
+        {"sed -i '$d' attention.csv", "the number of rows of its last step is 1, not 2"},
+        {"sed -i '$d' attention.csv && sed -i '$d' attention.csv", "its last step is 6, not 12"},
+        {"rm run.json", "is the directory of a run, but lacks run.json"},
+    };
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    const char *before = contents(in("sweep/summary.csv"), NULL);
+    assert_true(shell("cp -a sweep whole"));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char command[512];
+        snprintf(command, sizeof command, "cd sweep/*none+seed=1 && %s", cases[i].damage);
+        assert_true(shell(command));
+        assert_refused(resume(NULL, "sweep"), &err, cases[i].words, cases[i].damage);
+        assert_non_null(strstr(err.message, "scale_divisor=none+seed=1"));
+        assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
+        assert_true(shell("rm -r sweep && cp -a whole sweep"));
+    }
+}
+
+/* Where a worker is killed before its run's first checkpoint, the run is resumed in its directory: nothing is moved. */
+static void killed_early(void **state) {
+    (void)state;
+    static const char *const left[] = {
+        "find . -mindepth 1 -delete",
+        "find . -mindepth 1 -delete && touch run.json.new",
+        "find . -mindepth 1 ! -name run.json -delete",
+        "find . -mindepth 1 ! -name run.json ! -name config.ini -delete",
+        "find . -mindepth 1 ! -name run.json ! -name config.ini ! -name vocab.json -delete",
+        "rm checkpoint/* attention/* samples.txt && sed -i '2,$d' metrics.csv attention.csv",
+    };
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    for (size_t i = 0; i < COUNT_OF(left); i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "rm -rf sweep && cp -a straight sweep && cd sweep/*none+seed=1 && "
+                 "sed -i 's/\"finished\"/\"running\"/; /\"steps\"/d' run.json && %s",
+                 left[i]);
+        assert_true(shell(command));
+        resumes("sweep");
+        assert_same_sweep("straight", "sweep");
+        assert_true(shell("! ls -d sweep/*.old"));
+    }
+}
+
 /* [sweep] may grow, but every run that it had must still be one of its own. */
 static void a_run_cannot_be_dropped(void **state) {
     (void)state;
@@ -367,6 +427,31 @@ static void signals_reach_all(void **state) {
     }
 }
 
+/* Ctrl-Z, which reaches the whole group: no run makes a step until SIGCONT, and then all end as by themselves. */
+static void stopped_and_continued(void **state) {
+    (void)state;
+    int how;
+    size_t before[2], after[2];
+    char logs[2][64];
+    train_both_alone();
+    const pid_t child = start_sweep("sweep", 2);
+    for (int k = 0; k < 2; k++) {
+        wait_for_steps("sweep", NAMES[k], 15);
+        snprintf(logs[k], sizeof logs[k], "sweep/%s/metrics.csv", NAMES[k]);
+    }
+    assert_int_equal(kill(-child, SIGTSTP), 0);
+    assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+    assert_true(WIFSTOPPED(how));
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* the workers have stopped by now */
+    for (int k = 0; k < 2; k++) contents(in(logs[k]), &before[k]);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    for (int k = 0; k < 2; k++) contents(in(logs[k]), &after[k]);
+    assert_true(before[0] == after[0] && before[1] == after[1]);
+    assert_int_equal(kill(-child, SIGCONT), 0);
+    assert_int_equal(status_of(child), 0);
+    assert_both_as_alone("sweep");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(failures_are_the_runs_own),
@@ -376,11 +461,14 @@ int main(void) {
         SWEEP_TEST(what_is_not_ours_stays),
         SWEEP_TEST(changes_are_refused),
         SWEEP_TEST(made_again),
+        SWEEP_TEST(damaged_logs),
+        SWEEP_TEST(killed_early),
         SWEEP_TEST(a_run_cannot_be_dropped),
         SWEEP_TEST(one_value),
         SWEEP_TEST(removed_run_is_trained_again),
         SWEEP_TEST(a_killed_worker),
         SWEEP_TEST(signals_reach_all),
+        SWEEP_TEST(stopped_and_continued),
     };
     matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,7 +115,7 @@ bool attend_show_run(const Terminal *t, const Run *run, Error *err) {
         const char *result = js_as_text(js_get(description, "result"));
         const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
         progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
-        fprintf(t->out, "%s: %s at step %.0f, after %s\n", c->name, result ? result : "?", steps, duration);
+        print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
         fprintf(t->out, "layers %lld, heads %lld, d_k %lld, context %lld\n\n", (long long)c->model.layers,
                 (long long)c->model.heads, (long long)c->model.d_k, (long long)c->model.context);
         show_losses(t, &metrics);

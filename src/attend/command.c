@@ -6,6 +6,7 @@
 
 #include "attend/attend.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "train/pictures.h"
 
 enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */
@@ -112,14 +113,14 @@ static bool write_all(Error *err) {
 }
 
 static bool run_attend(const Command *command, int *signal, Error *err) {
-    (void)signal;
     const bool ok = check_options(err) && run_open(&run, command->target, NULL, 0, false, err) &&
                     choose(layer, (size_t)run.config.model.layers, "layer", &layers, err) &&
                     choose(head, (size_t)run.config.model.heads, "head", &heads, err) && attend(command, err) &&
                     write_all(err);
     snapshot_free(&snapshot);
     run_close(&run);
-    return ok;
+    if (!ok) *signal = interrupt_signal(); /* which ended the wait for standard input */
+    return ok || *signal;
 }
 
 const Verb attend_verb = {

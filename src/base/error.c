@@ -1,5 +1,6 @@
 /* Fills in an Error. The message is formatted into a buffer of its own and made plain, so that it stays one line and
-   a file's name cannot send control characters to the terminal. */
+   a file's name cannot send control characters to the terminal. Of one that is too long the middle is left out: a long
+   path must not push the reason behind it out of the message. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -7,14 +8,27 @@
 
 #include "base/text.h"
 
+/* Copies a text, or its two ends with "..." between them, neither cut inside a UTF-8 character. */
+static void copy_ends(char *out, size_t capacity, const char *text) {
+    const size_t length = strlen(text), end = capacity / 2 - 4;
+    if (length < capacity) {
+        memcpy(out, text, length + 1);
+        return;
+    }
+    const char *tail = text + length - end;
+    while (((unsigned char)*tail & 0xc0) == 0x80) tail++;
+    text_clip(text, end, out, capacity);
+    text_append(out, capacity, "%s", tail);
+}
+
 bool(error_set)(Error *err, Status status, const char *format, ...) {
-    char message[sizeof err->message]; /* the arguments may be what *err says so far */
+    char message[3 * 4096]; /* holds a path or two; the arguments may be what *err says so far */
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     text_make_plain(message);
-    memcpy(err->message, message, strlen(message) + 1);
+    copy_ends(err->message, sizeof err->message, message);
     err->status = status;
     return false;
 }

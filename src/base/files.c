@@ -1,6 +1,7 @@
 /* Files and directories. A file that is replaced is written under another name, flushed and renamed: whenever the
-   program is killed or the disk is full, a reader finds the old content or the new. Errors name the path and the
-   system's reason. */
+   program is killed or the disk is full, a reader finds the old content or the new. Nothing is written through a
+   symbolic link or into anything but a regular file, so that a directory from elsewhere cannot name a victim outside
+   it, and a pipe cannot make the program wait. Errors name the path and the system's reason. */
 #include "base/files.h"
 
 #include <errno.h>
@@ -41,13 +42,48 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
     return ok;
 }
 
+/* Why the path cannot be written; NULL where it names a regular file or nothing. */
+static const char *not_writable(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : strerror(errno);
+    if (S_ISLNK(info.st_mode)) return "it is a symbolic link, which is not followed: name the file itself";
+    if (S_ISDIR(info.st_mode)) return "it is a directory";
+    return S_ISREG(info.st_mode) ? NULL : "it is not a regular file";
+}
+
+/* Opens the path with these flags and as a stream, never through a symbolic link and never waiting. NULL on failure,
+   with the reason in errno. */
+static FILE *open_stream(const char *path, int flags) {
+    const int fd = open(path, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+b");
+    if (!stream && fd >= 0) close(fd);
+    return stream;
+}
+
+bool file_update(const char *path, FILE **file, Error *err) {
+    const char *wrong = not_writable(path);
+    *file = wrong ? NULL : open_stream(path, O_RDWR);
+    return *file || runtime_error(err, "cannot write %s: %s", path, wrong ? wrong : strerror(errno));
+}
+
 bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
-    if (strlen(path) >= sizeof writer->path) return runtime_error(err, "the path is too long: %.200s...", path);
+    if (strlen(path) >= sizeof writer->path) return runtime_error(err, "the path is too long: %s", path);
+    const char *wrong = not_writable(path);
+    if (wrong) return runtime_error(err, "cannot write %s: %s", path, wrong);
     snprintf(writer->path, sizeof writer->path, "%s", path);
     snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
-    writer->stream = fopen(writer->temporary, "wb");
-    if (!writer->stream) return runtime_error(err, "cannot write %s: %s", writer->temporary, strerror(errno));
-    return true;
+    unlink(writer->temporary); /* left by a process that was killed, or a link or a pipe that somebody put there */
+    writer->stream = open_stream(writer->temporary, O_RDWR | O_EXCL);
+    return writer->stream || runtime_error(err, "cannot write %s: %s", writer->temporary, strerror(errno));
+}
+
+/* Renames the file that was written. It is another one by now where a second process writes the same path. */
+static bool put_in_place(const FileWriter *writer, const struct stat *written) {
+    struct stat there;
+    if (lstat(writer->temporary, &there) != 0) return false;
+    errno = EBUSY;
+    return there.st_dev == written->st_dev && there.st_ino == written->st_ino &&
+           rename(writer->temporary, writer->path) == 0;
 }
 
 bool directory_sync(const char *path, Error *err) {
@@ -62,18 +98,16 @@ bool directory_sync(const char *path, Error *err) {
 }
 
 bool file_writer_commit(FileWriter *writer, Error *err) {
-    Error ignored;
-    bool ok = !ferror(writer->stream) && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0;
+    struct stat written;
+    bool ok = !ferror(writer->stream) && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0 &&
+              fstat(fileno(writer->stream), &written) == 0;
     int reason = errno ? errno : EIO; /* the failed write's, unless a later call changed it */
     if (fclose(writer->stream) != 0 && ok) ok = false, reason = errno;
-    if (ok && rename(writer->temporary, writer->path) != 0) ok = false, reason = errno;
+    if (ok && !put_in_place(writer, &written)) ok = false, reason = errno;
     writer->stream = NULL;
-    if (!ok) {
-        unlink(writer->temporary);
-        return runtime_error(err, "cannot write %s: %s", writer->path, strerror(reason));
-    }
-    directory_sync(writer->path, &ignored); /* the content is safe by then, under one name or the other */
-    return true;
+    if (ok) return directory_sync(writer->path, err);
+    if (reason != EBUSY) unlink(writer->temporary);
+    return runtime_error(err, "cannot write %s: %s", writer->path, strerror(reason));
 }
 
 bool file_write(const char *path, const void *data, size_t size, Error *err) {
@@ -86,7 +120,7 @@ bool file_write(const char *path, const void *data, size_t size, Error *err) {
 bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err) {
     int length = snprintf(out, capacity, "%s/%s", directory, name);
     if (length < 0 || (size_t)length >= capacity)
-        return runtime_error(err, "the path is too long: %.200s/...", directory);
+        return runtime_error(err, "the path is too long: %s/%s", directory, name);
     return true;
 }
 
@@ -134,3 +168,5 @@ bool directory_lock(const char *path, int *lock, Error *err) {
     *lock = -1;
     return usage_error(err, "%s is in use: another process is training there; wait for it, or stop it", path);
 }
+
+bool directory_keeps_locks(int lock) { return flock(lock, LOCK_EX | LOCK_NB) == 0; }

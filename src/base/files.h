@@ -10,8 +10,14 @@
    regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
 
-/* Writes a file under a new name in the same directory, flushes it (fsync) and renames it. On failure what stood at
-   `path` is untouched. */
+/* Opens a file that is read and written in place, and makes it where there is none. As with FileWriter, what is there
+   must be a regular file. */
+bool file_update(const char *path, FILE **file, Error *err);
+
+/* Writes a file under a new name in the same directory, flushes it (fsync), renames it, and flushes the directory. On
+   failure what stood at `path` is untouched, unless the directory alone could not be flushed. What stands there must be
+   a regular file: a symbolic link, a directory, a pipe and a device are refused. Whatever has the new name is removed
+   first; of two processes that write the same path, the one that came first fails. */
 typedef struct {
     FILE *stream;
     char path[4096], temporary[4096 + 16];
@@ -37,3 +43,5 @@ bool directory_sync(const char *path, Error *err);
 /* Keeps other processes of this program out of the directory at `path` until `*lock` is closed (flock; where the file
    system has no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
 bool directory_lock(const char *path, int *lock, Error *err);
+/* Whether a lock that directory_lock gave keeps others out: whether the file system has locks. */
+bool directory_keeps_locks(int lock);

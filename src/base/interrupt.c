@@ -1,4 +1,5 @@
-/* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps. A
+/* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps, and
+   a call that waits (for standard input, for the reader of a pipe) fails with EINTR instead of waiting on. A
    terminal that is closed and the death of a parent can each send a signal more than once, so repeats within a second
    count as one; a later signal takes its default action, which ends the program at once. */
 #include "base/interrupt.h"
@@ -25,7 +26,7 @@ static void note(int signal_number) {
 }
 
 void interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART}, before;
+    struct sigaction action = {.sa_handler = note}, before;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < INTERRUPT_COUNT; i++) sigaddset(&action.sa_mask, INTERRUPTS[i]);
     for (int i = 0; i < INTERRUPT_COUNT; i++)

@@ -52,8 +52,12 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2) | JSON_REAL_PRECISION(15),
                                    JSON_COMPACT | JSON_ENSURE_ASCII};
     *text = memory_ran_out ? NULL : json_dumps(value, flags[layout]);
-    memory_ran_out = false; /* the flag is for one document */
-    return *text || runtime_error(err, "no memory for a JSON text");
+    const bool whole = !memory_ran_out; /* jansson may leave out what did not fit */
+    memory_ran_out = false;             /* the flag is for one document */
+    if (whole) return true;
+    free(*text);
+    *text = NULL;
+    return runtime_error(err, "no memory for a JSON text");
 }
 
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {

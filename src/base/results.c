@@ -2,7 +2,9 @@
    replaces is moved aside. Everything that can be refused is refused before anything is written. */
 #include "base/results.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -11,11 +13,22 @@
 
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/text.h"
+
+static bool has_checkpoint(const char *directory) {
+    char path[4096];
+    Error ignored;
+    return path_join(path, sizeof path, directory, "checkpoint/last.safetensors", &ignored) && path_exists(path);
+}
 
 bool run_description_load(Json **run, const char *directory, Error *err) {
     char path[4096];
     *run = NULL;
     if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
+    if (!path_exists(path) && has_checkpoint(directory))
+        return usage_error(
+            err, "%s is the directory of a run, but lacks run.json: put that file back, or move the directory away",
+            directory);
     if (!path_exists(path))
         return usage_error(err, "%s is not the directory of a run: it holds no run.json", directory);
     if (!js_load(run, path, "run.json", err)) return false;
@@ -38,26 +51,98 @@ static bool lock_runs(const char *path, const Json *runs, Error *err) {
     return true;
 }
 
-/* Puts the directory's path into `path`. A directory that --force has to move is locked: *old_lock. Writes nothing. */
-static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *old_lock, Error *err) {
-    bool there;
-    struct stat info;
+/* What is in a new directory before it has results, in the order of writing. */
+static const char *const FIRST_FILES[] = {"run.json",    "config.ini",    "vocab.json", "metrics.csv",
+                                          "samples.txt", "attention.csv", "attention",  "checkpoint"};
+enum { ALL_FIRST = sizeof FIRST_FILES / sizeof *FIRST_FILES, BEFORE_LOGS = 3 };
+
+/* Whether a name is one of the first `count`, perhaps with the suffix of a file that is being written. */
+static bool is_first_file(const char *name, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strlen(FIRST_FILES[i]);
+        if (strncmp(name, FIRST_FILES[i], length) == 0 && (!name[length] || strcmp(name + length, FILE_NEW) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Whether run.json is ours, and of a run that has made no step. */
+static bool describes_no_step(const char *path) {
     Json *run;
-    if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
-    if (!there) return true;
-    if (!force) return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
+    Error ignored;
+    int64_t steps = 0;
+    const bool ours = run_description_load(&run, path, &ignored);
+    js_as_integer(js_get(run, "steps"), &steps);
+    const bool none = ours && steps == 0 && js_array_size(js_get(run, "runs")) == 0;
+    js_free(run);
+    return none;
+}
+
+static void remove_first_files(const char *directory, size_t count) {
+    char path[RESULTS_PATH + 32];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s" FILE_NEW, directory, FIRST_FILES[i]);
+        remove(path);
+        path[strlen(path) - strlen(FILE_NEW)] = 0;
+        remove(path);
+    }
+}
+
+bool results_unused(const char *path) {
+    DIR *directory = opendir(path);
+    size_t files = 0;
+    bool first = directory != NULL, described = false;
+    for (struct dirent *entry; first && (entry = readdir(directory));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        files += strcmp(entry->d_name, "run.json" FILE_NEW) != 0;
+        described = described || strcmp(entry->d_name, "run.json") == 0;
+        first = is_first_file(entry->d_name, BEFORE_LOGS);
+    }
+    if (directory) closedir(directory);
+    return first && (files == 0 || (described && describes_no_step(path)));
+}
+
+/* A path that goes through "." or ".." could lead elsewhere once the directory has been moved. */
+static bool resolve(char path[RESULTS_PATH], Error *err) {
+    char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
+    const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
+    if (resolved && fits) strcpy(path, resolved);
+    free(resolved);
+    return fits || usage_error(err, "the path of the directory of results is too long: %s", path);
+}
+
+/* Whether --force may move what is there: one of our directories, that no process holds. It is locked: *lock. */
+static bool may_move(const char *path, int *lock, Error *err) {
+    Json *run;
+    struct stat info;
     if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
         return usage_error(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
-    bool ok = run_description_load(&run, path, err) && directory_lock(path, old_lock, err) &&
-              lock_runs(path, js_get(run, "runs"), err);
+    /* locked first: the directory that another process has just made there is empty */
+    if (S_ISDIR(info.st_mode) && !directory_lock(path, lock, err)) return false;
+    const bool ok =
+        (run_description_load(&run, path, err) || has_checkpoint(path)) && lock_runs(path, js_get(run, "runs"), err);
     js_free(run);
     return ok;
+}
+
+static bool in_the_way(const char *path, Error *err) {
+    return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
+}
+
+/* Puts the directory's path into `path`. One that is there is locked: *lock. Writes nothing. */
+static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *lock, Error *err) {
+    bool there;
+    if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
+    if (!there) return true;
+    if (results_unused(path)) return directory_lock(path, lock, err);
+    if (!force) return in_the_way(path, err);
+    return may_move(path, lock, err) && resolve(path, err);
 }
 
 bool results_check(const char *out, bool force, Error *err) {
     char path[RESULTS_PATH];
     int old_lock = -1;
-    bool ok = !out || find_place(path, out, force, &old_lock, err);
+    const bool ok = !out || find_place(path, out, force, &old_lock, err);
     if (old_lock >= 0) close(old_lock);
     return ok;
 }
@@ -79,11 +164,32 @@ static bool find_free(char path[RESULTS_PATH], const char *wanted, Error *err) {
     return !there || runtime_error(err, "%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
+static void hold(ResultsDirectory *d, int lock) {
+    d->lock = lock;
+    if (directory_keeps_locks(lock)) return;
+    text_append(d->note, sizeof d->note,
+                "%sthe file system has no locks: nothing keeps another process from training in %s",
+                *d->note ? "; " : "note: ", d->path);
+}
+
+bool results_enter(ResultsDirectory *d, Error *err) {
+    int lock;
+    if (!directory_lock(d->path, &lock, err)) return false;
+    hold(d, lock);
+    return true;
+}
+
 static bool make_locked(ResultsDirectory *d, Error *err) {
     if (!directory_make(d->path, true, err)) return false;
-    if (directory_lock(d->path, &d->lock, err)) return true;
+    if (results_enter(d, err)) return true;
     rmdir(d->path);
     return false;
+}
+
+/* Moves what stood at the path back there. */
+static void move_back(ResultsDirectory *d, Error *err) {
+    if (*d->old && (path_exists(d->path) || rename(d->old, d->path) != 0))
+        error_set(err, err->status, "%s; what stood in %s is now in %s", err->message, d->path, d->old);
 }
 
 /* Moves the directory that is there, and makes a new one in its place. */
@@ -92,14 +198,26 @@ static bool replace(ResultsDirectory *d, Error *err) {
     snprintf(wanted, sizeof wanted, "%s.old", d->path);
     if (!find_free(old, wanted, err)) return false;
     if (rename(d->path, old) != 0) return runtime_error(err, "cannot move %s to %s: %s", d->path, old, strerror(errno));
+    memcpy(d->old, old, sizeof old);
     snprintf(d->note, sizeof d->note, "note: what stood in %s is now in %s", d->path, old);
     if (make_locked(d, err)) return true;
-    if (path_exists(d->path) || rename(old, d->path) != 0)
-        error_set(err, err->status, "%.400s; %s", err->message, d->note + strlen("note: "));
+    move_back(d, err);
     return false;
 }
 
+void results_abandon(ResultsDirectory *d, Error *err) {
+    if (!*d->path) return;
+    remove_first_files(d->path, ALL_FIRST);
+    if (!d->was_there) rmdir(d->path);
+    move_back(d, err);
+    results_release(d);
+}
+
 static bool make_next(ResultsDirectory *d, const char *log_out, Error *err) {
+    if (!results_name(d->path, RESULTS_PATH, log_out, 1, err)) return false;
+    const char *slash = strrchr(d->path, '/'), *name = slash ? slash + 1 : d->path;
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return usage_error(err, "log.out = %s does not end in the name of a directory", log_out);
     do {
         if (!find_free(d->path, log_out, err)) return false;
         if (make_locked(d, err)) return true;
@@ -107,12 +225,25 @@ static bool make_next(ResultsDirectory *d, const char *log_out, Error *err) {
     return false;
 }
 
+/* Makes the directory that --out names, or takes or replaces what is there. */
+static bool make_named(ResultsDirectory *d, const char *out, bool force, Error *err) {
+    int lock = -1;
+    bool ok = find_place(d->path, out, force, &lock, err);
+    if (ok && lock < 0) return make_locked(d, err);
+    if (ok && results_unused(d->path)) { /* it has been locked since, so it stays so */
+        remove_first_files(d->path, BEFORE_LOGS);
+        d->was_there = true;
+        hold(d, lock);
+        return true;
+    }
+    if (ok) ok = force ? replace(d, err) : in_the_way(d->path, err);
+    if (lock >= 0) close(lock);
+    return ok;
+}
+
 bool results_make(ResultsDirectory *d, const char *out, const char *log_out, bool force, Error *err) {
-    int old_lock = -1;
     *d = (ResultsDirectory){.lock = -1};
-    bool ok = out ? find_place(d->path, out, force, &old_lock, err) : make_next(d, log_out, err);
-    if (ok && out) ok = old_lock < 0 ? make_locked(d, err) : replace(d, err);
-    if (old_lock >= 0) close(old_lock);
+    const bool ok = out ? make_named(d, out, force, err) : make_next(d, log_out, err);
     if (!ok) results_release(d);
     return ok;
 }

@@ -1,8 +1,12 @@
 /* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
-   Nothing that is there is ever removed. --force moves it, if it is a run, a sweep or theory's, to the first free name
-   of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end. A program that is killed
-   between that and making the new directory leaves PATH.old alone. */
+   No result that is there is ever removed. --force moves it, if it is a run, a sweep or theory's, to the first free
+   name of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end, unless they could not
+   even begin. A program that is killed between that and making the new directory leaves PATH.old alone.
+
+   A directory is unused while it is empty or has nothing but the first files of a new run: run.json, which comes first,
+   config.ini and vocab.json, of no step. A program that is killed then leaves such a one; it is taken as if it were not
+   there. */
 #pragma once
 
 #include "base/json.h"
@@ -13,20 +17,32 @@ enum { RESULTS_PATH = 2048 };
 
 /* A directory that this process has made or entered. All zero: none. */
 typedef struct {
-    char path[RESULTS_PATH];          /* empty: none was made */
-    char note[2 * RESULTS_PATH + 64]; /* for the user: what --force has moved, and where to; else empty */
-    int lock;                         /* held on the directory (directory_lock); -1: none */
+    char path[RESULTS_PATH];     /* empty: none was made */
+    char old[RESULTS_PATH];      /* where --force has moved what was there; else empty */
+    char note[4 * RESULTS_PATH]; /* for the user: that move, and a file system without locks; else empty */
+    bool was_there;              /* and unused */
+    int lock;                    /* held on the directory (directory_lock); -1: none */
 } ResultsDirectory;
 
-/* Makes an empty directory and keeps other processes of this program out of it. `out`, the user's --out, may exist
-   only with `force`, and only as a directory (not a symbolic link) that holds our run.json and in which no process
-   trains, nor, if it is a sweep, in one of its runs. Anything else is an error of status STATUS_USAGE. Where `out`
-   is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. On failure all is as it was, if the system
-   lets it, and *directory is none. Release with results_release. */
+/* Makes a directory, or takes one that is unused, and keeps other processes of this program out of it. Any other `out`,
+   the user's --out, may exist only with `force`, and only as a directory (not a symbolic link) that holds our run.json
+   or a run's checkpoint and in which no process trains, nor, if it is a sweep, in one of its runs. Anything else is an
+   error of status STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. On
+   failure all is as it was, if the system lets it, and *directory is none. Release with results_release. */
 bool results_make(ResultsDirectory *directory, const char *out, const char *log_out, bool force, Error *err);
 
 /* Whether results_make would be refused for what is there now; writes nothing. */
 bool results_check(const char *out, bool force, Error *err);
+
+/* Whether the directory is there and unused. */
+bool results_unused(const char *path);
+
+/* Keeps other processes of this program out of the directory at directory->path, which is there. */
+bool results_enter(ResultsDirectory *directory, Error *err);
+
+/* The new results could not begin: removes the first files and the directory, moves back what was there, and releases
+   it. Where that is impossible, it is added to *err, which says what went wrong before. */
+void results_abandon(ResultsDirectory *directory, Error *err);
 
 /* Gives the directory back to other processes. */
 void results_release(ResultsDirectory *directory);

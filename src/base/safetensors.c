@@ -1,8 +1,10 @@
 /* Reading checks the whole header before a number is copied: names, types, shapes, and that the arrays fill the file
    without gaps or overlaps. A damaged file, or one of another model, is refused with a message that names the
-   difference. */
+   difference. What no such check can see, as a number that was changed, shows in the checksum of the whole file, which
+   is in its metadata. */
 #include "base/safetensors.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,47 @@ static const struct {
 
 static const size_t HEADER_LIMIT = (size_t)100 << 20; /* bytes, as the reference implementation has it */
 static const char METADATA_KEY[] = "__metadata__";
+
+/* --- the checksum: FNV-1a (Fowler, Noll, Vo) over words of 4 bytes of the file, in which its own digits count as 0 */
+
+static const char CHECKSUM[] = "\"checksum\":\"", NO_DIGITS[] = "0000000000000000";
+enum { DIGITS = sizeof NO_DIGITS - 1 };
+
+static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t size) {
+    for (size_t i = 0; i + 4 <= size; i += 4) {
+        uint32_t word;
+        memcpy(&word, (const char *)bytes + i, 4);
+        sum = (sum ^ word) * 0x100000001b3u;
+    }
+    return sum;
+}
+
+static uint64_t sum_of(const char *header, uint64_t length) {
+    return add_bytes(add_bytes(0xcbf29ce484222325u, &length, sizeof length), header, length);
+}
+
+/* Where a header has the digits of the checksum; NULL where it has none. In a text of the metadata quotation marks are
+   escaped, so that it holds no such words. */
+static char *find_digits(char *header, size_t length) {
+    char *found = memmem(header, length, CHECKSUM, strlen(CHECKSUM));
+    char *digits = found ? found + strlen(CHECKSUM) : NULL;
+    return digits && digits + DIGITS < header + length ? digits : NULL;
+}
+
+bool safetensors_check(const SafetensorsFile *f, Error *err) {
+    char written[DIGITS + 1] = "", expected[DIGITS + 1], *digits = find_digits(f->bytes + 8, f->begin - 8);
+    if (!digits) return true;
+    memcpy(written, digits, DIGITS);
+    memcpy(digits, NO_DIGITS, DIGITS);
+    const uint64_t sum = add_bytes(sum_of(f->bytes + 8, f->begin - 8), f->bytes + f->begin, f->size - f->begin);
+    snprintf(expected, sizeof expected, "%016" PRIx64, sum);
+    memcpy(digits, written, DIGITS);
+    return strcmp(written, expected) == 0 ||
+           usage_error(err, "%s is damaged, or was changed: its content does not have the checksum that is in it",
+                       f->path);
+}
+
+/* --- writing */
 
 size_t named_array_bytes(const NamedArray *a) {
     size_t bytes = TYPES[a->type].size;
@@ -45,6 +88,7 @@ static bool header_text(const NamedArray *a, size_t count, const Metadata *lines
     js_set(texts, "format", js_text("pt"));
     js_set(texts, "producer", js_text("sqrtdk " SQRTDK_VERSION));
     for (size_t i = 0; i < n; i++) js_set(texts, lines[i].key, js_text(lines[i].value));
+    js_set(texts, "checksum", js_text(NO_DIGITS));
     js_set(header, METADATA_KEY, texts);
     for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&a[i++]))
         js_set(header, a[i].name, describe(&a[i], at));
@@ -53,16 +97,33 @@ static bool header_text(const NamedArray *a, size_t count, const Metadata *lines
     return ok;
 }
 
+/* The header with blanks behind it, so that the numbers begin at a multiple of 8 and readers can map them, and with the
+   checksum in it. The caller frees *text. */
+static bool whole_header(const NamedArray *a, size_t count, const Metadata *lines, size_t n, char **text, Error *err) {
+    char *header = NULL, digits[DIGITS + 1];
+    if (!header_text(a, count, lines, n, &header, err)) return false;
+    const size_t length = (strlen(header) + 7) / 8 * 8;
+    *text = calloc(length + 1, 1);
+    if (*text) {
+        snprintf(*text, length + 1, "%-*s", (int)length, header);
+        uint64_t sum = sum_of(*text, length);
+        for (size_t i = 0; i < count; i++) sum = add_bytes(sum, a[i].data, named_array_bytes(&a[i]));
+        snprintf(digits, sizeof digits, "%016" PRIx64, sum);
+        memcpy(find_digits(*text, length), digits, DIGITS);
+    }
+    free(header);
+    return *text || runtime_error(err, "no memory for the header of a file of tensors");
+}
+
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err) {
     FileWriter writer;
     char *header = NULL;
-    const bool ok = header_text(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, path, err);
+    const bool ok = whole_header(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, path, err);
     if (ok) {
-        /* The header is padded with blanks, so that the numbers begin at a multiple of 8 and readers can map them. */
-        const uint64_t length = (strlen(header) + 7) / 8 * 8;
+        const uint64_t length = strlen(header);
         fwrite(&length, sizeof length, 1, writer.stream);
-        fprintf(writer.stream, "%-*s", (int)length, header);
+        fputs(header, writer.stream);
         for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), writer.stream);
     }
     free(header);

@@ -25,7 +25,8 @@ typedef struct {
     const char *key, *value;
 } Metadata;
 
-/* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. */
+/* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. A line
+   "checksum" comes last. */
 bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
                       Error *err);
 
@@ -51,3 +52,7 @@ const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
    overlaps; anything else is an error of status STATUS_USAGE that names the difference. `owner` ("the config's model")
    says in the message whose arrays were expected. */
 bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err);
+
+/* Whether the file's content has the checksum that its metadata names: an error of status STATUS_USAGE when it does
+   not. A file without one, of another program or an older version, passes. */
+bool safetensors_check(const SafetensorsFile *file, Error *err);

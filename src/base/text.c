@@ -1,11 +1,13 @@
 /* Text that comes from outside (names of files, values of a config, a corpus) reaches messages only through
-   text_make_plain: it must neither command the terminal nor break a message into two lines. */
+   text_make_plain, and a terminal through text_write: it must neither command the terminal nor break a message into two
+   lines. */
 #include "base/text.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *text_trim(char *text) {
     while (isspace((unsigned char)*text)) text++;
@@ -88,12 +90,32 @@ bool text_is_nearer(const char *given, const char *candidate, size_t *best) {
     return true;
 }
 
+void text_write(const char *text, size_t size, FILE *out) {
+    if (!isatty(fileno(out))) {
+        fwrite(text, 1, size, out);
+        return;
+    }
+    for (size_t at = 0, length; at < size; at += length) {
+        char piece[5] = "";
+        uint32_t character;
+        length = utf8_decode(text + at, size - at, &character);
+        if (length == 0) length = 1;
+        memcpy(piece, text + at, length);
+        if (*piece != '\n') text_make_plain(piece);
+        fputs(piece, out);
+    }
+}
+
 void text_write_field(const char *text, bool always, FILE *out) {
     const bool quoted = always || strpbrk(text, ",\"\r\n");
     if (quoted) fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
+    while (*text) {
+        const size_t length = strcspn(text, "\"");
+        text_write(text, length, out);
+        text += length;
+        if (*text == 0) break;
+        fputs("\"\"", out);
+        text++;
     }
     if (quoted) fputc('"', out);
 }

@@ -21,6 +21,10 @@ __attribute__((format(printf, 3, 4))) void text_append(char *out, size_t capacit
    change the direction of writing, and bytes that are not UTF-8 become '?'. */
 void text_make_plain(char *text);
 
+/* Writes a text that comes from outside as a result: into a file or a pipe byte by byte; to a terminal made plain, but
+   for line ends. */
+void text_write(const char *text, size_t size, FILE *out);
+
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 
@@ -28,7 +32,8 @@ void text_number(double number, char *out, size_t capacity);
    SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);
 
-/* Writes a field of comma-separated values (RFC 4180): in double quotes where it needs them, or `always`. */
+/* Writes a field of comma-separated values (RFC 4180), as text_write does: in double quotes where it needs them, or
+   `always`. */
 void text_write_field(const char *text, bool always, FILE *out);
 
 enum { UTF8_CODES = 0x110000 }; /* code points lie below */

@@ -200,6 +200,7 @@ static bool name_from_path(Config *config, const char *path, Error *err) {
     if (length >= sizeof config->name)
         return usage_error(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
     snprintf(config->name, sizeof config->name, "%.*s", (int)length, base);
+    text_make_plain(config->name);
     return true;
 }
 

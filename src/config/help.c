@@ -17,7 +17,11 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
         if (left_out && left_out(arg, i)) fprintf(out, "; %s differs between runs\n", KEYS[i].name);
-        else fprintf(out, "%s = %s\n", KEYS[i].name, value);
+        else {
+            fprintf(out, "%s = ", KEYS[i].name);
+            text_write(value, strlen(value), out);
+            fputc('\n', out);
+        }
     }
 }
 

@@ -66,8 +66,10 @@ bool combinations_count(const Config *config, size_t most, size_t *count, Error 
 void combinations_print(const Config *config, const char *indent, FILE *out) {
     for (size_t a = 0; a < config->sweep_count; a++) {
         fprintf(out, "%s%s =", indent, config_key_name(config->sweep[a].key));
-        for (size_t i = 0; i < config->sweep[a].count; i++)
-            fprintf(out, "%s %s", i ? "," : "", config->sweep[a].values[i]);
+        for (size_t i = 0; i < config->sweep[a].count; i++) {
+            fputs(i ? ", " : " ", out);
+            text_write(config->sweep[a].values[i], strlen(config->sweep[a].values[i]), out);
+        }
         fputc('\n', out);
     }
 }

@@ -11,7 +11,7 @@
 #include "train/snapshot.h"
 #include "why/why.h"
 
-enum { FILE_LIMIT = 1 << 28, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
+enum { SAMPLES_LIMIT = 1 << 20, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
 
 static Why why; /* large */
 
@@ -30,15 +30,20 @@ static bool has_validation(const char *line) {
 }
 
 /* Thins out a log in place. It keeps the header, about `limit` groups of `group` lines at even distances, the last
-   group, and lines with a validation loss. A last line without its end is left out. */
+   group, and about `limit` lines with a validation loss. A last line without its end is left out. */
 static void thin(char *text, size_t group, size_t limit, bool metrics) {
     char *out = text, *line = text;
-    size_t lines = 0;
-    for (const char *c = text; *c; c++) lines += *c == '\n';
-    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1);
+    size_t lines = 0, validated = 0, seen = 0;
+    for (const char *c = text; *c; c++) {
+        validated += metrics && (c == text || c[-1] == '\n') && has_validation(c);
+        lines += *c == '\n';
+    }
+    const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1),
+                 every_validated = 1 + validated / (limit + 1);
     for (size_t i = 0; strchr(line, '\n'); i++) {
         const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
-        if (at % every == 0 || at == last || (metrics && has_validation(line))) {
+        const bool kept = metrics && has_validation(line) && seen++ % every_validated == 0;
+        if (at % every == 0 || at == last || kept) {
             memmove(out, line, length);
             out += length;
         }
@@ -47,8 +52,18 @@ static void thin(char *text, size_t group, size_t limit, bool metrics) {
     *out = 0;
 }
 
+/* Leaves the last samples alone where all of them would make the page too large. */
+static void keep_last_samples(char *text, size_t size) {
+    static const char note[] = "(earlier samples are in samples.txt)\n\n";
+    if (size <= SAMPLES_LIMIT) return;
+    const char *line_end = strstr(text + size - SAMPLES_LIMIT, "\n==== step "),
+               *rest = line_end ? line_end + 1 : text + size;
+    memcpy(text, note, strlen(note));
+    memmove(text + strlen(note), rest, strlen(rest) + 1);
+}
+
 /* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
-   about `limit` are kept; group 0: the file is no log. */
+   about `limit` are kept; group 0: the file is samples.txt. */
 static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
                      Error *err) {
     char path[4096], *text = NULL;
@@ -56,8 +71,9 @@ static bool add_file(Json *run, const char *directory, const char *name, const c
     bool there;
     if (!path_join(path, sizeof path, directory, name, err) || !path_find(path, &there, err)) return false;
     if (!there) return true;
-    if (!file_read(path, "the file", FILE_LIMIT, STATUS_USAGE, &text, &size, err)) return false;
+    if (!file_read(path, "the file", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err)) return false;
     if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
+    else keep_last_samples(text, size);
     js_set(run, key, js_text(text));
     free(text);
     return true;

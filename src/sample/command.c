@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "train/run.h"
 #include "train/sample.h"
 
@@ -38,7 +39,7 @@ static bool write_sample(const Run *run, Model *model, int *signal, Error *err) 
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
                                    .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
-    fputs(prompt, stdout);
+    text_write(prompt, strlen(prompt), stdout);
     if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
     fputc('\n', stdout); /* main notices at its end that stdout failed */
     free(window);

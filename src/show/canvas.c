@@ -3,12 +3,50 @@
 #include "show/canvas.h"
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/text.h"
 
+/* Memory for stb. Where it gets none, stb_truetype leaves a glyph out and stb_image_write ends the program by an
+   assertion, so neither is told: a jump leaves the call into stb, to where setjmp was called before it. */
+typedef struct Block {
+    _Alignas(max_align_t) struct Block *next, *before;
+} Block;
+static _Thread_local struct {
+    jmp_buf out_of_memory;
+    Block *first;
+} stb;
+
+static void *stb_realloc(void *memory, size_t size) {
+    Block *old = memory ? (Block *)memory - 1 : NULL, *block = realloc(old, sizeof *block + size);
+    if (!block) longjmp(stb.out_of_memory, 1);
+    if (!old) *block = (Block){.next = stb.first};
+    if (block->next) block->next->before = block;
+    *(block->before ? &block->before->next : &stb.first) = block;
+    return block + 1;
+}
+
+static void stb_free(void *memory) {
+    if (!memory) return;
+    Block *block = (Block *)memory - 1;
+    if (block->next) block->next->before = block->before;
+    *(block->before ? &block->before->next : &stb.first) = block->next;
+    free(block);
+}
+
+/* Frees what stb has taken. */
+static void stb_give_back(void) {
+    while (stb.first) stb_free(stb.first + 1);
+}
+
+#define STBTT_malloc(size, unused) ((void)(unused), stb_realloc(NULL, size))
+#define STBTT_free(memory, unused) ((void)(unused), stb_free(memory))
+#define STBIW_MALLOC(size) stb_realloc(NULL, size)
+#define STBIW_REALLOC(memory, size) stb_realloc(memory, size)
+#define STBIW_FREE(memory) stb_free(memory)
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
 #include <stb_truetype.h>
@@ -31,7 +69,7 @@ bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
         return runtime_error(err, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)width * (size_t)height;
-    *canvas = (Canvas){width, height, malloc(3 * pixels), calloc(pixels, 1)};
+    *canvas = (Canvas){.width = width, .height = height, .rgb = malloc(3 * pixels), .cover = calloc(pixels, 1)};
     if (!canvas->rgb || !canvas->cover) {
         canvas_free(canvas);
         return runtime_error(err, "no memory for a picture of %d x %d pixels", width, height);
@@ -204,6 +242,11 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
     if (width <= 0 || height <= 0) return; /* a blank */
     if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height)
         return; /* larger than the picture */
+    if (setjmp(stb.out_of_memory)) {
+        stb_give_back();
+        canvas->incomplete = true;
+        return;
+    }
     stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
@@ -236,9 +279,13 @@ bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
     int size;
     stbi_write_png_compression_level = 5; /* with the filter "up" (2): half of the time, 2 % more bytes */
     stbi_write_force_png_filter = 2;
+    if (canvas->incomplete) return runtime_error(err, "no memory to draw %s", path);
+    if (setjmp(stb.out_of_memory)) {
+        stb_give_back();
+        return runtime_error(err, "no memory to compress %s", path);
+    }
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    const bool ok =
-        png ? file_write(path, png, (size_t)size, err) : runtime_error(err, "no memory to compress %s", path);
-    free(png);
+    const bool ok = file_write(path, png, (size_t)size, err);
+    stb_free(png);
     return ok;
 }

@@ -15,6 +15,7 @@ typedef struct {
     int width, height;
     unsigned char *rgb;   /* (height, width, 3) */
     unsigned char *cover; /* (height, width): scratch of the drawing calls, which leave it 0 */
+    bool incomplete;      /* there was no memory for a character: canvas_save fails */
 } Canvas;
 
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;

@@ -42,21 +42,24 @@ static void name_directories(Sweep *s) {
 }
 
 /* Reads run.json and config.ini of an existing directory. */
-static bool read_config(Sweep *s, const char *directory, Error *err) {
+static bool read_config(Sweep *s, Error *err) {
     char path[4096];
     s->directory = s->place.path;
-    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) ||
-        !run_description_load(&s->description, s->directory, err) ||
+    if (!run_description_load(&s->description, s->directory, err) ||
         !path_join(path, sizeof path, s->directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
         return false;
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
+    text_make_plain(s->config.name);
     return true;
 }
 
 bool sweep_enter(Sweep *s, const char *directory, Error *err) {
     int64_t threads;
-    if (!directory_lock(directory, &s->place.lock, err) || !read_config(s, directory, err)) return false;
+    s->place.lock = -1;
+    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) || !results_enter(&s->place, err) ||
+        !read_config(s, err))
+        return false;
     s->resumed = true;
     /* Every run has the threads that the first ones had, however many processors there are now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
@@ -66,7 +69,9 @@ bool sweep_enter(Sweep *s, const char *directory, Error *err) {
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
     s->place.lock = -1;
-    if (!read_config(s, directory, err) || !sweep_plan(s, err)) return false;
+    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) || !read_config(s, err) ||
+        !sweep_plan(s, err))
+        return false;
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
         if (!sweep_read_run(&s->runs[i], err)) return false;
@@ -116,9 +121,17 @@ bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
         run->state = RUN_NOT_FINISHED;
         *run->message = 0;
     }
-    const bool ended = run->state != RUN_NOT_FINISHED;
-    if (!ended && !checkpoint_exists(run->directory, &run->has_checkpoint, err)) return false;
-    return !(ended || run->has_checkpoint) || check_config(s, run, err);
+    if (run->state != RUN_NOT_FINISHED) return check_config(s, run, err);
+    if (results_unused(run->directory)) return true; /* killed before it began */
+    bool checkpoint;
+    char path[4096];
+    Json *description = NULL;
+    const bool ok = run_description_load(&description, run->directory, err) &&
+                    checkpoint_exists(run->directory, &checkpoint, err) &&
+                    path_join(path, sizeof path, run->directory, "vocab.json", err);
+    js_free(description);
+    run->resumable = ok && path_exists(path); /* it comes last, before any log */
+    return ok && (!run->resumable || check_config(s, run, err));
 }
 
 /* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
@@ -145,10 +158,8 @@ bool sweep_load(Sweep *s, Error *err) {
 
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const TrainOptions *o = s->options;
-    char path[4096], fingerprint[CORPUS_FINGERPRINT];
-    FileWriter config;
+    char fingerprint[CORPUS_FINGERPRINT];
     if (!results_make(&s->place, o->out, s->config.log.out, o->force, err)) return false;
-    if (*s->place.note) progress_message(o->progress, "%s", s->place.note);
     s->directory = s->place.path;
     name_directories(s);
     corpus_fingerprint(corpus, fingerprint);
@@ -156,6 +167,12 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     js_set(s->description, "name", js_text(s->config.name));
     js_set(s->description, "corpus", js_text(fingerprint));
     js_set(s->description, "threads_per_run", js_integer((int64_t)s->threads));
+    return true;
+}
+
+static bool save_config(const Sweep *s, Error *err) {
+    char path[4096];
+    FileWriter config;
     if (!path_join(path, sizeof path, s->directory, "config.ini", err) || !file_writer_open(&config, path, err))
         return false;
     sweep_write_config(s, config.stream);
@@ -178,7 +195,10 @@ bool sweep_open(Sweep *s, Error *err) {
                           : make_directory(s, &corpus, err));
     corpus_free(&corpus);
     if (ok && s->resumed) describe_resumed(s);
-    return ok && sweep_save(s, "running", NULL, err);
+    ok = ok && sweep_save(s, "running", NULL, err) && (s->resumed || save_config(s, err));
+    if (!ok && !s->resumed) results_abandon(&s->place, err);
+    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
+    return ok;
 }
 
 bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {

@@ -55,7 +55,7 @@ typedef struct {
     size_t setting, seed; /* index of its setting; which of the swept seeds it has, counted from 0 */
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
-    bool has_checkpoint;            /* it has not ended, and is resumed from a checkpoint */
+    bool resumable;                 /* it has begun and not ended */
     double measured[MEASURE_COUNT]; /* NaN where the run did not get that far */
 } SweepRun;
 

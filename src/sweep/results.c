@@ -110,7 +110,8 @@ static bool take_heads(double r[MEASURE_COUNT], const LogTable *table, const cha
 
 bool sweep_read_logs(SweepRun *run, Error *err) {
     LogTable table;
-    if (!sweep_read_metrics(run, err)) return false;
+    const bool ended = run->state == RUN_FINISHED || run->state == RUN_DIVERGED;
+    if ((ended && !run_check_logs(run->directory, err)) || !sweep_read_metrics(run, err)) return false;
     const bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err) &&
                     take_heads(run->measured, &table, run->directory, err);
     log_table_free(&table);

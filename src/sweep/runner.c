@@ -58,21 +58,17 @@ static bool claim_run(Claim *claim) {
 /* Trains a run to its end or to a signal. Another process may have trained in its directory since the sweep was loaded;
    where that brought the run to its end, nothing is left to do. */
 static bool train_one(const Sweep *s, SweepRun *run, Error *err) {
-    char path[4096];
     TrainOutcome outcome;
     Progress silent = {.quiet = true};
     const TrainOptions options = {.threads = s->threads,
                                   .out = run->directory,
-                                  .force = true,
+                                  .force = true, /* one of ours in its place that never began is moved */
                                   .command_line = s->options->command_line,
                                   .progress = &silent,
                                   .report = s->options->report};
     if (!sweep_load_run(s, run, err)) return interrupt_signal() != 0; /* waiting for another process was cut short */
     if (run->state != RUN_NOT_FINISHED) return true;
-    if (run->has_checkpoint) return train_resume(run->directory, NULL, 0, &options, &outcome, err);
-    /* a run that was killed before it had a run.json left this directory; --force moves any other */
-    if (path_join(path, sizeof path, run->directory, "run.json" FILE_NEW, err)) unlink(path);
-    rmdir(run->directory);
+    if (run->resumable) return train_resume(run->directory, NULL, 0, &options, &outcome, err);
     return train_run(&run->config, &options, &outcome, err);
 }
 
@@ -213,7 +209,9 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
         size_t alive = 0;
         for (size_t w = 0; w < s->slots; w++) {
             int how;
-            if (workers[w] && waitpid(workers[w], &how, WNOHANG) == workers[w]) {
+            const pid_t ended = workers[w] ? waitpid(workers[w], &how, WNOHANG) : 0;
+            if (ended) {
+                if (ended < 0) how = 0; /* somebody else has waited for it */
                 note_end_of_worker(s, workers[w], how);
                 workers[w] = 0;
             }

@@ -141,14 +141,16 @@ static bool write_files(const char *into, const TheoryPoint *points, size_t n, c
     js_free(description);
     if (!ok) return false;
     write_csv(points, n, file.stream);
-    return file_writer_commit(&file, err) && (!command->report || command->report(into, err));
+    return file_writer_commit(&file, err);
 }
 
 static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
     ResultsDirectory directory;
     if (!results_make(&directory, out, NULL, force, err)) return false;
-    if (*directory.note) progress_message(progress, "%s", directory.note);
     bool ok = write_files(directory.path, p, n, command, err);
+    if (!ok) results_abandon(&directory, err);
+    if (*directory.note) progress_message(progress, "%s", directory.note);
+    if (ok && command->report) ok = command->report(directory.path, err);
     results_release(&directory);
     if (ok && !csv) {
         putchar('\n');

@@ -53,15 +53,25 @@ static bool list_arrays(ArrayList *list, const Run *run, const Model *model, con
     return true;
 }
 
-static bool check_finite(const char *path, const ArrayList *list, Error *err) {
+/* Whether all numbers are finite and no second moment is below 0. A tensor of which that is not true is named, and
+   whether training itself has brought it there. */
+static bool check_numbers(const SafetensorsFile *file, const ArrayList *list, Error *err) {
+    static const char squares[] = "exp_avg_sq.";
+    Error changed;
     for (size_t i = 0; i < list->count; i++) {
-        const real *numbers = list->items[i].data;
-        const size_t count = numbers ? named_array_bytes(&list->items[i]) / sizeof *numbers : 0;
+        const NamedArray *a = &list->items[i];
+        const real *numbers = a->data;
+        const size_t count = numbers ? named_array_bytes(a) / sizeof *numbers : 0;
+        const double least = strncmp(a->name, squares, strlen(squares)) == 0 ? 0 : -INFINITY;
         for (size_t j = 0; j < count; j++)
-            if (!isfinite((double)numbers[j]))
-                return usage_error(err, "%s: the tensor %s has a NaN or an infinity in it", path, list->items[i].name);
+            if (!isfinite((double)numbers[j]) || (double)numbers[j] < least)
+                return usage_error(err, "%s: the tensor %s has a %s in it%s", file->path, a->name,
+                                   isfinite((double)numbers[j]) ? "number below 0" : "NaN or an infinity",
+                                   safetensors_check(file, &changed)
+                                       ? ", to which training has brought it: train anew with a smaller train.lr"
+                                       : ": the file is damaged, or was changed");
     }
-    return true;
+    return safetensors_check(file, err);
 }
 
 /* --- the state */
@@ -129,7 +139,7 @@ static bool parse_state(const Run *run, const char *path, const Json *state, Run
     if (!whole_number(path, state, "format", &format, err)) return false;
     if (format != FORMAT) return other_version(path, err);
     if (!whole_number(path, state, "step", &s->step, err)) return false;
-    if (!js_as_number(js_get(state, "seconds"), &s->seconds) || s->seconds < 0)
+    if (!js_as_number(js_get(state, "seconds"), &s->seconds) || !(s->seconds >= 0 && s->seconds < 1e10))
         return usage_error(err, "%s is damaged: \"seconds\" in its state is not a duration", path);
     for (size_t i = 0; i < LOG_COUNT; i++)
         if (!whole_number(path, logs, LOG_NAMES[i], &s->log_size[i], err)) return false;
@@ -182,7 +192,7 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
     const bool ok = list_arrays(&list, run, model, optimizer, err) && safetensors_open(&file, path, limit, err) &&
                     read_state(run, &file, s, err) &&
                     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
-                    check_finite(path, &list, err);
+                    check_numbers(&file, &list, err);
     safetensors_close(&file);
     free(list.items);
     if (ok) attention_set_step(&model->shape.attention, &run->config, s->step);

@@ -76,18 +76,28 @@ static bool cannot_write(const Logs *l, Log log, Error *err) {
     return runtime_error(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
 }
 
-static bool open_log(Logs *l, Log log, const char *mode, Error *err) {
+static bool open_logs(Logs *l, const char *directory, Error *err) {
     char path[4096];
-    if (!path_join(path, sizeof path, l->directory, LOG_NAMES[log], err)) return false;
-    l->file[log] = fopen(path, mode);
-    return l->file[log] || cannot_write(l, log, err);
+    *l = (Logs){.directory = directory};
+    for (Log log = 0; log < LOG_COUNT; log++)
+        if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) || !file_update(path, &l->file[log], err))
+            return false;
+    return true;
+}
+
+bool logs_cut(const Logs *l, const size_t size[LOG_COUNT], Error *err) {
+    for (Log log = 0; log < LOG_COUNT; log++)
+        if (ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0 ||
+            fseeko(l->file[log], (off_t)size[log], SEEK_SET) != 0)
+            return cannot_write(l, log, err);
+    return true;
 }
 
 bool logs_start(Logs *l, const char *directory, Error *err) {
-    *l = (Logs){.directory = directory};
+    const size_t nothing[LOG_COUNT] = {0};
+    if (!open_logs(l, directory, err) || !logs_cut(l, nothing, err)) return false;
     for (Log log = 0; log < LOG_COUNT; log++) {
         char header[HEADER_MAX];
-        if (!open_log(l, log, "wb", err)) return false;
         write_header(log, header);
         fputs(header, l->file[log]);
         if (!logs_flush(l, log, err)) return false;
@@ -123,8 +133,13 @@ bool logs_sync(const Logs *l, Error *err) {
     return path_join(path, sizeof path, l->directory, LOG_NAMES[LOG_METRICS], err) && directory_sync(path, err);
 }
 
-void logs_sizes(const Logs *l, size_t size[LOG_COUNT]) {
-    for (int log = 0; log < LOG_COUNT; log++) size[log] = (size_t)ftello(l->file[log]);
+bool logs_sizes(const Logs *l, size_t size[LOG_COUNT], Error *err) {
+    for (Log log = 0; log < LOG_COUNT; log++) {
+        const off_t end = ftello(l->file[log]);
+        if (end < 0) return cannot_write(l, log, err);
+        size[log] = (size_t)end;
+    }
+    return true;
 }
 
 static bool is_whole(double number) { return number >= 0 && number < 0x1p53 && number == floor(number); }
@@ -242,13 +257,7 @@ bool logs_resume(Logs *l, const char *directory, size_t step, const size_t size[
     *l = (Logs){.directory = directory};
     for (Log log = 0; log < LOG_COUNT; log++)
         if (!check_log(directory, log, size[log], step, err)) return false;
-    for (Log log = 0; log < LOG_COUNT; log++) {
-        if (!open_log(l, log, "r+b", err)) return false;
-        if (ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0 ||
-            fseeko(l->file[log], (off_t)size[log], SEEK_SET) != 0)
-            return cannot_write(l, log, err);
-    }
-    return true;
+    return open_logs(l, directory, err);
 }
 
 double log_last(const LogTable *table, int column) {

@@ -61,10 +61,12 @@ typedef struct {
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
-/* Opens the logs of a run that is resumed at `step`, cut back to `size` bytes each. Nothing is written before all of
-   them are known to be readable and to have, in that many bytes, this version's header and the rows of all steps before
-   `step` and of no others: else an error of status STATUS_USAGE. */
+/* Opens the logs of a run that is resumed at `step`, which logs_cut has to cut back to `size` bytes each before
+   anything is appended: after run.json says that the run continues. Writes nothing. All logs must be readable and have,
+   in that many bytes, this version's header and the rows of all steps before `step` and of no others: else an error of
+   status STATUS_USAGE. */
 bool logs_resume(Logs *logs, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
+bool logs_cut(const Logs *logs, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
 /* Appends a row of metrics.csv or attention.csv, a number for each column. */
@@ -75,7 +77,7 @@ bool logs_flush(const Logs *logs, Log log, Error *err);
    there. */
 bool logs_sync(const Logs *logs, Error *err);
 /* How many bytes the logs have now. */
-void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
+bool logs_sizes(const Logs *logs, size_t size[LOG_COUNT], Error *err);
 
 /* Rows of a log, by column. */
 typedef struct {

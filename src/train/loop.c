@@ -166,8 +166,7 @@ static bool write_metrics(Trainer *t, double loss, double norm, Error *err) {
         [METRICS_GRAD_NORM] = norm,
         [METRICS_VAL_ACCURACY] = t->val_accuracy,
     };
-    t->state.train_loss = logs_rounded(loss);
-    if (!isnan(t->val_loss)) t->state.val_loss = logs_rounded(t->val_loss);
+    if (!isnan(t->val_loss)) t->state.val_loss = t->val_loss; /* for the progress line */
     logs_append(&t->logs, LOG_METRICS, row);
     return logs_flush(&t->logs, LOG_METRICS, err);
 }
@@ -207,7 +206,7 @@ bool loop_run(Trainer *t, Error *err) {
     Model *m = &t->model;
     const Config *c = &t->run.config;
     const size_t last = (size_t)c->train.steps;
-    logs_sizes(&t->logs, t->state.log_size);
+    if (!logs_sizes(&t->logs, t->state.log_size, err)) return false;
     if (t->state.step == 0 && !save(t, err)) return false; /* so logs with rows always have a checkpoint */
     while (!t->signal) {
         const size_t step = t->state.step;
@@ -225,7 +224,7 @@ bool loop_run(Trainer *t, Error *err) {
 
         step_update(m, &t->optimizer, c, norm, step);
         t->state.step = step + 1;
-        logs_sizes(&t->logs, t->state.log_size);
+        if (!logs_sizes(&t->logs, t->state.log_size, err)) return false;
         if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !save(t, err)) return false;
         t->signal = interrupt_signal();
     }

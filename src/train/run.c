@@ -3,11 +3,13 @@
    loaded, changed and saved each time. */
 #include "train/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/command.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
 
@@ -36,10 +38,13 @@ static void set_running(Json *d, const Run *run, const Model *model) {
     const ScaleDivisor scale = run->config.attention.scale_divisor;
     char divisor[64];
     scale_text(scale, divisor, sizeof divisor);
+    js_set(d, "engine", js_text(run->config.train.engine == ENGINE_PLAIN ? "plain" : "fast"));
     js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
     js_set(d, "scale_divisor", js_text(divisor));
     js_set(d, "divisor", js_number(divisor_value(scale, model->shape.attention.D)));
     js_set(d, "multiplier", js_number((double)(real)scale_multiplier(scale, model->shape.attention.D)));
+    js_remove(d, "switch_step");
+    js_remove(d, "switch_divisor");
     if (run->config.attention.switch_step > 0) {
         scale_text(run->config.attention.switch_divisor, divisor, sizeof divisor);
         js_set(d, "switch_step", js_integer(run->config.attention.switch_step));
@@ -163,6 +168,63 @@ bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *
     return ok;
 }
 
+static bool not_as_left(const char *directory, Log log, const char *what, double logged, double described, Error *err) {
+    char here[32] = "missing", there[32] = "none";
+    if (!isnan(logged)) snprintf(here, sizeof here, "%.7g", logged);
+    if (!isnan(described)) snprintf(there, sizeof there, "%.7g", described);
+    return usage_error(
+        err,
+        "%s/%s is not as the run left it: %s is %s, not %s: put the file back, or move the directory away "
+        "and train the run again",
+        directory, LOG_NAMES[log], what, here, there);
+}
+
+/* Whether a log's last number is what run.json has under this name. */
+static bool check_last(const Json *d, const char *directory, Log log, const char *name, double logged, Error *err) {
+    char what[64];
+    double described = NAN;
+    js_as_number(js_get(d, name), &described);
+    snprintf(what, sizeof what, "its last %s", strcmp(name, "steps") == 0 ? "step" : name);
+    return described == logged || (isnan(described) && isnan(logged)) ||
+           not_as_left(directory, log, what, logged, described, err);
+}
+
+/* The number of rows that have the step of this one. */
+static double rows_like(const LogTable *table, size_t row) {
+    double count = 0;
+    for (size_t i = 0; i < table->rows; i++) count += table->column[0][i] == table->column[0][row];
+    return count;
+}
+
+/* A run that diverged did so before the row of its last step was written. */
+static bool check_ends(const Json *d, const char *directory, const LogTable *metrics, const LogTable *attention,
+                       Error *err) {
+    const char *result = js_as_text(js_get(d, "result"));
+    const bool finished = result && strcmp(result, "finished") == 0;
+    if (!finished && !(result && strcmp(result, "diverged") == 0)) return true;
+    if (finished && (!check_last(d, directory, LOG_METRICS, "steps", log_last(metrics, METRICS_STEP), err) ||
+                     !check_last(d, directory, LOG_ATTENTION, "steps", log_last(attention, ATTENTION_STEP), err)))
+        return false;
+    const double heads = attention->rows ? rows_like(attention, 0) : 0,
+                 last = attention->rows ? rows_like(attention, attention->rows - 1) : 0;
+    if (heads != last)
+        return not_as_left(directory, LOG_ATTENTION, "the number of rows of its last step", last, heads, err);
+    return check_last(d, directory, LOG_METRICS, "train_loss", log_last(metrics, METRICS_TRAIN_LOSS), err) &&
+           check_last(d, directory, LOG_METRICS, "val_loss", log_last(metrics, METRICS_VAL_LOSS), err);
+}
+
+bool run_check_logs(const char *directory, Error *err) {
+    LogTable metrics = {0}, attention = {0};
+    Json *d = NULL;
+    const bool ok = run_description_load(&d, directory, err) && logs_read_any(directory, LOG_METRICS, &metrics, err) &&
+                    logs_read_any(directory, LOG_ATTENTION, &attention, err) &&
+                    check_ends(d, directory, &metrics, &attention, err);
+    log_table_free(&metrics);
+    log_table_free(&attention);
+    js_free(d);
+    return ok;
+}
+
 /* --- the directory */
 
 bool run_new(Run *run, const Config *config, Error *err) {
@@ -184,7 +246,8 @@ static bool lock_directory(Run *run, Error *err) {
     char path[4096];
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
     memcpy(run->results.path, run->directory, sizeof run->directory);
-    return directory_lock(run->directory, &run->results.lock, err);
+    run->results.lock = -1;
+    return results_enter(&run->results, err);
 }
 
 static bool check_no_sweep(const char *path, const Json *d, Error *err) {
@@ -206,6 +269,7 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
     run->threads = known ? (size_t)threads : 1;
     run->finished = result && strcmp(result, "finished") == 0;
     if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
+    text_make_plain(run->config.name);
     js_free(d);
     return ok;
 }

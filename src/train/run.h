@@ -78,3 +78,6 @@ bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocab
 /* Whether a text, of `path`, is the one that the run or sweep of `directory`, which has this run.json, was trained on:
    an error of status STATUS_USAGE when it is not. */
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);
+/* Whether the logs of a run that has finished or diverged end with the steps and losses that its run.json has: an error
+   of status STATUS_USAGE that names the log when they do not. */
+bool run_check_logs(const char *directory, Error *err);

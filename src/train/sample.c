@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "base/text.h"
 
 /* The k-th largest of n logits, equal ones counted together. */
 static double kth_largest(const real *logits, size_t n, size_t k) {
@@ -51,7 +52,8 @@ bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, 
         int32_t id = draw(m->logits.values + (seen - 1) * V, V, options, rng_uniform(&rng, i));
         char text[5];
         size_t length = utf8_encode(vocabulary->characters[id], text);
-        if (fwrite(text, 1, length, out) != length) return false;
+        text_write(text, length, out);
+        if (ferror(out)) return false;
         if (seen == T) { /* continue with the later half, whose positions change: nothing of it is cached */
             seen = T / 2;
             cached = 0;

@@ -85,7 +85,7 @@ static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, si
     if (!snapshot_make(s, L, H, text, T, err)) return false;
     s->step = step;
     list_tensors(s, arrays);
-    return safetensors_take(file, arrays, TENSORS, "the model of config.ini", err);
+    return safetensors_take(file, arrays, TENSORS, "the model of config.ini", err) && safetensors_check(file, err);
 }
 
 bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {

@@ -69,16 +69,10 @@ static void initialize_parameters(Trainer *t) {
                        (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
 }
 
-/* The logs and subdirectories of a run's directory; the logs start empty, or continue from where the checkpoint
-   left them. */
-static bool open_files(Trainer *t, bool from_checkpoint, Error *err) {
-    const char *directory = t->run.directory;
+static bool make_subdirectories(const Trainer *t, Error *err) {
     char path[4096];
-    if (!run_path(&t->run, path, "attention", err) || !directory_make(path, false, err) ||
-        !run_path(&t->run, path, "checkpoint", err) || !directory_make(path, false, err))
-        return false;
-    if (from_checkpoint) return logs_resume(&t->logs, directory, t->state.step, t->state.log_size, err);
-    return logs_start(&t->logs, directory, err);
+    return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
+           run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err);
 }
 
 /* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
@@ -93,6 +87,24 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
+/* The last losses and the best one, as the log has them. */
+static bool read_losses(Trainer *t, Error *err) {
+    RunState *s = &t->state;
+    LogTable metrics;
+    s->best_val_loss = INFINITY;
+    s->best_step = 0;
+    const bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
+    s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
+    s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
+    for (size_t row = 0; row < metrics.rows; row++)
+        if (metrics.column[METRICS_VAL_LOSS][row] < s->best_val_loss) {
+            s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
+            s->best_step = (size_t)metrics.column[METRICS_STEP][row];
+        }
+    log_table_free(&metrics);
+    return ok;
+}
+
 /* Draws the loss curves, and writes run.json and the page as the run ended, whether or not it `trained` to its end.
    Fills in the first error. */
 static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error *err) {
@@ -100,6 +112,7 @@ static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error
     bool ok = trained;
     progress_clear(t->progress);
     t->state.seconds = omp_get_wtime() - t->start;
+    if (!read_losses(t, ok ? err : &later)) ok = false;
     if (!picture_loss(&t->run, ok ? err : &later)) ok = false;
     if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &later)) ok = false;
     if (options->report && !options->report(t->run.directory, ok ? err : &later)) ok = false;
@@ -117,13 +130,12 @@ static void trainer_close(Trainer *t, TrainOutcome *outcome) {
 static bool start_run(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
     if (!trainer_make_new(t, config, options, err) || !run_count_ngrams(&t->run, err)) return false;
     const bool created = run_create(&t->run, &t->model, options->out, options->force, options->command_line, err) &&
-                         open_files(t, false, err);
-    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
+                         make_subdirectories(t, err) && logs_start(&t->logs, t->run.directory, err);
     if (!created) {
-        Error later;
-        if (*t->run.directory) run_ended(&t->run, &t->state, 0, err, &later);
+        results_abandon(&t->run.results, err);
         return false;
     }
+    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
     initialize_parameters(t);
     progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
     announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
@@ -148,22 +160,6 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
     return true;
 }
 
-/* The last losses and the best one, from the logs as they were cut back. */
-static bool read_losses(Trainer *t, Error *err) {
-    RunState *s = &t->state;
-    LogTable metrics;
-    const bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
-    s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
-    s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
-    for (size_t row = 0; row < metrics.rows; row++)
-        if (metrics.column[METRICS_VAL_LOSS][row] < s->best_val_loss) {
-            s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
-            s->best_step = (size_t)metrics.column[METRICS_STEP][row];
-        }
-    log_table_free(&metrics);
-    return ok;
-}
-
 /* Continues an opened run. *had_finished: there was nothing left to train. */
 static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
@@ -176,11 +172,19 @@ static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_fin
                            steps);
     t->start = omp_get_wtime() - t->state.seconds;
     *had_finished = t->run.finished && t->state.step == steps;
-    if (*had_finished) return picture_all(&t->run, err) && (!options->report || options->report(t->run.directory, err));
-    if (!open_files(t, found, err) || !read_losses(t, err) || !run_count_ngrams(&t->run, err) ||
+    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
+    if (*had_finished)
+        return run_check_logs(t->run.directory, err) && picture_all(&t->run, err) &&
+               (!options->report || options->report(t->run.directory, err));
+    /* What is intended is on disk before anything is cut, so that a kill in between leaves a run to resume. */
+    if ((found && !logs_resume(&t->logs, t->run.directory, t->state.step, t->state.log_size, err)) ||
+        !make_subdirectories(t, err) || !run_count_ngrams(&t->run, err) ||
         !run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err))
         return false;
-    return end_run(t, options, loop_run(t, err), err);
+    const bool ready =
+        (found ? logs_cut(&t->logs, t->state.log_size, err) : logs_start(&t->logs, t->run.directory, err)) &&
+        read_losses(t, err);
+    return end_run(t, options, ready && loop_run(t, err), err);
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
