@@ -56,6 +56,7 @@ MEASURES = {
     "score_std_initial_qk": "trained with initial W_Q, W_K",
     "score_std_trained_qk": "initial with trained W_Q, W_K",
     "recall_accuracy": "recall: accuracy",
+    "previous": "share of queries",
     "step_cost": "time of a step, √d_k's as 1",
     "score_max": "largest score",
     "infinities": "infinite scores",

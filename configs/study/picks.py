@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which keys do the heads of a sweep's runs choose, by step?
 
-    configs/study/picks.py runs/study/picks >docs/results/picks.csv      needs NumPy
+    configs/study/picks.py runs/study/steps >docs/results/picks.csv      needs NumPy
 
 For each run and measured step, over all heads of all layers and the queries that see three keys or more of the text in
 attention/stepNNNNNN.safetensors: the share of queries whose largest weight is on themselves, on the previous character,
@@ -28,11 +28,11 @@ def measure(sweep, row, first=None):
 
 
 def main(sweep):
-    print("run,scale_divisor,seed,result,step,itself,previous,other,max_weight,as_at_first")
+    print("run,scale_divisor,seed,step,result,itself,previous,other,max_weight,as_at_first")
     with open(sweep / "summary.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             for step, *figures in measure(sweep, row):
-                print(row["run"], row["scale_divisor"], row["seed"], row["result"], int(step), *figures, sep=",")
+                print(row["run"], row["scale_divisor"], row["seed"], int(step), row["result"], *figures, sep=",")
 
 
 if __name__ == "__main__":
