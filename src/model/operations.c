@@ -189,7 +189,8 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
 }
 
 /* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is what a linear layer by W
-   does to the gradient of its input, and the gradient of x is that layer's forward pass. */
+   does to the gradient of its input, and the gradient of x is that layer's forward pass. Plain: plain_logits_forward,
+   plain_logits_backward. */
 static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
 
 void op_unembedding_forward(const Worker *w, const Activation *x) {
