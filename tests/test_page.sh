@@ -186,7 +186,7 @@ if [ -z "$came" ]; then pass; else fail "configs/study/page.py --check" "nothing
 # README.md with one number changed, and with one more.
 rm -r "$tmp/docs"
 cp -R docs "$tmp"
-for change in 's/ends at 1\.59/ends at 1.58/' 's/^## The answer$/&\n\nIt costs 0.7 nats./'; do
+for change in 's/ends at 1\.59/ends at 1.58/' 's/^## Why$/&\n\nIt costs 0.7 nats./'; do
     sed "$change" README.md >"$tmp/README.md"
     came=$(configs/study/page.py --docs "$tmp/docs" --check) && fail "README.md, $change" "exit status 1" 0
     case $came in
