@@ -82,6 +82,7 @@ static void refused(void **state) {
     assert_false(path_exists(in("run")));
     CONFIGURE("train.steps=1");
     assert_int_equal(directory_make(in("run"), true, &err), true);
+    put_text("run/notes.txt", "not the program's");
     assert_refused(try_training("run", 1, &err), &err, "--force", "a directory that is there");
     CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
     train(NULL, 1);                                                        /* log.out: the next free name */
