@@ -130,7 +130,8 @@ static bool recorded(const char *name, double losses[NGRAM_ORDERS]) {
 static void assert_recorded(const char *name, const double expected[NGRAM_ORDERS]) {
     double losses[NGRAM_ORDERS];
     assert_true(recorded(name, losses));
-    for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(losses[n], expected[n], 1e-13, "order %zu in run.json", n + 1);
+    for (size_t n = 0; n < NGRAM_ORDERS; n++)
+        assert_close(losses[n], expected[n], 1e-13, "order %zu in run.json", n + 1);
 }
 
 /* run.json has them in 15 digits, also after a resume of a run that had none. Recall has none. */
