@@ -55,7 +55,7 @@ static const char *not_writable(const char *path) {
    with the reason in errno. */
 static FILE *open_stream(const char *path, int flags) {
     const int fd = open(path, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+b");
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b"); /* which, unlike fopen, cuts nothing off */
     if (!stream && fd >= 0) close(fd);
     return stream;
 }
