@@ -603,16 +603,16 @@ for signal in INT:130 TERM:143; do
     ends 0 "$train" eval "$out"
 done
 
-# A terminal that is closed sends SIGHUP and takes standard output away.
+# A terminal that is closed sends SIGHUP, which nohup ignores, and takes standard output away; so may whoever sends SIGTERM.
 "$train" tiny.ini --out hung --set train.steps=1000000 --set eval.every=0 --set log.every=1 >/dev/full 2>"$said/err" &
 running=$!
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     [ "$(grep -c , hung/metrics.csv 2>/dev/null)" -gt 5 ] 2>/dev/null && break
     sleep 0.5
 done
-kill -HUP "$running"
+kill -TERM "$running"
 wait "$running"
-check "exit status of a run whose terminal was closed" 129 $?
+check "exit status of a run stopped by SIGTERM, without standard output" 143 $?
 check "the result in hung/run.json" interrupted "$(result_of hung)"
 running=
 # A wait for standard input ends, too.
