@@ -82,9 +82,9 @@ static void remove_first_files(const char *directory, size_t count) {
     char path[RESULTS_PATH + 32];
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s" FILE_NEW, directory, FIRST_FILES[i]);
-        remove(path);
+        (void)remove(path);
         path[strlen(path) - strlen(FILE_NEW)] = 0;
-        remove(path);
+        (void)remove(path);
     }
 }
 
@@ -106,7 +106,7 @@ bool results_unused(const char *path) {
 static bool resolve(char path[RESULTS_PATH], Error *err) {
     char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
     const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
-    if (resolved && fits) strcpy(path, resolved);
+    if (resolved && fits) snprintf(path, RESULTS_PATH, "%s", resolved);
     free(resolved);
     return fits || usage_error(err, "the path of the directory of results is too long: %s", path);
 }

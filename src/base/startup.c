@@ -24,7 +24,8 @@ static size_t threads_of(char **environment) {
     for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
         for (char **variable = environment; *variable; variable++) {
             const size_t length = strlen(variables[v]);
-            const int threads = strncmp(*variable, variables[v], length) == 0 ? atoi(*variable + length) : 0;
+            const int threads =
+                strncmp(*variable, variables[v], length) == 0 ? (int)strtol(*variable + length, NULL, 10) : 0;
             if (threads > 0) return (size_t)threads < most ? (size_t)threads : most;
         }
     return most;
@@ -35,7 +36,7 @@ static void start(int argc, char **argv, char **environment) {
         ": no memory to start with: OpenBLAS takes 128 MB of address space per thread: raise ulimit -v, or set "
         "OMP_NUM_THREADS to less\n";
     const size_t size = threads_of(environment) * BUFFER + REST;
-    void *space = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *space = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     volatile char stack[STACK];
     for (size_t i = 0; i < STACK; i += 4096) stack[STACK - 1 - i] = 0;
     (void)stack;

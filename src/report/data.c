@@ -58,8 +58,8 @@ static void keep_last_samples(char *text, size_t size) {
     if (size <= SAMPLES_LIMIT) return;
     const char *line_end = strstr(text + size - SAMPLES_LIMIT, "\n==== step "),
                *rest = line_end ? line_end + 1 : text + size;
-    memcpy(text, note, strlen(note));
-    memmove(text + strlen(note), rest, strlen(rest) + 1);
+    memcpy(text, note, sizeof note - 1);
+    memmove(text + sizeof note - 1, rest, strlen(rest) + 1);
 }
 
 /* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
