@@ -511,6 +511,11 @@ def stopped(browser):
         with open(f"{run}/{name}.csv", "r+") as file:
             file.readline()
             file.truncate(file.tell())
+    with open(f"{run}/run.json", "r+") as file:
+        description = json.load(file) | {"result": "running"}
+        file.seek(0)
+        json.dump(description, file)
+        file.truncate()
     train("report", run)
     page = Page(browser, f"{run}/report.html")
     page.check("No attention was logged" in page.text("#attention"), "no attention")
