@@ -145,7 +145,8 @@ static inline void set_header(const char *name, const char *from, const char *to
     uint64_t header;
     size_t size;
     set_text(name, from, to);
-    if (memmem(contents(in(name), &size), size, "\"checksum\":", 11)) set_text(name, "\"checksum\":", "\"checksun\":");
+    const char *changed = contents(in(name), &size);
+    if (memmem(changed, size, "\"checksum\":", 11)) set_text(name, "\"checksum\":", "\"checksun\":");
     char *file = contents(in(name), &size);
     memcpy(&header, file, sizeof header);
     header += strlen(to) - strlen(from);
