@@ -288,7 +288,7 @@ static void links_and_pipes(void **state) {
     assert_false(path_exists(in("nowhere")));
 }
 
-/* Of two that write the same file at once the later one wins, and the other says that it did not. */
+/* When two write the same file at once, the later one wins, and the other says that it did not. */
 static void two_writers(void **state) {
     (void)state;
     Error err = {0};

@@ -201,7 +201,7 @@ static void figures_of_a_sweep(void **state) {
         set_ruler(run, (double[]){9, .5, .25, .125});
     }
     assert_true(sweep_view(&s, in("sweep"), &err));
-    why_sweep(&s, &why);
+    assert_true(why_sweep(&s, &why, &err));
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
 #define MEAN(values, at) ((values[at] + values[(at) + 1]) / 2)
     const char *labels[] = {"÷ 1 (none)", "", "÷ √d_k = 8"};
@@ -227,14 +227,14 @@ static void figures_of_a_sweep(void **state) {
     s = (Sweep){0};
     set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
     assert_true(sweep_view(&s, in("sweep"), &err));
-    why_sweep(&s, &why);
+    assert_true(why_sweep(&s, &why, &err));
     assert_said("Of 4 runs 1 diverged, 0 failed and 0 did not finish; they are in no mean. The first is "
                 "scale_divisor=none+seed=2.");
     assert_said("÷ 1 (none)                  1 ");
     sweep_free(&s);
 }
 
-/* Of many settings the table has the best and the last, and says how many it leaves out; its lines, and those of the
+/* The table has the best and the last of many settings, and says how many it leaves out; its lines, and those of the
    first paragraph, fit a terminal. */
 static void many_settings(void **state) {
     (void)state;
@@ -244,7 +244,7 @@ static void many_settings(void **state) {
               "sweep.train.lr=1e-3, 2e-3, 3e-3");
     sweep("sweep", 2);
     assert_true(sweep_view(&s, in("sweep"), &err));
-    why_sweep(&s, &why);
+    assert_true(why_sweep(&s, &why, &err));
     sweep_free(&s);
     assert_said("(3 settings between these are left out)\n");
     for (char *rest = why.table, *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL; lines++)
@@ -269,7 +269,7 @@ static void sweep_without_results(void **state) {
     CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
     sweep("sweep", 2);
     assert_true(sweep_view(&s, in("sweep"), &err));
-    why_sweep(&s, &why);
+    assert_true(why_sweep(&s, &why, &err));
     sweep_free(&s);
     assert_string_equal(why.sentence[0], "None of the sweep's 2 runs has finished with a validation loss.");
     assert_said("Of 2 runs 2 diverged, 0 failed");

@@ -329,9 +329,8 @@ bool report_sweep_data(const char *directory, Json **data, Error *err) {
             text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
                         least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean,
                         most->label);
-        why_sweep(&s, &why);
-        ok = page_data(&s, "sweep", heading, data, err);
-        js_set(*data, "why", js_text(why.sentence[0]));
+        ok = page_data(&s, "sweep", heading, data, err) && why_sweep(&s, &why, err);
+        if (ok) js_set(*data, "why", js_text(why.sentence[0]));
     }
     sweep_free(&s);
     return ok;

@@ -17,11 +17,11 @@ void why_add_rate(const Config *c, char *paragraph) {
     else why_add(paragraph, "one learning rate (%.4g)", c->train.lr);
 }
 
-Ruler ruler_read(const char *directory) {
-    Ruler ruler;
+bool ruler_read(Ruler *ruler, const char *directory, Error *err) {
     bool known;
-    Error unreadable;
-    return run_ngram_losses(directory, ruler.loss, &known, &unreadable) && known ? ruler : NO_RULER;
+    const bool ok = run_ngram_losses(directory, ruler->loss, &known, err);
+    if (!known) *ruler = NO_RULER;
+    return ok;
 }
 
 void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
@@ -61,8 +61,7 @@ static Why *read_why(const char *directory, Error *err) {
     static Why why; /* large */
     Sweep sweep = {0};
     if (!sweep_is(directory)) return why_run(directory, &why, err) ? &why : NULL;
-    const bool ok = sweep_view(&sweep, directory, err);
-    if (ok) why_sweep(&sweep, &why);
+    const bool ok = sweep_view(&sweep, directory, err) && why_sweep(&sweep, &why, err);
     sweep_free(&sweep);
     return ok ? &why : NULL;
 }

@@ -11,6 +11,7 @@ typedef struct {
     Run run;
     Json *description; /* run.json */
     LogTable metrics, attention;
+    Ruler ruler;
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
     size_t measured; /* its steps that are whole; the last one may have been cut off */
 } Files;
@@ -115,7 +116,7 @@ static void say_result(const Files *f, Why *why) {
 static void say_loss(const Files *f, Why *why) {
     const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
     const Config *c = &f->run.config;
-    const Ruler ruler = ruler_read(f->run.directory);
+    const Ruler ruler = f->ruler;
     size_t end = f->metrics.rows; /* after the last row with a validation loss */
     while (end > 0 && isnan(losses[end - 1])) end--;
     if (end == 0) return;
@@ -159,6 +160,7 @@ static void say_limits(const Files *f, Why *why) {
 static bool read_files(Files *f, const char *directory, Error *err) {
     if (!run_open(&f->run, directory, NULL, 0, false, err) ||
         !run_description_load(&f->description, f->run.directory, err) ||
+        !ruler_read(&f->ruler, f->run.directory, err) ||
         !logs_read_any(f->run.directory, LOG_METRICS, &f->metrics, err) ||
         !logs_read_any(f->run.directory, LOG_ATTENTION, &f->attention, err))
         return false;

@@ -25,7 +25,7 @@ static bool sweeps(const Sweep *s, const char *start) {
     return false;
 }
 
-static void rank(Ranking *r, const Sweep *s) {
+static bool rank(Ranking *r, const Sweep *s, Error *err) {
     *r = (Ranking){.sweep = s, .ruler = NO_RULER};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
@@ -34,9 +34,10 @@ static void rank(Ranking *r, const Sweep *s) {
             r->setting[at] = r->setting[at - 1];
         r->setting[at] = now;
     }
-    /* All runs have one text: the first run.json that has the tables' losses will do. */
-    for (size_t i = 0; i < s->run_count && isnan(*r->ruler.loss) && !sweeps(s, "data."); i++)
-        r->ruler = ruler_read(s->runs[i].directory);
+    if (sweeps(s, "data.")) return true;
+    for (size_t i = 0; i < s->run_count; i++) /* all runs have one text: the first that has finished will do */
+        if (s->runs[i].state == RUN_FINISHED) return ruler_read(&r->ruler, s->runs[i].directory, err);
+    return true;
 }
 
 static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
@@ -155,13 +156,14 @@ static void make_table(const Ranking *r, char *table) {
                 config_target(&r->sweep->runs[0].config));
 }
 
-void why_sweep(const Sweep *sweep, Why *why) {
+bool why_sweep(const Sweep *sweep, Why *why, Error *err) {
     static Ranking r; /* large */
     *why = (Why){0};
-    rank(&r, sweep);
+    if (!rank(&r, sweep, err)) return false;
     say_losses(&r, why);
     if (r.count > 0) make_table(&r, why->table);
     if (r.count > 1) say_differences(&r, why);
     say_unfinished(sweep, why);
     if (r.count > 0) say_limits(&r, why);
+    return true;
 }

@@ -15,10 +15,10 @@ typedef struct {
     char table[WHY_TABLE]; /* of a sweep, in lines; stands after the first paragraph; else "" */
 } Why;                     /* large: keep it off small stacks */
 
-/* What there is to say about a run, or about a sweep that sweep_view has read. Files of the run that are not as the
-   program writes them are an error of status STATUS_USAGE. */
+/* What there is to say about a run, or about a sweep that sweep_view has read. Files that are not as the program writes
+   them are an error of status STATUS_USAGE. */
 bool why_run(const char *directory, Why *why, Error *err);
-void why_sweep(const Sweep *sweep, Why *why);
+bool why_sweep(const Sweep *sweep, Why *why, Error *err);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
 bool why_write_first(const char *directory, FILE *out, Error *err);
 
@@ -32,13 +32,12 @@ char *why_next(Why *why);
 /* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
 void why_add_rate(const Config *config, char *paragraph);
 
-/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none, or cannot be
-   read. */
+/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none. */
 typedef struct {
     double loss[NGRAM_ORDERS]; /* nats per character, on the validation split */
 } Ruler;
 extern const char *const RULER_NAMES[NGRAM_ORDERS];
-Ruler ruler_read(const char *directory);
+bool ruler_read(Ruler *ruler, const char *directory, Error *err);
 #define NO_RULER ((Ruler){{NAN, NAN, NAN, NAN}})
 /* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
  */
