@@ -103,7 +103,10 @@ static void other_sweeps_are_left_alone(void **state) {
     assert_refused(run_open(&no_run, in("run"), NULL, 0, false, &err), &err,
                    "run is a sweep, whose runs are below it: name one, such as", "a sweep where a run is wanted");
     run_close(&no_run);
-    assert_true(sweep_is(in("run")) && !sweep_is(in("run/scale_divisor=none+seed=1")) && !sweep_is(in("none")));
+    bool is_sweep;
+    assert_true(sweep_is(in("run"), &is_sweep, &err) && is_sweep);
+    assert_true(sweep_is(in("run/scale_divisor=none+seed=1"), &is_sweep, &err) && !is_sweep);
+    assert_true(sweep_is(in("none"), &is_sweep, &err) && !is_sweep);
 }
 
 /* --force: the old sweep is whole in sweep.old, however the new one ends. */

@@ -42,12 +42,14 @@ static bool save(const Json *data, const char *path, Error *err) {
 bool report_write(const char *directory, Error *err) {
     char path[4096], csv[4096];
     Json *data = NULL;
-    bool ok = path_join(path, sizeof path, directory, "report.html", err) &&
-              path_join(csv, sizeof csv, directory, "theory.csv", err) &&
-              (path_exists(csv)      ? report_theory_data(directory, &data, err)
-               : sweep_is(directory) ? report_sweep_data(directory, &data, err)
-                                     : report_run_data(&directory, 1, &data, err)) &&
-              save(data, path, err);
+    bool is_sweep;
+    if (!path_join(path, sizeof path, directory, "report.html", err) ||
+        !path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err))
+        return false;
+    const bool ok = (path_exists(csv) ? report_theory_data(directory, &data, err)
+                     : is_sweep       ? report_sweep_data(directory, &data, err)
+                                      : report_run_data(&directory, 1, &data, err)) &&
+                    save(data, path, err);
     js_free(data);
     return ok;
 }

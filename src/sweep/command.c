@@ -30,7 +30,9 @@ static bool resume(const Command *command, int *signal, Error *err) {
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = sweep_options(command, &progress);
     interrupt_survive_closed_pipes();
-    if (!sweep_is(command->target))
+    bool is_sweep;
+    if (!sweep_is(command->target, &is_sweep, err)) return false;
+    if (!is_sweep)
         return jobs ? usage_error(err, "--jobs %lld is for a sweep, and %s is none", jobs, command->target)
                     : resume_run(command, signal, err);
     if (command->overrides.count)

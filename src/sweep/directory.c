@@ -28,12 +28,12 @@ void sweep_write_config(const Sweep *s, FILE *out) {
     combinations_print(&s->config, "", out);
 }
 
-bool sweep_is(const char *directory) {
+bool sweep_is(const char *directory, bool *is, Error *err) {
     Json *json;
-    Error ignored;
-    bool is = run_description_load(&json, directory, &ignored) && js_array_size(js_get(json, "runs")) > 0;
+    const bool known = run_description_load(&json, directory, err);
+    *is = known && js_array_size(js_get(json, "runs")) > 0;
     js_free(json);
-    return is;
+    return known || err->status == STATUS_USAGE;
 }
 
 static void name_directories(Sweep *s) {

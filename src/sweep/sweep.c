@@ -30,7 +30,9 @@ static bool check(Sweep *s, Error *err) {
 static bool prepare(Sweep *s, Error *err) {
     const TrainOptions *o = s->options;
     if (!sweep_plan(s, err)) return false;
-    if (o->out && !o->force && sweep_is(o->out) && !results_unused(o->out))
+    bool is_sweep = false;
+    if (o->out && !o->force && !sweep_is(o->out, &is_sweep, err)) return false;
+    if (is_sweep && !results_unused(o->out))
         return error_set(err, STATUS_USAGE,
                          "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to "
                          "replace it",

@@ -15,11 +15,12 @@
    have entered a parallel region of several threads before (runner.c). */
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
-/* sweep_is tells whether `directory` is that of a sweep. Then sweep_resume continues it, ignoring options->out: runs
-   that have finished or diverged are kept, the others are resumed or started. If nothing is left to train, only the
-   tables are written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another
-   process is training, a run that was trained with another config than config.ini gives it now, another text. */
-bool sweep_is(const char *directory);
+/* sweep_is tells whether `directory` is that of a sweep; it fails where that cannot be read. If it is, sweep_resume
+   continues it, ignoring options->out: runs that have finished or diverged are kept, the others are resumed or started.
+   If nothing is left to train, only the tables are written again, from what the runs left on disk. Refused
+   (STATUS_USAGE): a directory in which another process is training, a run that was trained with another config than
+   config.ini gives it now, another text. */
+bool sweep_is(const char *directory, bool *is, Error *err);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* Makes the checks of sweep_run. Then it writes to `out` the config with [sweep] and, as comments, what the sweep

@@ -60,7 +60,9 @@ static void write_lines(char *paragraph, FILE *out) {
 static Why *read_why(const char *directory, Error *err) {
     static Why why; /* large */
     Sweep sweep = {0};
-    if (!sweep_is(directory)) return why_run(directory, &why, err) ? &why : NULL;
+    bool is_sweep;
+    if (!sweep_is(directory, &is_sweep, err)) return NULL;
+    if (!is_sweep) return why_run(directory, &why, err) ? &why : NULL;
     const bool ok = sweep_view(&sweep, directory, err) && why_sweep(&sweep, &why, err);
     sweep_free(&sweep);
     return ok ? &why : NULL;
