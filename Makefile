@@ -5,12 +5,14 @@
 # make study          the experiments of docs/results.md, four hours;  make study-quick  the headline, ten minutes
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
 # make notebook       the blocks of docs/notebook.md (needs pandas)
+# make demo           docs/demo.html again, a page to try before anything is built;  make demo-picture  README's picture of it
 # make fuzz SECONDS=5 each parser of a file under libFuzzer that long (needs clang);  make torture  failing calls and kills
 # make analyze        what gcc's -fanalyzer remarks (minutes; see docs/reliability.md)
 # make bench          how fast the standard configs train here, and where the time goes (see docs/performance.md)
 # make SANITIZER=address,undefined [test]     the same with run-time checks
-# make install PREFIX=/usr/local DESTDIR=     make clean
+# make install PREFIX=/usr/local DESTDIR=     make uninstall     make dist     make clean
 # make V=1            any of these with whole commands
+# make MPI=1          builds train-mpi as well, one run by several processes (./setup.sh --mpi; docs/cluster.md)
 # CC=clang works as well; each compiler and each set of checks has its own folder below build/.
 
 # On a Mac gcc is clang without OpenMP, and Homebrew's compiler has its version in its name.
@@ -29,7 +31,7 @@ FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /
 	/usr/share/fonts/TTF/DejaVuSans.ttf /Library/Fonts/DejaVuSans.ttf $(HOME)/Library/Fonts/DejaVuSans.ttf))
 STB := $(if $(call pkg,--cflags stb),$(call pkg,--cflags-only-I stb),-I$(firstword $(wildcard /usr/include/stb /usr/local/include/stb /opt/homebrew/include/stb)))
 
-ifneq ($(MAKECMDGOALS),clean)
+ifneq ($(filter-out clean uninstall dist,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(shell command -v $(PKG_CONFIG)),)
 $(error pkg-config is missing: run ./setup.sh, which installs what the build needs)
 endif
@@ -48,11 +50,12 @@ CFLAGS ?= -g
 FORTIFY := $(if $(filter 4 5 6 7 8 9 10 11,$(firstword $(subst ., ,$(shell $(CC) -dumpversion)))),2,3)
 HARDENING := $(if $(SANITIZER)$(COVERAGE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY)) -fstack-protector-strong
 HARDENING_LDFLAGS := $(if $(HOMEBREW),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-LANGUAGE = -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
-	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(call pkg,--cflags-only-I $(LIBRARIES)))
+LANGUAGE := -std=gnu11 -D_GNU_SOURCE -fopenmp -Isrc \
+	-isystem $(patsubst -I%,%,$(firstword $(STB))) $(patsubst -I%,-isystem %,$(foreach l,$(LIBRARIES) cmocka,$(call pkg,--cflags-only-I $(l))))
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
-LDLIBS = $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
+LDLIBS := $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
+CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
 ifdef COVERAGE
 ALL_CFLAGS += --coverage -fprofile-update=atomic -DSANITIZED
 ALL_LDFLAGS += --coverage
@@ -80,8 +83,8 @@ FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
 RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism gradients_passes gradients_model gradients_measure)
 
-.PHONY: all test bits lint race coverage fuzz fuzz-programs torture analyze bench study study-quick page notebook fixtures fixtures-check install clean FORCE
-all: train
+.PHONY: all test bits lint race coverage fuzz fuzz-programs torture analyze bench demo demo-picture study study-quick page notebook fixtures fixtures-check install uninstall dist clean FORCE
+all: train $(if $(MPI),train-mpi)
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
 brief = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(1)';))
@@ -95,6 +98,18 @@ $(BUILD)/train: $(BUILD)/float/train.o $(FLOAT)
 $(BUILD)/train-double: $(BUILD)/double/train.o $(DOUBLE)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 
+# The program with MPI in it: one file is compiled anew. OMPI_CC and MPICH_CC make the wrapper call our compiler.
+MPICC ?= mpicc
+MPI_COMPILER := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC)
+train-mpi: $(BUILD)/train-mpi FORCE
+	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+$(BUILD)/train-mpi: $(BUILD)/float/train.o $(filter-out %/ranks/ranks.o,$(FLOAT)) $(BUILD)/mpi/ranks.o
+	$(call brief,LD $@)$(MPI_COMPILER) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
+$(BUILD)/mpi/ranks.o: src/ranks/ranks.c Makefile
+	@mkdir -p $(@D)
+	@command -v $(MPICC) >/dev/null || { echo '$(MPICC) is missing: run ./setup.sh --mpi' >&2; exit 1; }
+	$(call brief,CC $< (MPI))$(MPI_COMPILER) $(ALL_CFLAGS) -DRANKS_MPI -c $< -o $@
+
 $(BUILD)/float/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call brief,CC $<)$(CC) $(ALL_CFLAGS) -c $< -o $@
@@ -104,16 +119,20 @@ $(BUILD)/double/%.o: %.c Makefile
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
 # The font, the built-in corpus, the report's page and the table of claims become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt docs/claims.md $(wildcard src/report/page.*)
+$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt docs/claims.md $(wildcard src/report/*.html src/report/*.css src/report/*.js)
 	@mkdir -p $(@D)
 	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 
 $(FLOAT_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/%.o $(FLOAT)
-	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
-	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
-	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
+
+# Not a test, but what tests/report_decoder.py compares the page with.
+$(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
+	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
 
 # ThreadSanitizer is told what products read and write. Pictures are drawn by one thread and would take most of the time.
 ifeq ($(SANITIZER),thread)
@@ -163,8 +182,9 @@ bits: train
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
 	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
-	shellcheck setup.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run
+	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
 	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
+	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 
 # Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
 PYTHON ?= python3
@@ -198,6 +218,17 @@ bench: train
 		done; \
 	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
 
+# The page of the sweep alone: without pages of its runs it links to none.
+demo: train
+	rm -rf build/demo
+	./train sweep configs/demo.ini --out build/demo --quiet
+	rm -f build/demo/*/report.html
+	./train report build/demo
+	cp build/demo/report.html docs/demo.html
+# README's picture of that page. Needs what tests/report_page.py needs.
+demo-picture:
+	tests/report_page.py --picture docs/demo.html docs/images/demo_page.png
+
 # The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
 study: train
 	configs/study/study.sh
@@ -214,16 +245,45 @@ notebook: train
 	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
 	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -
 
-install: train
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
-	install -m 755 $(BUILD)/train $(DESTDIR)$(PREFIX)/bin/sqrtdk
-	install -m 755 $(BUILD)/train-double $(DESTDIR)$(PREFIX)/bin/sqrtdk-double
-	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/sqrtdk/configs
+# What is installed, as FILE:PLACE below PREFIX.
+MANUAL := $(BUILD)/sqrtdk.1
+CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
+DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/images/*)
+INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
+	share/completion.bash:share/bash-completion/completions/sqrtdk \
+	$(foreach f,$(CONFIGS) data/get_shakespeare.sh,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
+TO = $(DESTDIR)$(PREFIX)
+
+$(MANUAL): $(BUILD)/train share/man.sh
+	@ln -sf train $(BUILD)/sqrtdk
+	$(call brief,MAN $@)PATH="$(CURDIR)/$(BUILD):$$PATH" share/man.sh >$@
+
+install: train $(MANUAL)
+	@set -e; for put in $(INSTALLED); do \
+		to="$(TO)/$${put#*:}"; \
+		case $$put in *:bin/* | *.sh) mode=755 ;; *) mode=644 ;; esac; \
+		install -d "$${to%/*}"; \
+		install -m $$mode "$${put%%:*}" "$$to"; \
+	done
+	@echo 'installed below $(TO); try: $(TO)/bin/sqrtdk configs/dk64_scaled.ini'
+
+# The files of the last commit, which build without git.
+VERSION = $(shell sed -n 's/^\#define SQRTDK_VERSION "\(.*\)"/\1/p' src/base/results.h)
+dist:
+	@mkdir -p build
+	git archive --prefix=sqrtdk-$(VERSION)/ -o build/sqrtdk-$(VERSION).tar.gz HEAD
+
+# Directories that others use as well stay, and those below share/sqrtdk that hold something else.
+uninstall:
+	@for put in $(INSTALLED); do rm -f "$(TO)/$${put#*:}"; done
+	@for folder in sqrtdk doc/sqrtdk; do \
+		[ ! -d "$(TO)/share/$$folder" ] || find "$(TO)/share/$$folder" -depth -type d -exec rmdir {} \; 2>/dev/null || true; \
+	done
 
 clean:
-	rm -rf build train
+	rm -rf build train train-mpi
 
 FORCE:
 .SECONDARY:
 
--include $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(FUZZERS:%=$(BUILD)/float/tests/fuzz/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d
+-include $(BUILD)/mpi/ranks.d $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(FUZZERS:%=$(BUILD)/float/tests/fuzz/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d

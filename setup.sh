@@ -5,13 +5,16 @@
 # so that what is built is yours.
 set -eu
 
-usage="usage: ./setup.sh [--print | --help]
+usage="usage: ./setup.sh [--mpi] [--print | --help]
 Installs what sqrtdk needs and is not there yet (Debian, Ubuntu), then builds it with make.
+  --mpi     also Open MPI, and train-mpi, with which several processes train one run
   --print   only list the packages, one per line"
 say() { printf 'setup.sh: %s\n' "$*"; }
 fail() { say "$@" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
+mpi=
+if [ "${1-}" = --mpi ]; then mpi=1 && shift; fi
 case $#${1-} in
   0 | 1--print) ;;
   1-h | 1--help) echo "$usage"; exit 0 ;;
@@ -42,6 +45,14 @@ elif has brew; then # it has no stb, and keeps openblas where pkg-config does no
 else
   fail "found none of apt-get, dnf, pacman, brew; install gcc, make, pkg-config, OpenBLAS, jansson, stb, DejaVu" \
     "fonts, cmocka and Python 3 your way, then run make"
+fi
+if [ $mpi ]; then
+  case $install in
+    apt-get*) packages="$packages libopenmpi-dev openmpi-bin" ;;
+    *dnf*) packages="$packages openmpi-devel" ;;
+    *pacman*) packages="$packages openmpi" ;;
+    *) packages="$packages open-mpi" ;;
+  esac
 fi
 # shellcheck disable=SC2086 # a list of words, here and below
 [ "${1-}" != --print ] || { printf '%s\n' $packages; exit 0; }
@@ -78,8 +89,8 @@ else
 fi
 
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc 2>/dev/null || echo 1)
-say "make -j $jobs"
-make -j "$jobs" || fail "make failed; the first error above says why"
+say "make -j $jobs${mpi:+ MPI=1}"
+make -j "$jobs" MPI=$mpi || fail "make failed; the first error above says why"
 
 [ "$called_from" = "$here" ] && go='' || go="cd '$here' && "
 say "ready. Type next: $go./train configs/dk64_scaled.ini"

@@ -11,8 +11,11 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "bench/bench.h"
+#include "eval/eval.h"
+#include "export/export.h"
 #include "gradcheck/gradcheck.h"
 #include "ops/matmul.h"
+#include "ranks/ranks.h"
 #include "report/report.h"
 #include "sample/command.h"
 #include "sweep/sweep.h"
@@ -20,8 +23,9 @@
 #include "why/why.h"
 
 /* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */
-static const Verb *const VERBS[] = {&train_verb, &resume_verb, &sweep_verb, &eval_verb,   &sample_verb,    &attend_verb,
-                                    &why_verb,   &report_verb, &bench_verb, &theory_verb, &gradcheck_verb, NULL};
+static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,   &sample_verb,
+                                    &attend_verb, &why_verb,       &report_verb, &export_verb, &bench_verb,
+                                    &theory_verb, &gradcheck_verb, NULL};
 
 static void print_help(void) {
     printf("sqrtdk %s: trains a small transformer and shows what the divisor of its\n"
@@ -63,10 +67,11 @@ static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
     return verb->run(command, signal, err);
 }
 
-/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb, or help is wanted
-   with it. */
-static bool check_word(const char *word, bool help, Error *err) {
+/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb, or stands before the
+   name of a run as verbs do, or help is wanted with it. */
+static bool check_word(const char *word, const char *next, bool help, Error *err) {
     const char *nearest = NULL;
+    const bool before_name = next && *next != '-' && !strpbrk(word, "./");
     size_t best = SIZE_MAX;
     if (*word == '-' || (!help && path_exists(word))) return true;
     for (size_t i = 1; VERBS[i]; i++)
@@ -74,7 +79,8 @@ static bool check_word(const char *word, bool help, Error *err) {
     if (nearest)
         return usage_error(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word,
                            nearest);
-    return !help || usage_error(err, "there is no verb %.40s: %s --help lists them", word, program_name);
+    return (!help && !before_name) || usage_error(err, "there is no verb%s %.40s: %s --help lists the verbs",
+                                                  help ? "" : " and no file", word, program_name);
 }
 
 static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
@@ -83,13 +89,14 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     argc -= command->help, argv += command->help;
     for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
-    const int first = verb != &train_verb; /* the verb takes the place of the program's name */
-    const bool alone = argc == 2;
-    if (argc > 1 && !first && !check_word(argv[1], command->help, err)) return false;
-    if (alone && strcmp(argv[1], "--version") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (alone && strcmp(argv[1], "--keys") == 0) /* docs/config.md */ config_write_markdown(stdout);
+    const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
+    const int first = train || verb != &train_verb;               /* the verb takes the place of the program's name */
+    const char *only = argc == 2 ? argv[1] : "";
+    if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return false;
+    if (strcmp(only, "--version") == 0 || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
+    else if (strcmp(only, "--keys") == 0) /* docs/config.md */ config_write_markdown(stdout);
     else if (!command_parse(verb, argc - first, argv + first, command, err)) return false;
-    else if (command->help && verb == &train_verb) print_help();
+    else if (command->help && !first) print_help();
     else if (command->help) verb_print_help(verb, stdout);
     else return run(verb, command, signal, err);
     return true;
@@ -108,8 +115,9 @@ int main(int argc, char **argv) {
      */
     if (ok && (fflush(stdout) != 0 || ferror(stdout)) && !caught)
         ok = runtime_error(&err, "cannot write to standard output: %s", strerror(errno));
-    if (ok) return caught ? 128 + caught : 0;
     fflush(stdout);
-    fprintf(stderr, "%s: %s\n", program_name, err.message);
+    if (!ok && ranks_index() == 0) fprintf(stderr, "%s: %s\n", program_name, err.message);
+    ranks_end(); /* after the message: a launcher ends the others as soon as one ends with a status */
+    if (ok) return caught ? 128 + caught : 0;
     return (int)err.status;
 }

@@ -38,6 +38,7 @@ run() {
     run post_no_bias model.norm=post model.bias=no attention.scale_divisor=none
     run dropout model.dropout=0.2
     run post_dropout_accumulated model.norm=post model.dropout=0.1 train.accumulate=3 train.batch=5
+    run shards train.shards=8 model.dropout=0.1 train.accumulate=2 train.qk_clip=20 attention.scale_divisor=none
     run sgd train.optimizer=sgd train.lr=0.1 model.init=torch
     run context_over_64 model.context=150 train.batch=4 attention.scale_divisor=2sqrt_dk
     run slices train.batch=80

@@ -3,6 +3,7 @@
 
     tests/report_page.py [--keep DIR] [PAGE...]     PAGE: default, softcap, twelve, ...; all of them without any. DIR
                                                     keeps the runs, and pictures of the pages.
+    tests/report_page.py --picture PAGE.html FILE   saves the page's attention as a picture.
 
 It needs ./train and Debian's python3-selenium, chromium-driver and tidy.
 
@@ -10,34 +11,18 @@ Weights that the page computes are compared with those that the run logged, and 
 are compared with the run's CSV files. Sliders, hover, locks and keys are worked with mouse and keyboard. Every page
 must be valid HTML, load nothing, say nothing on the console, fit a narrow screen and print.
 """
-import base64, csv, glob, json, math, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, time
+import base64, csv, glob, json, math, os, pathlib, re, shutil, struct, subprocess, sys, time
 import urllib.parse
 import xml.etree.ElementTree as xml
 
-from selenium import webdriver
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-TRAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "train")
-TINY = """[model]
-layers = 2
-heads = 2
-d_model = 32
-context = 24
-[train]
-steps = 30
-batch = 4
-lr = 1e-2
-[eval]
-every = 10
-batches = 2
-[log]
-every = 4
-attention_every = 10
-sample_tokens = 40
-"""
+import browser as shared
+from browser import ROOT, TINY, chromium, end, train
+
 HOSTILE = "</script><!--'\"&lt;\x7f\u2028\u202e\u2066\x85\x9b中文😀e\u0301\t{{data}}\\u003c ]]>"
 SCORES = {
     "softcap": ["attention.softcap=2"],
@@ -53,17 +38,10 @@ SCORES = {
     "one": ["model.layers=1", "model.heads=1"],
     "position": ["model.context=1"],
     "heads": ["model.heads=64", "model.d_k=1", "model.layers=1", "model.context=12"],
+    "grid": ["model.heads=12", "model.layers=8", "model.d_k=8", "train.steps=2", "train.batch=1"],
+    "never": ["eval.every=0"],
 }
-failures = []
-
-
 # --- what the page must show, from the run's files
-
-def train(*words):
-    done = subprocess.run([TRAIN, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode not in (0, 3):
-        sys.exit(f"{' '.join(words)}: {done.stderr}")
-
 
 def quoted(text):
     """As a value in a config."""
@@ -125,33 +103,8 @@ def read_csv(path):
 
 # --- a page in the browser
 
-class Page:
-    """What is at `path`, opened; its checks, and at the end those that hold for every page."""
-
-    def __init__(self, browser, path):
-        self.browser, self.path, self.checks = browser, path, 0
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.get("about:blank")
-        browser.get_log("performance"), browser.get_log("browser")
-        self.address = pathlib.Path(path).as_uri()
-        browser.get(self.address)
-        self.name = os.path.relpath(path, directory)
-
-    def check(self, holds, what):
-        self.checks += 1
-        if not holds:
-            failures.append(f"{self.name}: {what}")
-            print(f"FAILED: {failures[-1]}", flush=True)
-
-    def equal(self, came, expected, what):
-        self.check(came == expected, f"{what}: {came!r}, expected {expected!r}")
-
-    def near(self, came, expected, tolerance, what):
-        far = max((abs(a - b) for a, b in zip(came, expected)), default=math.inf)
-        self.check(len(came) == len(expected) and far <= tolerance, f"{what}: differ by {far}")
-
-    def js(self, script, *values):
-        return self.browser.execute_script(script, *values)
+class Page(shared.Page):
+    """A page, and at the end the checks that hold for every page."""
 
     def find(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector)
@@ -193,13 +146,13 @@ class Page:
 
     def saved(self, selector, index=0):
         """The file that a button downloads."""
-        shutil.rmtree(downloads, ignore_errors=True)
-        os.mkdir(downloads)
+        shutil.rmtree("downloads", ignore_errors=True)
+        os.mkdir("downloads")
         button = self.all(selector)[index]
         self.js("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
         for _ in range(100):
-            paths = [path for path in glob.glob(f"{downloads}/*") if not path.endswith(".crdownload")]
+            paths = [path for path in glob.glob("downloads/*") if not path.endswith(".crdownload")]
             if paths and os.path.getsize(paths[0]):
                 return paths[0]
             time.sleep(.05)
@@ -207,12 +160,14 @@ class Page:
         return os.devnull
 
     def picture(self, name):
-        if not keep:
-            return
-        size = self.browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        if keep:
+            self.save(name + ".png", "html")
+
+    def save(self, path, selector):
+        """A picture of an element."""
         shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {
-            "captureBeyondViewport": True, "clip": {**size, "x": 0, "y": 0, "scale": 1}})
-        with open(os.path.join(keep, name + ".png"), "wb") as file:
+            "captureBeyondViewport": True, "clip": {**self.find(selector).rect, "scale": 1}})
+        with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
 
     def narrow(self, width=360):
@@ -240,15 +195,26 @@ class Page:
         second = self.js("return getComputedStyle(document.body).backgroundColor")
         self.check(first != second, "light and dark differ")
         self.picture(name + "_other")
+        for theme in "dark", "light":
+            self.js("root.dataset.theme = arguments[0]", theme)
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+            self.equal(self.js("return getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)", f"{theme} on paper")
+            self.equal([e.tag_name for e in self.all("select, input, #theme") if e.is_displayed()], [], "controls on paper")
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         self.narrow()
         self.check(self.js("return document.documentElement.scrollWidth") <= 360, "scrolls sideways at 360 px: " + str(
             self.js("return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360)"
                     ".map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class')).slice(0, 9)")))
         self.picture(name + "_360")
+        for box in self.all(".wide"):
+            faded = lambda: "more" in box.get_attribute("class").split()
+            self.equal(faded(), self.js("return arguments[0].scrollWidth > arguments[0].clientWidth + 1", box), "a sign that it scrolls")
+            if faded():
+                self.js("""arguments[0].scrollLeft = 1e6; arguments[0].dispatchEvent(new Event("scroll"))""", box)
+                self.check(not faded(), "no such sign at the end")
         pages = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(self.browser.print_page())))
         self.check(pages >= 2, f"prints as {pages} pages")
-        said = [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-        self.equal(said, [], "the console")
+        self.quiet()
         events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
         strange = [url for url in asked if not re.match("data:|blob:|about:", url) and url.split("#")[0] != self.address]
@@ -288,6 +254,8 @@ def controls(page, run):
     row = lambda: [x for x in page.row() if not math.isnan(x)]
     names = sorted(steps)
     page.equal(page.text("#step-value"), str(names[-1]), "the last step at first")
+    opening(page, run)
+    page.all(".thumb")[0].click()
     page.focus("#step")
     page.press(Keys.ARROW_LEFT)
     page.equal(page.text("#step-value"), str(names[last - 1]), "the step after an arrow key")
@@ -338,8 +306,115 @@ def controls(page, run):
     Select(page.find("#side")).select_by_value("query")
 
 
+def opening(page, run):
+    """At first the head with the lowest entropy is shown, as trained, and the largest key of its last query."""
+    T, last = page.js("return runs[0].snapshots.T"), dict(snapshots(run))
+    weights = last[max(last)]["weights"]
+    def entropy(head):
+        rows = [weights[(head * T + q) * T:][:q + 1] for q in range(1, T)]
+        return sum(-sum(w * math.log(w) for w in row if w > 0) / math.log(len(row)) for row in rows) / len(rows)
+    lowest = min(range(4), key=entropy)
+    page.equal(page.js("return 2 * state.layer + state.head"), lowest, "the head with the lowest entropy")
+    row = weights[(lowest * T + T - 1) * T:][:T]
+    page.equal(page.js("return [state.query, state.key]"), [T - 1, row.index(max(row))], "the largest key of the last query")
+
+
+def strip(page):
+    """The bars of a row move with the divisor's slider: of logged scores, and at the last step of those that the page's
+    model computes. N(0, 1) is behind the scores of step 0 alone."""
+    heights = lambda: page.js("return [...document.querySelectorAll('#strip .bar')].map(e => Number(e.getAttribute('height')))")
+    page.hover("#matrix svg", *page.cell(20, 4), click=True)
+    for step, button in ((Keys.ARROW_LEFT, -1), (Keys.END, 2)):
+        page.focus("#step")
+        page.press(step)
+        page.all("#marks button")[button].click()
+        before, keys = heights(), 21
+        page.equal(len(before), 3 * keys, "bars of query 20")
+        page.equal(len(page.all("#strip .normal")), 0, "no N(0, 1) after training")
+        page.all("#marks button")[2 if button < 0 else 3].click()
+        halved = heights()
+        page.near(halved[:keys], before[:keys], 1e-6, "the bars of raw scores at another divisor")
+        page.near(halved[keys:2 * keys], [h / 2 for h in before[keys:2 * keys]], 1e-4, "the bars of scores at twice the divisor")
+        weights = page.row()[:keys]
+        page.near([h / halved[2 * keys] for h in halved[2 * keys:]], [w / weights[0] for w in weights], .05, "the bars of weights")
+    page.all("#marks button")[-1].click()
+    page.focus("#step")
+    page.press(Keys.HOME)
+    page.equal(len(page.all("#strip .normal")), 2, "the bands of N(0, 1) at step 0")
+    page.press(Keys.END, Keys.ESCAPE)
+
+
+def plays(page):
+    """The button and Space go through the steps and stop; who asked for less motion gets one step at a time."""
+    steps = page.js("return all_steps")
+    until = lambda condition: any(page.js(f"return {condition}") or time.sleep(.05) for _ in range(400))
+    page.find("#play").click()
+    page.equal(page.text("#play"), "stop", "the button while it plays")
+    page.check(page.js("return state.step") in steps[:2], "from the first step")
+    page.check(until("playing === null"), "playing ends")
+    page.equal([page.js("return state.step"), page.text("#play")], [steps[-1], "play"], "after playing")
+    page.focus("#matrix svg")
+    page.press(Keys.SPACE)
+    page.check(page.js("return playing !== null"), "Space plays")
+    page.press(Keys.SPACE)
+    page.check(page.js("return playing === null"), "Space stops")
+    page.focus("#side")
+    page.press(Keys.SPACE, Keys.ESCAPE)
+    page.check(page.js("return playing === null"), "Space on another control")
+    media = lambda value: page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "features": [{"name": "prefers-reduced-motion", "value": value}]})
+    media("reduce")
+    page.check(until("less_motion.matches"), "less motion")
+    page.focus("#step")
+    page.press(Keys.END)
+    for step in steps:
+        page.find("#play").click()
+        page.equal([page.js("return state.step"), page.js("return playing")], [step, None], "the next step")
+    media("")
+
+
+def looked_up(page, run):
+    """Of recall: the key and the value of each query, the head that looks them up, the accuracy."""
+    T, pairs = page.js("return runs[0].snapshots.T"), int(config(run)["data.recall_pairs"])
+    text = page.js("return runs[0].snapshots.text.join('')")
+    asked = {q: text.index(text[q]) for q in range(2 * pairs, T, 2)}
+    page.check(all(place < 2 * pairs for place in asked.values()), "a record of recall")
+    page.equal(len(page.all("#matrix .asked")), 2 * len(asked), "keys and values that are marked")
+    page.equal(page.js("return state.query"), max(asked), "the last query that asks")
+    for kind, place in ("of-key", asked[max(asked)]), ("of-value", asked[max(asked)] + 1):
+        page.equal(page.js("return [...document.querySelectorAll('#row .' + arguments[0])].map(e => matrix.spans.indexOf(e))", kind),
+                   [place], kind)
+    logged = dict(snapshots(run))
+    weights = logged[max(logged)]["weights"]
+    finds = [sum(weights[(head * T + q) * T + place + 1] for q, place in asked.items()) / len(asked) for head in range(4)]
+    words = [t.text for t in page.all(".thumb")]
+    page.equal([n for n, w in enumerate(words) if "finds" in w], [finds.index(max(finds))], "the head that looks up")
+    page.near([float(re.search(r"finds (\S+)", " ".join(words))[1])], [max(finds)], .006, "its weight on the values")
+    accuracy = [r["val_accuracy"] for r in read_csv(f"{run}/metrics.csv") if r["val_accuracy"]][-1]
+    page.check(page.text("#title").endswith(f", accuracy {float(accuracy):.3f}"), f"the accuracy in {page.text('#title')}")
+
+
+def many_thumbnails(page, run):
+    """The heads of one layer at a time, so that the matrix is in sight."""
+    page.equal(len(page.all(".thumb")), 12, "thumbnails of one layer")
+    page.check(page.find("#layer-control").is_displayed(), "a choice of the layer")
+    Select(page.find("#layer")).select_by_visible_text("5")
+    page.check("Layer 5" in page.text("#figures"), "the chosen layer")
+    far = page.find("#matrix").rect["y"] - page.find("#attention").rect["y"]
+    page.check(far < 500, f"the matrix is {far} px below the heading")
+
+
+def never_evaluated(page, run):
+    """A run that was evaluated at its end alone has no validation loss at step 0."""
+    losses = [r["val_loss"] for r in read_csv(f"{run}/metrics.csv")]
+    page.equal([bool(losses[0]), bool(losses[-1])], [False, True], "evaluated at the end")
+    cells = [cell.text for cell in page.all("#settings tbody tr:first-child td")]
+    page.equal(cells, ["–", f"{float(losses[-1]):.4f}"], "the validation loss at step 0 and at the end")
+
+
 def divisors(page, run):
     """The divisor slider and its marks."""
+    page.all(".thumb")[0].click()
     page.hover("#matrix svg", *page.cell(20, 4))
     steps = dict(snapshots(run))
     raw, T = steps[max(steps)]["scores"], page.js("return runs[0].snapshots.T")
@@ -415,6 +490,26 @@ def curves(page, run):
     page.check("step 0" in page.text("#samples h3"), "the first sample")
 
 
+def appearance(page):
+    """The focus ring of a matrix is inside it, and signs for blanks are lifted off the next character."""
+    page.focus("#matrix svg")
+    page.press(Keys.ARROW_UP)
+    page.equal(page.js("return getComputedStyle(matrix.svg).outlineOffset"), "-2px", "the focus ring")
+    blanks = page.js("return runs[0].snapshots.text.filter(c => c === ' ').length")
+    page.equal(len(page.all("#matrix .blank")), 2 * blanks, "signs for blanks")
+
+
+def unscripted(browser, path):
+    """Without its script the page says so, and has no control that does nothing."""
+    with open(path, encoding="utf-8") as file:
+        whole = file.read()
+    with open("unscripted.html", "w", encoding="utf-8") as file:
+        file.write(whole[:whole.rindex("<script>")])
+    page = Page(browser, os.path.abspath("unscripted.html"))
+    page.check("JavaScript, which is switched off" in page.text("body"), "the page says that its script did not run")
+    page.equal([e.tag_name for e in page.all("button, input, select, section, nav") if e.is_displayed()], [], "dead controls")
+
+
 def no_network(page):
     """The content security policy stands: nothing could be loaded even by a script of the page's own."""
     blocked = page.browser.execute_async_script("""const done = arguments[0];
@@ -424,7 +519,50 @@ def no_network(page):
     page.browser.get_log("browser")
 
 
+def side_by_side(page, settings):
+    """The same query under several settings: hover and lock go with all matrices, a click chooses a setting, and so
+    does a thumbnail."""
+    shown = min(settings, 4)
+    page.equal(len(page.all("#sides svg")), shown, "matrices side by side")
+    marks = lambda: page.js("return sides.map(s => s.chosen[0].getAttribute('y') + ',' + s.chosen[1].getAttribute('x'))")
+    at = lambda query, key: page.js("""const s = sides[0], m = s.svg.viewBox.baseVal; return [
+        (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
+    page.hover("#sides figure:first-child svg", *at(9, 4))
+    page.equal(marks(), ["92,42"] * shown, "the crosses of query 9, key 4")
+    weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
+    said = [float(re.match(r"weight (\S+),", p.text)[1]) for p in page.all("#sides p")]
+    page.near(said, weights, 6e-4, "the weights below the matrices")
+    page.hover(f"#sides figure:nth-child({shown}) svg", *at(12, 7), click=True)
+    page.equal(page.js("return [state.setting, state.locked]"), [page.js("return sides.at(-1).at"), True], "the setting of a click")
+    page.hover("#sides figure:first-child svg", *at(5, 2))
+    page.equal(marks(), ["122,72"] * shown, "the crosses while locked")
+    page.press(Keys.ESCAPE)
+    page.all("#marks button")[3].click()
+    now = [h.text for h in page.all("#heads h3, #sides h3") if "now ÷" in h.text]
+    page.equal([words.split(", ")[-1] for words in now], ["now ÷ " + str(page.js("return current().d_k"))] * 2,
+               "the divisor beside the setting's own name")
+    page.all("#marks button")[-1].click()
+
+
+def sweep_words(page, path):
+    """The opening view and the caption of a sweep with √d_k and without a divisor."""
+    page.equal(page.js("return current().keys['attention.scale_divisor']"), "sqrt_dk", "√d_k at first")
+    s = page.js("return settings.find(s => run_of(s).keys['attention.scale_divisor'] === 'none')")
+    saturated = []
+    for i in s["runs"]:
+        rows = read_csv(os.path.join(os.path.dirname(path), page.js("return runs[arguments[0]].name", i), "attention.csv"))
+        saturated += [float(r["saturated"]) for r in rows if r["step"] == rows[-1]["step"]]
+    difference = s["difference"]["mean"]
+    page.equal(page.text("#caption"), f"Undivided ends {abs(difference):.2f} nats {'higher' if difference > 0 else 'lower'} than "
+               f"÷ √d_k; {100 * sum(saturated) / len(saturated):.0f} % of its rows are saturated: one weight is above 0.99.", "the caption")
+
+
 def sweep_page(page, settings):
+    legend = lambda: [li.text for li in page.all("#loss .legend li")][1:]
+    for x in range(1, 20):
+        page.hover("#loss svg", .05 * x, .5)
+        page.check(legend() and all(re.search(r"\S: \d+\.?\d*( |$)", words) for words in legend()), f"values at {x}: {legend()}")
+    side_by_side(page, settings)
     page.equal(len(page.all("#settings tbody tr")), settings, "rows of the table")
     page.equal(len(page.all("#heads > div")), settings, "settings side by side")
     before = page.find("#heads canvas").screenshot_as_base64
@@ -439,16 +577,15 @@ def sweep_page(page, settings):
 
 # --- pages
 
-def make(name, *keys, base="tiny.ini"):
-    run = os.path.join(directory, name)
-    train(base, "--out", run, "--force", "--quiet", *[word for key in keys for word in ("--set", key)])
+def make(name, *keys, **config):
+    run = shared.make(name, *keys, **config)
     if not os.path.exists(f"{run}/report.html"):
         train("report", run)
     return run
 
 
-def run_page(browser, name, *keys, check=None, limit=1e6, **base):
-    run = make(name, *keys, **base)
+def run_page(browser, name, *keys, check=None, limit=1e6, **config):
+    run = make(name, *keys, **config)
     page = Page(browser, f"{run}/report.html")
     if name not in ("standard", "large"):
         right_weights(page, run)
@@ -464,6 +601,9 @@ def run_page(browser, name, *keys, check=None, limit=1e6, **base):
 def interact(page, run):
     controls(page, run)
     divisors(page, run)
+    strip(page)
+    plays(page)
+    appearance(page)
     curves(page, run)
 
 
@@ -481,8 +621,9 @@ def large(page, run):
 def sweep(browser, name, section, settings):
     with open(name + ".ini", "w") as file:
         file.write(TINY + "[sweep]\n" + section)
-    train("sweep", name + ".ini", "--out", os.path.join(directory, name), "--force", "--quiet")
-    page = Page(browser, os.path.join(directory, name, "report.html"))
+    train("sweep", name + ".ini", "--out", os.path.abspath(name), "--force", "--quiet")
+    page = Page(browser, os.path.abspath(f"{name}/report.html"))
+    sweep_words(page, page.path)
     sweep_page(page, settings)
     page.finish(2e6)
 
@@ -491,18 +632,23 @@ def compare(browser, *names):
     for name in names:
         make(name, *SCORES.get(name, []))
     train("report", *names, "--out", "comparison.html")
-    page = Page(browser, os.path.join(directory, "comparison.html"))
+    page = Page(browser, os.path.abspath("comparison.html"))
     for index, name in enumerate(names):
-        right_weights(page, os.path.join(directory, name), index)
+        right_weights(page, os.path.abspath(name), index)
     sweep_page(page, len(names))
-    page.check("softcap" in page.text("#settings thead"), "the keys that differ")
+    heads = [th.text for th in page.all("#settings thead th")]
+    page.check(heads.index("validation loss") < heads.index("softcap"), f"the losses before the keys that differ: {heads}")
+    page.check("nats per" in heads and "cannot be compared" in page.text("#words"), "a text and recall have units of their own")
+    digits = [cell.text for cell in page.all("#settings td, #setup td") if re.fullmatch(r"\d*\.\d{8,}", cell.text)]
+    page.equal(digits, [], "numbers with digits that rounding has added")
+    page.equal([th.text for th in page.all("#settings tbody th")], list(names), "runs called by their directories")
     page.finish(1e6)
 
 
 def stopped(browser):
     """Runs whose logs are short: of one that was stopped before its first row, in a directory with a long name that was
     moved there; and of one that diverged at once."""
-    run = os.path.join(directory, "moved to a directory with a name that is " + 9 * "long_and_" + "longer #1 100%")
+    run = os.path.abspath("moved to a directory with a name that is " + 9 * "long_and_" + "longer #1 100%")
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(make("before"), run, symlinks=True)
     shutil.rmtree(f"{run}/attention")
@@ -521,22 +667,21 @@ def stopped(browser):
     page.check("No attention was logged" in page.text("#attention"), "no attention")
     page.finish(1e6)
     run = make("diverged", "train.lr=1e6", "train.warmup=0", "train.grad_clip=0", "train.optimizer=sgd")
-    train("report", run, os.path.join(directory, "before"), "--out", "stopped.html")
-    for path in (f"{run}/report.html", os.path.join(directory, "stopped.html")):
+    train("report", run, os.path.abspath("before"), "--out", "stopped.html")
+    for path in (f"{run}/report.html", os.path.abspath("stopped.html")):
         page = Page(browser, path)
         page.check("diverged" in page.text("body"), "the page says that the run diverged")
         page.finish(1e6)
 
 
 def main(browser, wanted):
-    with open("tiny.ini", "w") as file:
-        file.write(TINY)
     with open("hostile.txt", "w", encoding="utf-8", newline="") as file:
         file.write((HOSTILE + "plain words\n") * 200)
-    config_of = os.path.join(os.path.dirname(TRAIN), "configs/dk64_scaled.ini")
+    config_of = os.path.join(ROOT, "configs/dk64_scaled.ini")
+    checks = {"recall": looked_up, "grid": many_thumbnails, "never": never_evaluated}
     pages = {"default": lambda: no_network(run_page(browser, "default", check=interact))}
     for name, keys in SCORES.items():
-        pages[name] = lambda name=name, keys=keys: run_page(browser, name, *keys)
+        pages[name] = lambda name=name, keys=keys: run_page(browser, name, *keys, check=checks.get(name))
     pages |= {
         "hostile": lambda: run_page(browser, "hostile", "model.context=48", "data.corpus=hostile.txt",
                                     "log.attention_text=" + quoted(HOSTILE[:48]), check=hostile),
@@ -544,10 +689,11 @@ def main(browser, wanted):
         "two": lambda: sweep(browser, "two", "attention.scale_divisor = none, sqrt_dk\ntrain.seed = 1, 2\n", 2),
         "twelve": lambda: sweep(browser, "twelve", "attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk\n"
                                 "train.lr = 1e-3, 3e-3, 1e-2\n", 12),
-        "compare": lambda: compare(browser, "default", "softcap", "switch"),
+        "compare": lambda: compare(browser, "default", "softcap", "recall"),
+        "unscripted": lambda: unscripted(browser, make("default") + "/report.html"),
         # Its page is as large as that of the config itself, whose steps take longer.
         "standard": lambda: run_page(browser, "standard", "train.batch=1", "eval.batches=2", "model.d_model=32",
-                                     "model.d_k=16", base=config_of),
+                                     "model.d_k=16", config=config_of),
         "large": lambda: run_page(browser, "large", "model.layers=8", "model.heads=8", "model.context=48", "train.batch=1",
                                   "train.steps=25", "log.attention_every=1", "eval.every=25", check=large, limit=1e7),
     }
@@ -556,25 +702,16 @@ def main(browser, wanted):
 
 
 arguments = sys.argv[1:]
-keep = os.path.abspath(arguments[1]) if arguments[:1] == ["--keep"] else None
-if keep:
-    os.makedirs(keep, exist_ok=True)
-    del arguments[:2]
-temporary = tempfile.TemporaryDirectory()
-directory = keep or temporary.name
-downloads = os.path.join(temporary.name, "downloads")
-os.chdir(directory)
-options = webdriver.ChromeOptions()
-for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000",
-               f"--user-data-dir={temporary.name}/profile", "--hide-scrollbars"):
-    options.add_argument(option)
-options.add_experimental_option("prefs", {"download.default_directory": downloads, "download.prompt_for_download": False})
-options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-browser = webdriver.Chrome(options=options)
-try:
-    main(browser, arguments)
-finally:
-    browser.quit()
-    temporary.cleanup()
-print(f"{len(failures)} checks failed" if failures else "all checks passed")
-sys.exit(bool(failures))
+picture = [os.path.abspath(path) for path in arguments[1:]] if arguments[:1] == ["--picture"] else None
+keep = arguments[:1] == ["--keep"]
+with chromium(arguments) as browser:
+    if picture:
+        page = Page(browser, picture[0])
+        page.js("$('curve').scrollIntoView()")
+        while not page.js("return Boolean(current().curve && document.querySelector('#curve svg'))"):
+            time.sleep(.1)
+        page.save(picture[1], "#attention")
+    else:
+        main(browser, arguments)
+if not picture:
+    end()

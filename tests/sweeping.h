@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -120,4 +121,19 @@ static inline void assert_result(const char *directory, const char *expected) {
     assert_string_equal(js_as_text(js_get(run, "result")), expected);
     assert_int_equal(js_array_size(js_get(run, "runs")), 4);
     js_free(run);
+}
+
+/* Waits until a run of a sweep has made `steps` steps, for at most a minute. */
+static inline void wait_for_steps(const char *sweep_name, const char *run, size_t steps) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", in(sweep_name), run);
+    for (int tries = 0; tries < 60000; tries++) {
+        LogTable metrics = {0};
+        const size_t rows = logs_read_any(path, LOG_METRICS, &metrics, &err) ? metrics.rows : 0;
+        log_table_free(&metrics);
+        if (rows > steps) return;
+        nanosleep(&pause, NULL);
+    }
+    fail_msg("%s does not get on", path);
 }

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "base/files.h"
+#include "base/lock.h"
 
 static char temporary[512];
 

@@ -5,6 +5,7 @@
 #include "attend/attend.h"
 #include "base/safetensors.h"
 #include "show/heatmap.h"
+#include "train/pictures.h"
 
 enum { LONGEST = 48 };
 static Run run;
@@ -113,8 +114,7 @@ static void texts(void **state) {
     assert_refused(attend_to("the\xff keys", 9, &err), &err, "not UTF-8: byte 4 is 0xff", "another encoding");
     assert_refused(attend_to("na\xc3", 3, &err), &err, "not UTF-8: byte 3", "a character cut off");
     assert_int_equal(remove(in("run/checkpoint/last.safetensors")), 0);
-    assert_refused(attend_to("the", 3, &err), &err, "was trained, but lacks checkpoint/last.safetensors",
-                   "no checkpoint");
+    assert_refused(attend_to("the", 3, &err), &err, "checkpoint/last.safetensors: No such file", "no checkpoint");
 }
 
 static void make_snapshot(size_t H, const char *text, Error *err) {
@@ -394,6 +394,26 @@ static void bars(void **state) {
     assert_string_equal(what_was_printed(), "█ ▆▁  ▃▃|█▃ ▃|▁");
 }
 
+/* With the longest text: eight layers of twelve heads are drawn with more panels side by side. Panels of too many
+   layers for a picture are refused, with the options that choose fewer. */
+static void many_heads(void **state) {
+    (void)state;
+    static HeadsFigure figure;
+    static const uint32_t text[LONGEST] = {0};
+    Error err = {0};
+    assert_true(snapshot_make(&snapshot, 8, 12, text, LONGEST, &err));
+    assert_that(heads_figure(&figure, &snapshot, (Range){0, 8}, (Range){0, 12}, &err), "%s", err.message);
+    assert_true(figure.figure.rows == 8 && figure.figure.columns == 12);
+    assert_ptr_equal(figure.figure.panels[13], snapshot_weights(&snapshot, 1, 1));
+    figure.figure.title = "eight layers of twelve heads";
+    assert_that(attention_figure_save(&figure.figure, in("heads.png"), &err), "%s", err.message);
+    snapshot_free(&snapshot);
+    assert_true(snapshot_make(&snapshot, 64, 1, text, LONGEST, &err));
+    assert_true(heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1}, &err));
+    figure.figure.title = "too many layers";
+    assert_refused(attention_figure_save(&figure.figure, in("layers.png"), &err), &err, "--layer", "64 layers");
+}
+
 static void glance(void **state) {
     (void)state;
     Error err = {0};
@@ -425,6 +445,7 @@ int main(void) {
         ATTEND_TEST(in_colors),
         ATTEND_TEST(fits_in_a_line),
         ATTEND_TEST(bars),
+        ATTEND_TEST(many_heads),
         ATTEND_TEST(glance),
         ATTEND_TEST(width_and_colors_of_a_stream),
     };

@@ -3,25 +3,27 @@
 
 static void wrong_names(void **state) {
     (void)state;
-    refuses("# a\n\n[attention]\nscale_divisr = none\n",
-            "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean scale_divisor? It accepts: "
-            "score, qk_norm, scale_divisor, switch_step, switch_divisor, scale_learned, scale_length, softcap, sink, "
-            "score_precision, score_gradient");
+    refuses(
+        "# a\n\n[attention]\nscale_divisr = none\n",
+        "4: \"scale_divisr = none\": [attention] has no key scale_divisr; did you mean attention.scale_divisor? It accepts: "
+        "score, qk_norm, scale_divisor, switch_step, switch_divisor, scale_learned, scale_length, softcap, sink, "
+        "score_precision, score_gradient");
     refuses("[atention]\n",
             "1: \"[atention]\": there is no section [atention]; did you mean [attention]? The sections: "
             "data, model, attention, train, eval, log, sweep");
     refuses("[]\n", "1: \"[]\": there is no section []. The sections: data, model, attention, train, eval, log, sweep");
-    refuses("[eval]\nlr = 1\n", "2: \"lr = 1\": [eval] has no key lr; there is train.lr. It accepts: every, batches");
+    refuses("[eval]\nlr = 1\n",
+            "2: \"lr = 1\": [eval] has no key lr; did you mean train.lr? It accepts: every, batches");
     refuses("[data]\nevery = 1\n",
-            "2: \"every = 1\": [data] has no key every; there is eval.every and log.every. It accepts: corpus, "
+            "2: \"every = 1\": [data] has no key every; did you mean eval.every? It accepts: corpus, "
             "val_fraction, task, recall_pairs");
     refuses("[eval]\nzzzzzz = 1\n", "2: \"zzzzzz = 1\": [eval] has no key zzzzzz. It accepts: every, batches");
     refuses("[eval]\nbeta_1 = 1\n",
             "2: \"beta_1 = 1\": [eval] has no key beta_1; did you mean train.beta1? It accepts: every, batches");
     refuses(
         "[data]\nCorpus = a\n",
-        "2: \"Corpus = a\": [data] has no key Corpus; did you mean corpus? It accepts: corpus, val_fraction, task, recall_pairs");
-    refuses("lr = 1\n", "1: \"lr = 1\": lr needs its section: write train.lr");
+        "2: \"Corpus = a\": [data] has no key Corpus; did you mean data.corpus? It accepts: corpus, val_fraction, task, recall_pairs");
+    refuses("every = 1\n", "1: \"every = 1\": every needs its section: write eval.every or log.every");
     refuses("zz = 1\n", "1: \"zz = 1\": there is no key zz");
     refuses("[eval]\nevery = 1\n\n[eval]\nevery = 1\n",
             "5: \"every = 1\": every is given twice, in line 2 and in line 5");
@@ -174,7 +176,8 @@ static void long_lines(void **state) {
 static void files(void **state) {
     (void)state;
     assert_false(config_load(&config, "none", NULL, 0, &err));
-    assert_string_equal(err.message, "cannot read config none: No such file or directory");
+    assert_string_equal(err.message,
+                        "cannot read config none: No such file or directory; ./train --help lists the verbs");
     assert_int_equal(err.status, STATUS_USAGE);
     assert_true(directory_make("configs", false, &err));
     save("configs/dk64.ini", "", 0);

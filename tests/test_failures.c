@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/results.h"
+#include "eval/eval.h"
 #include "ops/matmul.h"
 #include "train/checkpoint.h"
 #include "train/pictures.h"

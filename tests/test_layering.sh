@@ -4,16 +4,10 @@
 # proved: a copy of the tree with a violation planted in it must be refused, with that file named.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
-passed=0 failed=0
-
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    printf 'FAILED: %s\n  expected: %s\n  came: %s\n' "$1" "$2" "$3"
-}
 
 # What a folder of src/ may include, apart from itself: folders, and single headers.
 allowed() {
@@ -22,9 +16,11 @@ allowed() {
     config | ops | data | show) echo base ;;
     model) echo config ops base ;;
     plain) echo model/tensors.h config base ;;
-    train) echo model plain data show config ops base ;;
+    ngrams) echo base ;;
+    ranks) echo ops base ;;
+    train) echo ngrams ranks model plain data show config ops base ;;
     theory) echo show config model base ;;
-    sweep | attend | sample | gradcheck | bench) echo train model plain data show config ops base ;;
+    sweep | attend | sample | eval | export | gradcheck | bench) echo train model plain data show config ops base ;;
     why) echo sweep train model data show config ops base ;;
     report) echo why sweep train model data show config ops base ;;
     esac
@@ -34,7 +30,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|show|train|sweep|attend|sample|theory|why|report|gradcheck|bench)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|ngrams|ranks|show|train|sweep|attend|sample|eval|export|theory|why|report|gradcheck|bench)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -51,7 +47,7 @@ rule_program() {
     grep -rnE '#[[:space:]]*include.*[<"/]train\.c[>"]' src tests/*.[ch] train.c
 }
 rule_one_includer() {
-    for header in cblas.h stb_image_write.h stb_truetype.h jansson.h; do
+    for header in cblas.h mpi.h stb_image_write.h stb_truetype.h jansson.h; do
         files=$(grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]([^>\"]*/)?${header}[>\"]" src train.c)
         [ "$(printf '%s\n' "$files" | grep -c .)" = 1 ] || echo "${files:-no file} includes $header: one file must, and only one" |
             tr '\n' ' '
@@ -71,7 +67,7 @@ rule_arithmetic() {
 # Tables of n-grams are counted where a run begins to train or is announced, and nowhere else.
 rule_ngrams() {
     grep -rnE '(^|[^_[:alnum:]])(ngram_losses|run_count_ngrams) *\(' src train.c |
-        grep -vE '^src/(data/ngrams\.[ch]|train/run\.[ch]|train/trainer\.c):'
+        grep -vE '^src/(ngrams/ngrams\.[ch]|train/run\.[ch]|train/trainer\.c):'
 }
 
 # planted RULE FILE LINE: the rule has nothing against a copy of the tree, and names FILE once LINE stands in it.
@@ -93,6 +89,7 @@ planted rule_arrows src/ops/lanes.h '  #  include <train/trainer.h>'
 planted rule_arrows src/model/tensors.c '#include "data/corpus.h"'
 planted rule_arrows src/model/measure.h '#include "show/canvas.h"'
 planted rule_arrows src/data/corpus.c '#include "ops/matmul.h"'
+planted rule_arrows src/ngrams/ngrams.c '#include "data/corpus.h"'
 planted rule_arrows src/plain/plain.c '#include "ops/lanes.h"'
 planted rule_arrows src/plain/plain.h '#include "model/transformer.h"'
 planted rule_arrows src/ops/linear.h '#include "plain/plain.h"'
@@ -109,6 +106,8 @@ planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
 planted rule_one_includer src/base/safetensors.c '#include <jansson.h>'
 planted rule_openmp src/ops/linear.c '#include <omp.h>'
 planted rule_openmp src/base/memory.c '#pragma omp parallel for'
+planted rule_one_includer src/train/engine.c '#include <mpi.h>'
+planted rule_arrows src/ranks/ranks.c '#include "config/config.h"'
 planted rule_openmp src/data/corpus.c '    #  pragma omp barrier'
 planted rule_openmp src/show/canvas.c '_Pragma("omp parallel")'
 planted rule_reduction src/model/measure.c '#pragma omp parallel for reduction(+ : sum)'
@@ -133,14 +132,13 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | config | ops | data | show | model | plain | train | sweep | attend | sample | theory | why | report | gradcheck | bench) pass ;;
+    base | config | ops | data | ngrams | ranks | show | model | plain | train | sweep | attend | sample | eval | export | theory | why | report | gradcheck | bench) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done
 for rule in rule_arrows rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic rule_ngrams; do
     came=$($rule)
-    if [ -z "$came" ]; then pass; else fail "$rule on this tree" "nothing" "$came"; fi
+    check "$rule on this tree" "" "$came"
 done
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+checked

@@ -90,7 +90,7 @@ mutant() {
 }
 
 for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long" "$recall" \
-    '--set train.engine=plain --set model.dropout=0'; do
+    '--set train.engine=plain --set model.dropout=0' '--set train.batch=4 --set train.shards=4'; do
     # shellcheck disable=SC2086 # a list of words, here and below
     gradcheck "$tmp/original" $options && continue
     echo "FAILED: the program as it is, with ${options:-the tiny config}: $(cat "$tmp/original.err")"
@@ -151,7 +151,7 @@ mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g -
 mutant 'LayerNorm: variance term forgotten' $file '/dx\[c\] = rstd/s/ - (x\[c\] - mean) \* rstd \* mean_gx//'
 mutant 'LayerNorm: residual forgotten' $file 's/residual\[c\] + rstd/rstd/'
 mutant 'LayerNorm: sign flipped' $file 's/residual\[c\] + rstd/residual[c] - rstd/'
-mutant 'LayerNorm: gain forgotten in the backward pass' $file 's/const real g = dy\[c\] \* gamma\[c\]/const real g = dy[c]/'
+mutant 'LayerNorm: gain forgotten in the backward pass' $file 's/^        g \*= scale;$//'
 mutant 'LayerNorm: gradient of the gain without rstd' $file 's/ - m) \* s;/ - m);/'
 
 file=src/ops/activation.c
@@ -178,7 +178,7 @@ mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(pass->batch_weight / |(real)(1 / |'
-mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& first == 0) memset/if (false) memset/'
+mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& is_first) memset/if (false) memset/'
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    op_unembedding_backward_weight(w, final);/    if (!m->shape.tied) &/'
 mutant 'model: pre-norm, residual forgotten' $file \
@@ -196,6 +196,14 @@ mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/we
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
+
+# shellcheck disable=SC2086
+{
+    shards='--set train.batch=4 --set train.shards=4'
+    mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
+    mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
+    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(own))|' $shards
+}
 
 file=src/plain/plain.c
 plain='--set train.engine=plain --set model.dropout=0'

@@ -3,18 +3,13 @@
 # named, with its line. Then the pages of this repository.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-relative=$(realpath --relative-to=. "$tmp") # page.py names files by the shorter of the two paths
+# page.py names files by the shorter of the two paths.
+relative=$(python3 -c 'import os, sys; print(os.path.relpath(sys.argv[1]))' "$tmp")
 [ ${#relative} -ge ${#tmp} ] || tmp=$relative
 trap 'exit 1' HUP INT TERM
-passed=0 failed=0
-
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    printf 'FAILED: %s\n  expected: %s\n  came: %s\n' "$1" "$2" "$3"
-}
 page() { configs/study/page.py --docs "$tmp/docs" --configs "$tmp/configs" "$@" 2>&1; }
 
 # Two divisors at two rates, one of which a run diverged at; a sweep that is not finished; a table of no runs.
@@ -108,7 +103,7 @@ expected='| validation loss | lr 1e-3 | lr 3e-3 |
 | none | +0.44 (+0.38 to +0.50) at 1e-3 | +0.00 at 1e-3 |
 | ÷ √d_k | - | - |
 | ÷ d_k | +0.12 at 1e-3 (1 diverged) | +0.00 at 1e-3 (1 diverged) |'
-if [ "$came" = "$expected" ]; then pass; else fail "a good page" "$expected" "$came"; fi
+check "a good page" "$expected" "$came"
 cp "$tmp/docs/results.md" "$tmp/good.md"
 page
 if cmp -s "$tmp/good.md" "$tmp/docs/results.md"; then pass; else fail "written twice" "the same page" "another one"; fi
@@ -177,11 +172,11 @@ query "a config that is not one" "later val_loss" "File contains no section head
 echo 'raise ImportError("not here")' >"$tmp/matplotlib.py"
 came=$(PYTHONPATH=$tmp page --pictures) && fail "no matplotlib" "exit status 1" 0
 expected="page.py: pictures need matplotlib: pip install matplotlib (not here)"
-if [ "$came" = "$expected" ]; then pass; else fail "no matplotlib" "$expected" "$came"; fi
+check "no matplotlib" "$expected" "$came"
 
 # The pages as they are.
 came=$(configs/study/page.py --check 2>&1)
-if [ -z "$came" ]; then pass; else fail "configs/study/page.py --check" "nothing" "$came"; fi
+check "configs/study/page.py --check" "" "$came"
 
 # README.md with one number changed, and with one more.
 rm -r "$tmp/docs"
@@ -195,5 +190,4 @@ for change in 's/ends at 1\.59/ends at 1.58/' 's/^## Why$/&\n\nIt costs 0.7 nats
     esac
 done
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+checked

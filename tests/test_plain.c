@@ -27,6 +27,7 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     assert_true(shape.T <= CONTEXT_MAX && config.train.batch == BATCH);
     assert_true(model_make(&model, &shape, BATCH, 2, true, &err));
     assert_true(engine_make(&engine, kind, &model, &err));
+    assert_true(engine_make_shards(&engine, (size_t)config.train.shards, &err));
     assert_true(optimizer_make(&optimizer, &config, &model.tensors, 2, &err));
     tensors_initialize(&model.tensors, &shape, (Init)config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
@@ -50,7 +51,7 @@ static void fifty_steps(void **state) {
         {"attention.scale_divisor=2sqrt_dk", "model.bias=no", "model.tie_embeddings=no", "model.init=gpt2"},
         {"attention.scale_divisor=3.7", "attention.switch_step=20", "attention.switch_divisor=sqrt_dk"},
         {"train.optimizer=sgd", "train.lr=0.1", "model.init=torch", "train.accumulate=3"},
-        {"train.optimizer=muon", "train.lr=3e-3"},
+        {"train.optimizer=muon", "train.lr=3e-3", "train.shards=2"},
         {"model.qk_init_scale=0.5", "train.qk_lr_scale=2", "train.lr=3e-3", "model.norm=post"},
         {"data.task=recall", "data.recall_pairs=3", "data.corpus=", "train.lr=3e-3"},
         {"model.layers=3", "model.heads=3", "model.d_k=5", "model.d_ff=17", "model.context=64", "train.lr=3e-3"},

@@ -49,11 +49,14 @@ static void one_line_over_another(void **state) {
     (void)state;
     NEED_TERMINAL();
     Progress p = progress_make(terminal, false);
-    progress_update(&p, 10, 120, 1000, 2.31, 2.4, 35100, 42);
+    Progress recall = progress_make(terminal, false);
+    progress_update(&recall, 10, 123, 1000, 0.01, 0.02, 0.9984, 35100, 7);
+    assert_shows("\rstep 123/1000  train 0.010  accuracy 0.998  35.1k tokens/s  0:07 left");
+    progress_update(&p, 10, 120, 1000, 2.31, 2.4, NAN, 35100, 42);
     assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  0:42 left");
-    progress_update(&p, 10.2, 121, 1000, 2.31, 2.4, 35100, 42); /* too soon */
+    progress_update(&p, 10.2, 121, 1000, 2.31, 2.4, NAN, 35100, 42); /* too soon */
     assert_shows("");
-    progress_update(&p, 11, 122, 1000, NAN, NAN, 35100, 7);
+    progress_update(&p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
     assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
                  "                        "); /* what is left of the longer one */
     progress_message(&p, "step %d", 122);
@@ -87,7 +90,7 @@ static void never_wider_than_a_terminal(void **state) {
     char expected[] =
         "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k tokens/s  0:42 left";
     Progress p = progress_make(terminal, false);
-    progress_update(&p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, 35100, 42);
+    progress_update(&p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, NAN, 35100, 42);
     expected[80] = 0;
     assert_shows(expected);
 }
@@ -128,7 +131,7 @@ static void quiet_is_silent(void **state) {
     (void)state;
     NEED_TERMINAL();
     Progress p = progress_make(terminal, true);
-    progress_update(&p, 0, 1, 2, 3, 4, 5, 6);
+    progress_update(&p, 0, 1, 2, 3, 4, NAN, 5, 6);
     progress_count(&p, 1, "tensors", 12, 58);
     progress_message(&p, "nothing");
     progress_clear(&p);
@@ -142,7 +145,7 @@ static void a_file_gets_messages_only(void **state) {
     FILE *file = open_memstream(&text, &size);
     assert_non_null(file);
     Progress p = progress_make(file, false);
-    progress_update(&p, 0, 1, 2, 3, 4, 5, 6);
+    progress_update(&p, 0, 1, 2, 3, 4, NAN, 5, 6);
     progress_message(&p, "whole lines");
     progress_clear(&p);
     fclose(file);

@@ -85,7 +85,7 @@ static void what_a_record_depends_on(void **state) {
     assert_memory_equal(alone[1], batches[1][1] + (size_t)2 * T, sizeof alone[1]);
     assert_true(corpus_windows(&corpus, T) == 16384 / T && corpus_windows(&corpus, 20000) == 1);
 
-    char four[CORPUS_FINGERPRINT], five[CORPUS_FINGERPRINT];
+    char four[HASH_DIGITS], five[HASH_DIGITS];
     Error err;
     corpus_fingerprint(&corpus, four);
     corpus_free(&corpus);
@@ -148,7 +148,8 @@ static void answers_alone_count(void **state) {
     /* In training the loss is the mean over two batches' answers, and the gradients are those of that mean. */
     CONFIGURE("data.corpus=\"\"", "data.task=recall", "data.recall_pairs=4", "model.context=21", "train.batch=5",
               "train.accumulate=2");
-    const double loss = step_gradients(&(Engine){.model = &model}, &corpus, &config, 3, tokens, targets, NULL);
+    const double loss =
+        step_gradients(&(Engine){.model = &model, .shards.own = 1}, &corpus, &config, 3, tokens, targets, NULL);
     sum = 0;
     for (uint64_t number = 6; number < 8; number++) {
         corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);

@@ -97,14 +97,14 @@ static void chosen_steps_and_layers(void **state) {
     uint32_t text[SNAPSHOT_TEXT_MAX];
     Snapshot snapshot;
     Error err = {0};
-    CONFIGURE("train.steps=2", "model.context=48", "log.attention_every=1");
+    CONFIGURE("train.steps=2", "model.context=48", "log.attention_every=1", "log.page_model=no");
     train("run", 1);
     set_text("run/config.ini", "layers = 1\n", "layers = 16\n");
     set_text("run/config.ini", "heads = 2\n", "heads = 48\n");
     for (size_t i = 0; i < SNAPSHOT_TEXT_MAX; i++) text[i] = 'a';
     assert_true(snapshot_make(&snapshot, L, H, text, SNAPSHOT_TEXT_MAX, &err));
     for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++)
-        assert_that(snapshot_save(&snapshot, in("run"), &config, &err), "%s", err.message);
+        assert_that(snapshot_save(&snapshot, in("run"), &err), "%s", err.message);
     snapshot_free(&snapshot);
     report();
     const Json *shown = js_get(only_run(), "snapshots"), *steps = js_get(shown, "steps"),
@@ -127,7 +127,7 @@ static void save_longer_text(size_t step) {
     assert_true(
         snapshot_make(&snapshot, (size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text), &err));
     snapshot.step = step;
-    assert_that(snapshot_save(&snapshot, in("run"), &config, &err), "%s", err.message);
+    assert_that(snapshot_save(&snapshot, in("run"), &err), "%s", err.message);
     snapshot_free(&snapshot);
 }
 
@@ -197,6 +197,41 @@ static void losses_of_ngram_tables(void **state) {
     assert_ngrams(directories, 1, 0);
 }
 
+static const Json *only_model(void) { return js_get(only_run(), "model"); }
+
+/* The page's parameters are those of the last checkpoint. A model that is too large for it, has a weight beyond fp16,
+   or is not wanted is left out; so is a text that is no longer there. A checkpoint that cannot be read is an error. */
+static void model_in_page(void **state) {
+    (void)state;
+    Error err = {0};
+    CONFIGURE("train.steps=3");
+    train("run", 1);
+    report();
+    int64_t parameters, step;
+    const Json *description = js_get(only_run(), "description");
+    assert_true(js_as_integer(js_get(description, "parameters"), &parameters));
+    assert_int_equal(strlen(text_of(only_model(), "parameters")), (2 * parameters + 2) / 3 * 4);
+    assert_true(js_as_integer(js_get(only_model(), "step"), &step) && step == 3);
+    assert_int_equal(js_array_size(js_get(only_model(), "excerpt")), 8);
+    set_text("run/config.ini", "corpus.txt", "nowhere.txt");
+    report();
+    assert_null(js_get(only_model(), "excerpt"));
+    assert_non_null(strstr(text_of(only_model(), "no_excerpt"), "nowhere.txt"));
+    set_text("run/checkpoint/last.safetensors", "\"step\\\":3", "\"step\\\":2");
+    assert_refused(report_write(in("run"), &err), &err, "last.safetensors", "a damaged checkpoint");
+    set_text("run/config.ini", "page_model = auto", "page_model = no");
+    report();
+    assert_string_equal(text_of(only_model(), "left_out"), "log.page_model = no");
+    assert_null(js_get(only_model(), "parameters"));
+
+    CONFIGURE("train.steps=1", "train.optimizer=sgd", "train.lr=1e6", "train.warmup=0", "train.grad_clip=0");
+    train("large", 1);
+    const char *directory = in("large");
+    js_free(data);
+    assert_that(report_run_data(&directory, 1, &data, &err), "%s", err.message);
+    assert_non_null(strstr(text_of(only_model(), "left_out"), "65504"));
+}
+
 /* Numbers read back as the same, and what looks like one in a text stays as it is. */
 static void numbers_of_json(void **state) {
     (void)state;
@@ -223,6 +258,7 @@ static void numbers_of_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         REPORT_TEST(hostile_text),   REPORT_TEST(thinned_logs),           REPORT_TEST(chosen_steps_and_layers),
-        REPORT_TEST(old_page_stays), REPORT_TEST(losses_of_ngram_tables), REPORT_TEST(numbers_of_json)};
+        REPORT_TEST(old_page_stays), REPORT_TEST(losses_of_ngram_tables), REPORT_TEST(model_in_page),
+        REPORT_TEST(numbers_of_json)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

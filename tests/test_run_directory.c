@@ -2,9 +2,7 @@
 #include "temporary.h"
 
 #include <errno.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/results.h"
@@ -179,17 +177,19 @@ static void through_itself(void **state) {
 }
 
 /* A directory that a killed program left before it had results is taken, with --force and without; one in which
-   anything else is, or which is of a run that made steps, is not. */
+   anything else is, or a run.json, is not. */
 static void unused(void **state) {
     (void)state;
-    static const char *const left[] = {"true", "touch new/run.json.new", "cp ours new/run.json",
-                                       "cp ours new/run.json && touch new/config.ini new/vocab.json.new"},
-                             *const used[] = {"touch new/config.ini", "cp ours new/run.json && touch new/metrics.csv",
-                                              "touch new/mine.txt", "cp stepped new/run.json"};
+    static const char
+        *const left[] = {"true", "touch new/run.json.new", "touch new/run.json.new new/config.ini new/vocab.json.new",
+                         "cd new && mkdir checkpoint && touch run.json.new config.ini vocab.json metrics.csv"
+                         " attention.csv samples.txt checkpoint/last.safetensors"},
+               *const used[] = {"touch new/config.ini", "cp ours new/run.json", "touch new/mine.txt new/run.json.new",
+                                "mkdir new/attention && touch new/run.json.new",
+                                "cp ours new/run.json && touch new/run.json.new"};
     Error err = {0};
     ResultsDirectory d;
     put_text("ours", OURS);
-    put_text("stepped", "{\"program\": \"sqrtdk\", \"steps\": 3}");
     for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(used); i++) {
         char command[256];
         const bool taken = i < COUNT_OF(left);
@@ -239,22 +239,6 @@ static void no_new_name(void **state) {
         assert_refused(make(NULL, names[i], false, NULL, &err), &err, "does not end in the name", names[i]);
 }
 
-static bool no_locks;
-int flock(int file, int operation) {
-    if (no_locks) errno = ENOLCK;
-    return no_locks ? -1 : (int)syscall(SYS_flock, file, operation);
-}
-static void without_locks(void **state) {
-    (void)state;
-    Error err = {0};
-    ResultsDirectory d;
-    no_locks = true;
-    bool made = results_make(&d, in("run"), NULL, false, &err);
-    no_locks = false;
-    assert_true(made && strstr(d.note, "note: the file system has no locks") && strstr(d.note, "/run"));
-    results_release(&d);
-}
-
 /* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
    or in a run of the sweep that it holds. */
 static void not_moved(void **state) {
@@ -270,7 +254,7 @@ static void not_moved(void **state) {
         assert_true(directory_lock(in(places[i][0]), &lock, &err));
         assert_refused(results_check(in(places[i][1]), true, &err), &err, "is in use", places[i][0]);
         assert_refused(make(in(places[i][1]), NULL, true, NULL, &err), &err, "is in use", places[i][0]);
-        close(lock);
+        directory_unlock(lock);
     }
     const bool root = geteuid() == 0; /* to whom everything is writable */
     if (root) shell("chown -R 65534 .");
@@ -297,7 +281,7 @@ static void locked(void **state) {
     results_release(&d);
     for (int old = 0; old < 2; old++) {
         assert_true(directory_lock(in(old ? "run.old" : "run"), &lock, &err));
-        close(lock);
+        directory_unlock(lock);
     }
 }
 
@@ -354,11 +338,20 @@ static void description_of_any_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEMPORARY_TEST(next_free_name), TEMPORARY_TEST(slash_at_the_end),    TEMPORARY_TEST(named_and_there),
-        TEMPORARY_TEST(moved),          TEMPORARY_TEST(working_directory),   TEMPORARY_TEST(through_itself),
-        TEMPORARY_TEST(unused),         TEMPORARY_TEST(without_description), TEMPORARY_TEST(no_new_name),
-        TEMPORARY_TEST(without_locks),  TEMPORARY_TEST(not_moved),           TEMPORARY_TEST(locked),
-        TEMPORARY_TEST(impossible),     TEMPORARY_TEST(description),         TEMPORARY_TEST(description_of_any_bytes),
+        TEMPORARY_TEST(next_free_name),
+        TEMPORARY_TEST(slash_at_the_end),
+        TEMPORARY_TEST(named_and_there),
+        TEMPORARY_TEST(moved),
+        TEMPORARY_TEST(working_directory),
+        TEMPORARY_TEST(through_itself),
+        TEMPORARY_TEST(unused),
+        TEMPORARY_TEST(without_description),
+        TEMPORARY_TEST(no_new_name),
+        TEMPORARY_TEST(not_moved),
+        TEMPORARY_TEST(locked),
+        TEMPORARY_TEST(impossible),
+        TEMPORARY_TEST(description),
+        TEMPORARY_TEST(description_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,13 +64,13 @@ static size_t ids_of(const char *text, int32_t *ids, size_t capacity) {
 }
 
 /* Chi-square of n draws against softmax(logits / temperature) over the k likeliest; .9999 quantiles. */
-static void check_frequencies(double temperature, size_t top_k, const double *logits, size_t k) {
+static void check_frequencies(double temperature, size_t top_k, double top_p, const double *logits, size_t k) {
     static const double quantiles[] = {0, 15.1, 18.4, 21.1, 23.5, 25.7};
     enum { N = 20000 };
     static int32_t ids[N];
     const int32_t prompt = 0;
     double seen[V] = {0}, total = 0, chi_square = 0;
-    size_t drawn = ids_of(sample(&prompt, 1, (SampleOptions){N, temperature, top_k, 42}), ids, N), options = 0;
+    size_t drawn = ids_of(sample(&prompt, 1, (SampleOptions){N, temperature, top_k, top_p, 42}), ids, N), options = 0;
     assert_int_equal(drawn, N);
     for (size_t i = 0; i < N; i++) seen[ids[i]]++;
     for (size_t v = 0; v < V; v++) total += exp(logits[v] / temperature);
@@ -82,22 +82,30 @@ static void check_frequencies(double temperature, size_t top_k, const double *lo
         options++;
     }
     assert_int_equal(options, k);
-    assert_that(chi_square <= quantiles[options - 1], "chi-square %g of %zu degrees, temperature %g, top %zu",
-                chi_square, options - 1, temperature, top_k);
+    assert_that(chi_square <= quantiles[options - 1], "chi-square %g of %zu degrees, temperature %g, top %zu, %g",
+                chi_square, options - 1, temperature, top_k, top_p);
 }
 
 static void frequencies(void **state) {
     (void)state;
     fix_logits();
     const double three[V] = {0.5, -INFINITY, 2, -INFINITY, 1.25, -INFINITY};
-    check_frequencies(1, 0, LOGITS, V);
-    check_frequencies(2.5, 0, LOGITS, V);
-    check_frequencies(0.5, 0, LOGITS, V);
-    check_frequencies(1, V, LOGITS, V);
-    check_frequencies(1, V + 1, LOGITS, V);
-    check_frequencies(1, SIZE_MAX, LOGITS, V);
-    check_frequencies(1, 3, three, 3);
-    check_frequencies(3, 3, three, 3);
+    check_frequencies(1, 0, 0, LOGITS, V);
+    check_frequencies(2.5, 0, 0, LOGITS, V);
+    check_frequencies(0.5, 0, 0, LOGITS, V);
+    check_frequencies(1, V, 0, LOGITS, V);
+    check_frequencies(1, V + 1, 0, LOGITS, V);
+    check_frequencies(1, SIZE_MAX, 0, LOGITS, V);
+    check_frequencies(1, 3, 0, three, 3);
+    check_frequencies(3, 3, 0, three, 3);
+    /* The two likeliest have .78 of the probability, the three likeliest .90; of these three the two have .87. */
+    const double two[V] = {-INFINITY, -INFINITY, 2, -INFINITY, 1.25, -INFINITY};
+    check_frequencies(1, 0, 1, LOGITS, V);
+    check_frequencies(1, 0, 0.8, three, 3);
+    check_frequencies(1, V, 0.8, three, 3);
+    check_frequencies(1, 3, 0.8, two, 2);
+    check_frequencies(1, 0, 0.65, two, 2);
+    check_frequencies(1, 2, 0.9999, two, 2);
 }
 
 /* The likeliest text, found by a loop that computes every position again. When T ids are full, it continues from the
@@ -122,7 +130,8 @@ static void likeliest(void **state) {
             if (seen == T) from += T / 2;
         }
         assert_memory_equal(got, ids + prompt, sizeof got);
-        const SampleOptions others[] = {{N, 1, 1, seed}, {N, 0, 3, 9}, {N, 100, 1, 7}, {N, 1e-12, 0, seed}};
+        const SampleOptions others[] = {
+            {N, 1, 1, 0, seed}, {N, 0, 3, 0.5, 9}, {N, 100, 1, 0, 7}, {N, 1, 0, 1e-9, seed}, {N, 1e-12, 0, 0, seed}};
         for (size_t n = 0; n < COUNT_OF(others); n++)
             assert_string_equal(sample(ids, prompt, others[n]), sample(ids, prompt, greedy));
     }

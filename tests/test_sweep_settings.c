@@ -121,8 +121,11 @@ static void refused(void **state) {
     Error err = {0};
     assert_refused(try_plan("[train]\nsteps = 3\n", &err), &err, "no [sweep] section", "no section");
     assert_refused(try_plan("[sweep]\nheads = 2, 3\n", &err), &err, "does not divide", "three heads");
-    assert_refused(try_plan("[sweep]\nseed = 1,2,3,4,5,6,7,8\nlr=1,2,3,4,5,6,7,8\nheads=1,2,4,8,16\n", &err), &err,
-                   "more than 256 combinations", "320");
+    assert_refused(
+        try_plan(
+            "[sweep]\nseed = 1,2,3,4,5,6,7,8\nlr=1,2,3,4,5,6,7,8\nd_ff=1,2,3,4,5,6,7,8\nwarmup=0,1,2,3\nheads=1,2,4\n",
+            &err),
+        &err, "more than 4096 combinations", "6144");
 }
 
 /* Writes an attention.csv, in which all that a sweep does not read is 9. */

@@ -81,7 +81,12 @@ WAYS = {
     "bf16": "÷ √d_k, in bf16",
 }
 ORDERS = {"1": "characters", "2": "pairs", "3": "triples", "4": "4-grams"}
-AXES = {"d_k": "d_k, the width of a head", "lr": "learning rate", "switch_step": "step of the switch"}
+AXES = {
+    "d_k": "d_k, the width of a head",
+    "lr": "learning rate",
+    "switch_step": "step of the switch",
+    "start": "standard deviation of the scores at the start, √d_k / divisor",
+}
 
 
 def value_text(key, value):

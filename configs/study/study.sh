@@ -14,7 +14,7 @@ folder=runs/study
 docs=docs
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
 sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k steps gpt2 start rate switch switch_back post text long
-    clip large divisors muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context
+    clip large muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context
     parts_text parts_gpt2 parts_d_k parts_muon depth long_text)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
@@ -30,7 +30,8 @@ case "${1:-}" in
     ;;
 --try)
     folder=runs/study-try
-    overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=)
+    overrides=(--set "sweep.train.seed=1, 2" --set train.steps=2 --set train.warmup=1 --set eval.batches=1 --set data.corpus=
+        --set model.d_model=16 --set train.batch=1)
     docs=$folder
     score_ways=(additive sqrt_dk)
     recall_ways=(sqrt_dk)
@@ -158,18 +159,22 @@ rows_of() { awk 'NR == 1 || FNR > 1' "$@"; }
 
 # Widths 64 to 256 under three divisors; the third is d_k / 8, which is sqrt_dk's 8 at width 128.
 widths() {
-    train width/standard width
-    train width/64 width --set sweep.model.d_model=64 --set sweep.attention.scale_divisor=4
-    train width/256 width --set sweep.model.d_model=256 --set sweep.attention.scale_divisor=16
-    rows_of "$folder"/width/{standard,64,256}/summary.csv >"$results/width.csv"
+    train width/64 width --set sweep.model.d_model=64 --set "sweep.attention.scale_divisor=sqrt_dk, dk, 4"
+    train width/128 width
+    train width/256 width --set sweep.model.d_model=256 --set "sweep.attention.scale_divisor=sqrt_dk, dk, 16" \
+        --set sweep.train.seed=1 --set "sweep.train.lr=1e-3, 2e-3, 4e-3"
+    rows_of "$folder"/width/{64,128,256}/summary.csv >"$results/width.csv"
 }
 
-# Undivided scores start with a deviation of sqrt(d_k); these divisors make it 1/4 to 4.
+# Undivided scores start with a deviation of sqrt(d_k); these divisors make it 1/4 to 4, the column start.
 deviations() {
     train deviation/64 deviation
     train deviation/16 deviation --set sweep.model.d_k=16 --set "sweep.attention.scale_divisor=16, 8, 4, 2, 1"
-    train deviation/256 deviation --set sweep.model.d_k=256 --set "sweep.attention.scale_divisor=64, 32, 16, 8, 4"
-    rows_of "$folder"/deviation/{16,64,256}/summary.csv >"$results/deviation.csv"
+    train deviation/256 deviation --set sweep.model.d_k=256 --set "sweep.attention.scale_divisor=64, 32, 16, 8, 4" \
+        --set sweep.train.seed=1
+    rows_of "$folder"/deviation/{16,64,256}/summary.csv | awk -F, -v OFS=, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        { $1 = $1 OFS (NR == 1 ? "start" : sqrt($at["d_k"]) / $at["scale_divisor"]); print }' >"$results/deviation.csv"
 }
 
 # Recall again for four ways, with ten seeds that chose nothing: a run learns it or stays at a guess.

@@ -52,15 +52,14 @@ static bool choose(long long one, size_t count, const char *what, Range *range, 
            usage_error(err, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
 }
 
-/* Fills the snapshot, from --text or from the run's log. A text from standard input loses its last line end. */
+/* Fills the snapshot, from --text or from the run's log. */
 static bool attend(const Command *command, Error *err) {
     static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is noticed */
     Progress progress = progress_make(stderr, command->quiet);
     const bool piped = text && strcmp(text, "-") == 0;
     if (!text) return attend_to_log(&snapshot, &run, err);
-    size_t size = piped ? fread(input, 1, sizeof input, stdin) : strlen(text);
-    if (piped && ferror(stdin)) return runtime_error(err, "cannot read standard input: %s", strerror(errno));
-    if (piped && size > 0 && input[size - 1] == '\n') size--;
+    size_t size = strlen(text);
+    if (piped && !input_read(input, sizeof input, &size, err)) return false;
     return attend_to_text(&snapshot, &run, piped ? input : text, size, command_threads(command), &progress, err);
 }
 
@@ -92,8 +91,7 @@ static bool write_file(const HeadsFigure *f, Error *err) {
         text_append(path, sizeof path, PICTURE);
     }
     const char *name = out ? out : path;
-    if (!(numbers ? snapshot_write(&snapshot, name, &run.config, err) : attention_figure_save(&f->figure, name, err)))
-        return false;
+    if (!(numbers ? snapshot_write(&snapshot, name, err) : attention_figure_save(&f->figure, name, err))) return false;
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
     return true;
 }

@@ -9,9 +9,11 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/lock.h"
+#include "base/machine.h"
 
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
     /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
@@ -42,6 +44,13 @@ bool file_read(const char *path, const char *what, size_t limit, Status status, 
     return ok;
 }
 
+bool input_read(char *text, size_t capacity, size_t *size, Error *err) {
+    *size = fread(text, 1, capacity, stdin);
+    if (ferror(stdin)) return runtime_error(err, "cannot read standard input: %s", strerror(errno));
+    if (*size > 0 && text[*size - 1] == '\n') --*size;
+    return true;
+}
+
 /* Why the path cannot be written; NULL where it names a regular file or nothing. */
 static const char *not_writable(const char *path) {
     struct stat info;
@@ -70,6 +79,7 @@ bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
     if (strlen(path) >= sizeof writer->path) return runtime_error(err, "the path is too long: %s", path);
     const char *wrong = not_writable(path);
     if (wrong) return runtime_error(err, "cannot write %s: %s", path, wrong);
+    if (!directory_locks_hold(err)) return false;
     snprintf(writer->path, sizeof writer->path, "%s", path);
     snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
     unlink(writer->temporary); /* left by a process that was killed, or a link or a pipe that somebody put there */
@@ -103,8 +113,9 @@ bool file_writer_commit(FileWriter *writer, Error *err) {
               fstat(fileno(writer->stream), &written) == 0;
     int reason = errno ? errno : EIO; /* the failed write's, unless a later call changed it */
     if (fclose(writer->stream) != 0 && ok) ok = false, reason = errno;
-    if (ok && !put_in_place(writer, &written)) ok = false, reason = errno;
     writer->stream = NULL;
+    if (ok && !directory_locks_hold(err)) return false; /* the name may be another process's by now */
+    if (ok && !put_in_place(writer, &written)) ok = false, reason = errno;
     if (ok) return directory_sync(writer->path, err);
     if (reason != EBUSY) unlink(writer->temporary);
     return runtime_error(err, "cannot write %s: %s", writer->path, strerror(reason));
@@ -137,6 +148,18 @@ bool path_exists(const char *path) {
     return !path_find(path, &exists, &ignored) || exists;
 }
 
+const char *path_installed(const char *path, char out[4096]) {
+    if (*path == '/' || path_exists(path)) return path;
+    char *program = program_path(); /* PREFIX/bin/sqrtdk */
+    for (int i = 0; program && i < 2; i++) {
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+    }
+    const int length = program ? snprintf(out, 4096, "%s/share/sqrtdk/%s", program, path) : -1;
+    free(program);
+    return length > 0 && length < 4096 && path_exists(out) ? out : path;
+}
+
 bool directory_make(const char *path, bool must_be_new, Error *err) {
     char part[4096];
     struct stat info;
@@ -155,18 +178,3 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
     return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
            runtime_error(err, "cannot make the directory %s: %s", part, strerror(reason));
 }
-
-bool directory_lock(const char *path, int *lock, Error *err) {
-    struct stat locked, there;
-    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0) return runtime_error(err, "cannot open the directory %s: %s", path, strerror(errno));
-    /* Between these two calls another process may have moved the directory and made a new one (--force). */
-    if ((flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(*lock, &locked) == 0 &&
-        stat(path, &there) == 0 && locked.st_dev == there.st_dev && locked.st_ino == there.st_ino)
-        return true;
-    close(*lock);
-    *lock = -1;
-    return usage_error(err, "%s is in use: another process is training there; wait for it, or stop it", path);
-}
-
-bool directory_keeps_locks(int lock) { return flock(lock, LOCK_EX | LOCK_NB) == 0; }

@@ -10,6 +10,9 @@
    regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
 bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err);
 
+/* Reads standard input to its end, at most `capacity` bytes of it, without its last line end. */
+bool input_read(char *text, size_t capacity, size_t *size, Error *err);
+
 /* Opens a file that is read and written in place, and makes it where there is none. As with FileWriter, what is there
    must be a regular file. */
 bool file_update(const char *path, FILE **file, Error *err);
@@ -35,13 +38,11 @@ bool path_join(char *out, size_t capacity, const char *directory, const char *na
 bool path_find(const char *path, bool *exists, Error *err);
 /* Whether the path exists. An error counts as a path that exists, so that nothing is overwritten because of it. */
 bool path_exists(const char *path);
+/* The path of a file that may have come with the program: `path` or, where there is nothing and it is relative, the
+   file of that name in share/sqrtdk beside the program's own directory. Where that lacks it as well, `path` again. */
+const char *path_installed(const char *path, char out[4096]);
 /* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
 /* Flushes the directory that holds `path` to disk, so that names made, renamed and removed in it last. A file system
    that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
 bool directory_sync(const char *path, Error *err);
-/* Keeps other processes of this program out of the directory at `path` until `*lock` is closed (flock; where the file
-   system has no locks, nobody is kept out). An error of status STATUS_USAGE when one is in it already. */
-bool directory_lock(const char *path, int *lock, Error *err);
-/* Whether a lock that directory_lock gave keeps others out: whether the file system has locks. */
-bool directory_keeps_locks(int lock);

@@ -1,7 +1,10 @@
 /* What differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path of
-   this program. Other code asks through machine.h. */
+   this program, its processes. Other code asks through machine.h. */
 #include "base/machine.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,6 @@
 #include <sys/syscall.h>
 #endif
 #ifdef __APPLE__
-#include <errno.h>
 #include <mach-o/dyld.h>
 #include <sys/sysctl.h>
 #endif
@@ -94,6 +96,48 @@ size_t memory_peak(void) {
 #else
     return (size_t)usage.ru_maxrss * 1024;
 #endif
+}
+
+#ifdef __linux__
+/* Reads the beginning of a file of /proc; "" where that fails. */
+static void read_start(const char *path, char out[1024]) {
+    FILE *file = fopen(path, "r");
+    const size_t size = file ? fread(out, 1, 1023, file) : 0;
+    if (file) fclose(file);
+    out[size] = 0;
+}
+#endif
+
+void system_identity(char *out, size_t capacity) {
+    snprintf(out, capacity, "-");
+#ifdef __linux__
+    char boot[1024], space[64];
+    const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space);
+    read_start("/proc/sys/kernel/random/boot_id", boot);
+    boot[strcspn(boot, "\n")] = 0;
+    if (*boot && length > 0) snprintf(out, capacity, "%.64s/%.*s", boot, (int)length, space);
+#endif
+}
+
+unsigned long long process_start(long process) {
+#ifdef __linux__
+    char path[64], text[1024], state, start[24];
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    read_start(path, text);
+    const char *end = strrchr(text, ')'); /* of the program's name, which may be anything */
+    if (end && sscanf(end + 1,
+                      " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %23s", /* proc(5) */
+                      &state, start) == 2)
+        return state == 'Z' || state == 'X' ? ULLONG_MAX : strtoull(start, NULL, 10);
+#else
+    (void)process;
+#endif
+    return 0;
+}
+
+bool process_lives(long process, unsigned long long start) {
+    const unsigned long long now = process_start(process);
+    return (kill((pid_t)process, 0) == 0 || errno == EPERM) && (start == 0 || now == 0 || start == now);
 }
 
 char *program_path(void) {

@@ -25,6 +25,15 @@ size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
 
+/* Which running system this is, as one word that another machine, another start of this one and another container's
+   processes do not share; "-" where the system does not say. */
+void system_identity(char *out, size_t capacity);
+/* When a process of this system started, in the system's own units; 0 where there is none or the system does not say.
+   One that has ended, and that nobody has waited for, has a time that no other has. */
+unsigned long long process_start(long process);
+/* Whether a process runs that started then; 0: at any time. */
+bool process_lives(long process, unsigned long long start);
+
 /* The path of the program's file, links followed, which the caller frees; NULL, with errno, where the system does not
    say. */
 char *program_path(void);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/lock.h"
 #include "base/machine.h"
 #include "base/text.h"
 
@@ -25,7 +26,7 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     char path[4096];
     *run = NULL;
     if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
-    if (!path_exists(path) && has_checkpoint(directory))
+    if (!path_exists(path) && has_checkpoint(directory) && !results_unused(directory))
         return usage_error(
             err, "%s is the directory of a run, but lacks run.json: put that file back, or move the directory away",
             directory);
@@ -34,31 +35,31 @@ bool run_description_load(Json **run, const char *directory, Error *err) {
     if (!js_load(run, path, "run.json", err)) return false;
     const char *program = js_as_text(js_get(*run, "program"));
     if (program && strcmp(program, "sqrtdk") == 0) return true;
+    js_free(*run);
+    *run = NULL;
     return usage_error(err, "%s is not a run.json of this program", path);
 }
 
 /* Fails when a process trains in one of the runs that a sweep's run.json names. */
-static bool lock_runs(const char *path, const Json *runs, Error *err) {
+static bool runs_are_free(const char *path, const Json *runs, Error *err) {
     char run[2 * RESULTS_PATH];
     for (size_t i = 0; i < js_array_size(runs); i++) {
         const char *name = js_as_text(js_get(js_at(runs, i), "name"));
-        int lock = -1;
-        if (name &&
-            (!path_join(run, sizeof run, path, name, err) || (path_exists(run) && !directory_lock(run, &lock, err))))
+        if (name && (!path_join(run, sizeof run, path, name, err) || (path_exists(run) && !directory_free(run, err))))
             return false;
-        if (lock >= 0) close(lock);
     }
     return true;
 }
 
-/* What is in a new directory before it has results, in the order of writing. */
-static const char *const FIRST_FILES[] = {"run.json",    "config.ini",    "vocab.json", "metrics.csv",
-                                          "samples.txt", "attention.csv", "attention",  "checkpoint"};
-enum { ALL_FIRST = sizeof FIRST_FILES / sizeof *FIRST_FILES, BEFORE_LOGS = 3 };
+/* What is in a new directory before it has results. run.json.new comes before all others, and goes after them. */
+static const char *const FIRST_FILES[] = {"config.ini",  "vocab.json",    "metrics.csv",
+                                          "samples.txt", "attention.csv", "checkpoint/last.safetensors",
+                                          "checkpoint",  "run.json"};
+enum { FIRST_COUNT = sizeof FIRST_FILES / sizeof *FIRST_FILES };
 
-/* Whether a name is one of the first `count`, perhaps with the suffix of a file that is being written. */
-static bool is_first_file(const char *name, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+/* Whether a name is one of them, perhaps with the suffix of a file that is being written. */
+static bool is_first_file(const char *name) {
+    for (size_t i = 0; i < FIRST_COUNT; i++) {
         const size_t length = strlen(FIRST_FILES[i]);
         if (strncmp(name, FIRST_FILES[i], length) == 0 && (!name[length] || strcmp(name + length, FILE_NEW) == 0))
             return true;
@@ -66,21 +67,9 @@ static bool is_first_file(const char *name, size_t count) {
     return false;
 }
 
-/* Whether run.json is ours, and of a run that has made no step. */
-static bool describes_no_step(const char *path) {
-    Json *run;
-    Error ignored;
-    int64_t steps = 0;
-    const bool ours = run_description_load(&run, path, &ignored);
-    js_as_integer(js_get(run, "steps"), &steps);
-    const bool none = ours && steps == 0 && js_array_size(js_get(run, "runs")) == 0;
-    js_free(run);
-    return none;
-}
-
-static void remove_first_files(const char *directory, size_t count) {
+static void remove_first_files(const char *directory) {
     char path[RESULTS_PATH + 32];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < FIRST_COUNT; i++) {
         snprintf(path, sizeof path, "%s/%s" FILE_NEW, directory, FIRST_FILES[i]);
         (void)remove(path);
         path[strlen(path) - strlen(FILE_NEW)] = 0;
@@ -91,15 +80,16 @@ static void remove_first_files(const char *directory, size_t count) {
 bool results_unused(const char *path) {
     DIR *directory = opendir(path);
     size_t files = 0;
-    bool first = directory != NULL, described = false;
+    bool first = directory != NULL, begun = false;
     for (struct dirent *entry; first && (entry = readdir(directory));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        files += strcmp(entry->d_name, "run.json" FILE_NEW) != 0;
-        described = described || strcmp(entry->d_name, "run.json") == 0;
-        first = is_first_file(entry->d_name, BEFORE_LOGS);
+        if (strncmp(entry->d_name, OWNER_FILE, strlen(OWNER_FILE)) == 0) continue;
+        files++;
+        begun = begun || strcmp(entry->d_name, "run.json" FILE_NEW) == 0;
+        first = is_first_file(entry->d_name) && strcmp(entry->d_name, "run.json") != 0;
     }
     if (directory) closedir(directory);
-    return first && (files == 0 || (described && describes_no_step(path)));
+    return first && (files == 0 || begun);
 }
 
 /* A path that goes through "." or ".." could lead elsewhere once the directory has been moved. */
@@ -111,6 +101,11 @@ static bool resolve(char path[RESULTS_PATH], Error *err) {
     return fits || usage_error(err, "the path of the directory of results is too long: %s", path);
 }
 
+/* Locks the directory or, without a `lock`, asks whether that could be done. */
+static bool enter(const char *path, int *lock, Error *err) {
+    return lock ? directory_lock(path, lock, err) : directory_free(path, err);
+}
+
 /* Whether --force may move what is there: one of our directories, that no process holds. It is locked: *lock. */
 static bool may_move(const char *path, int *lock, Error *err) {
     Json *run;
@@ -118,9 +113,9 @@ static bool may_move(const char *path, int *lock, Error *err) {
     if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
         return usage_error(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
     /* locked first: the directory that another process has just made there is empty */
-    if (S_ISDIR(info.st_mode) && !directory_lock(path, lock, err)) return false;
-    const bool ok =
-        (run_description_load(&run, path, err) || has_checkpoint(path)) && lock_runs(path, js_get(run, "runs"), err);
+    if (S_ISDIR(info.st_mode) && !enter(path, lock, err)) return false;
+    const bool ok = (run_description_load(&run, path, err) || has_checkpoint(path)) &&
+                    runs_are_free(path, js_get(run, "runs"), err);
     js_free(run);
     return ok;
 }
@@ -129,22 +124,19 @@ static bool in_the_way(const char *path, Error *err) {
     return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
 }
 
-/* Puts the directory's path into `path`. One that is there is locked: *lock. Writes nothing. */
+/* Puts the directory's path into `path`. One that is there is locked: *lock. Without a `lock` it writes nothing. */
 static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *lock, Error *err) {
     bool there;
     if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
     if (!there) return true;
-    if (results_unused(path)) return directory_lock(path, lock, err);
+    if (results_unused(path)) return enter(path, lock, err);
     if (!force) return in_the_way(path, err);
     return may_move(path, lock, err) && resolve(path, err);
 }
 
 bool results_check(const char *out, bool force, Error *err) {
     char path[RESULTS_PATH];
-    int old_lock = -1;
-    const bool ok = !out || find_place(path, out, force, &old_lock, err);
-    if (old_lock >= 0) close(old_lock);
-    return ok;
+    return !out || find_place(path, out, force, NULL, err);
 }
 
 bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err) {
@@ -166,10 +158,7 @@ static bool find_free(char path[RESULTS_PATH], const char *wanted, Error *err) {
 
 static void hold(ResultsDirectory *d, int lock) {
     d->lock = lock;
-    if (directory_keeps_locks(lock)) return;
-    text_append(d->note, sizeof d->note,
-                "%sthe file system has no locks: nothing keeps another process from training in %s",
-                *d->note ? "; " : "note: ", d->path);
+    if (!*d->note) snprintf(d->note, sizeof d->note, "%s", directory_lock_note(lock));
 }
 
 bool results_enter(ResultsDirectory *d, Error *err) {
@@ -207,10 +196,11 @@ static bool replace(ResultsDirectory *d, Error *err) {
 
 void results_abandon(ResultsDirectory *d, Error *err) {
     if (!*d->path) return;
-    remove_first_files(d->path, ALL_FIRST);
+    remove_first_files(d->path);
+    directory_unlock(d->lock);
     if (!d->was_there) rmdir(d->path);
     move_back(d, err);
-    results_release(d);
+    *d = (ResultsDirectory){0};
 }
 
 static bool make_next(ResultsDirectory *d, const char *log_out, Error *err) {
@@ -231,13 +221,13 @@ static bool make_named(ResultsDirectory *d, const char *out, bool force, Error *
     bool ok = find_place(d->path, out, force, &lock, err);
     if (ok && lock < 0) return make_locked(d, err);
     if (ok && results_unused(d->path)) { /* it has been locked since, so it stays so */
-        remove_first_files(d->path, BEFORE_LOGS);
+        remove_first_files(d->path);
         d->was_there = true;
         hold(d, lock);
         return true;
     }
     if (ok) ok = force ? replace(d, err) : in_the_way(d->path, err);
-    if (lock >= 0) close(lock);
+    directory_unlock(lock);
     return ok;
 }
 
@@ -249,7 +239,7 @@ bool results_make(ResultsDirectory *d, const char *out, const char *log_out, boo
 }
 
 void results_release(ResultsDirectory *d) {
-    if (*d->path && d->lock >= 0) close(d->lock);
+    if (*d->path) directory_unlock(d->lock);
     *d = (ResultsDirectory){0};
 }
 

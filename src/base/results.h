@@ -4,9 +4,9 @@
    name of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end, unless they could not
    even begin. A program that is killed between that and making the new directory leaves PATH.old alone.
 
-   A directory is unused while it is empty or has nothing but the first files of a new run: run.json, which comes first,
-   config.ini and vocab.json, of no step. A program that is killed then leaves such a one; it is taken as if it were not
-   there. */
+   A directory is unused while it is empty or a run begins in it: it has run.json.new, no run.json, and nothing else but
+   the files that a run has before anything is measured. A program that is killed then leaves such a one; it is taken as
+   if it were not there. */
 #pragma once
 
 #include "base/json.h"
@@ -19,7 +19,7 @@ enum { RESULTS_PATH = 2048 };
 typedef struct {
     char path[RESULTS_PATH];     /* empty: none was made */
     char old[RESULTS_PATH];      /* where --force has moved what was there; else empty */
-    char note[4 * RESULTS_PATH]; /* for the user: that move, and a file system without locks; else empty */
+    char note[4 * RESULTS_PATH]; /* for the user: that move, or from whom the directory was taken over; else empty */
     bool was_there;              /* and unused */
     int lock;                    /* held on the directory (directory_lock); -1: none */
 } ResultsDirectory;
@@ -52,7 +52,7 @@ bool results_name(char *out, size_t capacity, const char *wanted, unsigned numbe
 
 /* Program, version, machine and time of start: what run.json opens with. The caller adds to it and frees it. */
 Json *run_description(const char *command_line, size_t threads);
-/* Reads run.json of a directory, which must be one of this program. The caller frees *run, also after a failure. */
+/* Reads run.json of a directory, which must be one of this program. The caller frees *run, which is NULL on failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
 bool run_description_save(Json *description, const char *directory, Error *err);
 

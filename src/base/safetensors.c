@@ -4,7 +4,6 @@
    is in its metadata. */
 #include "base/safetensors.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +39,7 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t size) {
 }
 
 static uint64_t sum_of(const char *header, uint64_t length) {
-    return add_bytes(add_bytes(0xcbf29ce484222325u, &length, sizeof length), header, length);
+    return add_bytes(add_bytes(HASH_START, &length, sizeof length), header, length);
 }
 
 /* Where a header has the digits of the checksum; NULL where it has none. In a text of the metadata quotation marks are
@@ -57,7 +56,7 @@ bool safetensors_check(const SafetensorsFile *f, Error *err) {
     memcpy(written, digits, DIGITS);
     memcpy(digits, NO_DIGITS, DIGITS);
     const uint64_t sum = add_bytes(sum_of(f->bytes + 8, f->begin - 8), f->bytes + f->begin, f->size - f->begin);
-    snprintf(expected, sizeof expected, "%016" PRIx64, sum);
+    hash_text(sum, expected);
     memcpy(digits, written, DIGITS);
     return strcmp(written, expected) == 0 ||
            usage_error(err, "%s is damaged, or was changed: its content does not have the checksum that is in it",
@@ -108,7 +107,7 @@ static bool whole_header(const NamedArray *a, size_t count, const Metadata *line
         snprintf(*text, length + 1, "%-*s", (int)length, header);
         uint64_t sum = sum_of(*text, length);
         for (size_t i = 0; i < count; i++) sum = add_bytes(sum, a[i].data, named_array_bytes(&a[i]));
-        snprintf(digits, sizeof digits, "%016" PRIx64, sum);
+        hash_text(sum, digits);
         memcpy(find_digits(*text, length), digits, DIGITS);
     }
     free(header);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,14 @@ size_t utf8_columns(const char *text, size_t size) {
     for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xC0u) != 0x80;
     return columns;
 }
+
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash;
+}
+
+void hash_text(uint64_t hash, char out[HASH_DIGITS]) { snprintf(out, HASH_DIGITS, "%016" PRIx64, hash); }
 
 char *text_base64(const void *data, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";

@@ -47,5 +47,12 @@ size_t utf8_encode(uint32_t character, char out[5]);
    columns of a terminal they take, if none is wide or combining. */
 size_t utf8_columns(const char *text, size_t size);
 
+/* FNV-1a (Fowler, Noll, Vo) over bytes, after what was hashed before, which is HASH_START at first. Its 64 bits are
+   written as hexadecimal digits, which tell apart what was hashed. */
+#define HASH_START 0xcbf29ce484222325u
+enum { HASH_DIGITS = 17 };
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
+void hash_text(uint64_t hash, char out[HASH_DIGITS]);
+
 /* Encodes bytes in base64. The caller frees the text; NULL without memory. */
 char *text_base64(const void *data, size_t size);

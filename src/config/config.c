@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "config/table.h"
@@ -63,15 +64,17 @@ static bool parse_line(Config *config, char *line, int number, char section[128]
 static void hint_at_file(const char *path, Error *err) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (strlen(path) > 400 || path_exists(path) || !*base) return;
-    char candidates[3][512];
+    char candidates[3][512], found[4096];
     snprintf(candidates[0], sizeof *candidates, "%s.ini", path);
     snprintf(candidates[1], sizeof *candidates, "configs/%s", base);
     snprintf(candidates[2], sizeof *candidates, "configs/%s.ini", base);
     for (size_t i = 0; i < 3; i++) {
-        if (!path_exists(candidates[i])) continue;
+        if (!path_exists(path_installed(candidates[i], found))) continue;
         error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidates[i]);
         return;
     }
+    if (!strpbrk(path, "./"))
+        error_set(err, err->status, "%.500s; %s --help lists the verbs", err->message, program_name);
 }
 
 /* The text of a file, which is cut into its lines; `where` is its path for messages. */
@@ -89,9 +92,9 @@ static bool parse_text(Config *config, char *text, const char *where, Error *err
 }
 
 static bool read_config(Config *config, const char *path, const char *where, Error *err) {
-    char *data;
+    char *data, found[4096];
     size_t size;
-    if (!file_read(path, "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
+    if (!file_read(path_installed(path, found), "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
         hint_at_file(path, err);
         return false;
     }
@@ -168,6 +171,9 @@ static bool check_together(const Config *config, const char *where, Error *err) 
     if (config->train.min_lr > config->train.lr)
         return usage_error(err, "%s: %s is above %s; it takes a number up to lr", where,
                            key_text(config, KEY(train.min_lr), a), key_text(config, KEY(train.lr), b));
+    if ((config->train.shards & (config->train.shards - 1)) != 0 || config->train.batch % config->train.shards != 0)
+        return usage_error(err, "%s: %s must be a power of two that divides %s", where,
+                           key_text(config, KEY(train.shards), a), key_text(config, KEY(train.batch), b));
     if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
         return usage_error(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
                            key_text(config, KEY(attention.switch_step), a));

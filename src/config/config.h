@@ -26,6 +26,7 @@ typedef enum { SINK_NONE, SINK_ONE, SINK_LEARNED } Sink;
 typedef enum { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 } Precision; /* train.precision: the first two alone */
 typedef enum { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MUON } OptimizerKind;
 typedef enum { ENGINE_FAST, ENGINE_PLAIN } EngineKind;
+typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
 enum { EVERY_DOUBLING = -1 };
@@ -50,18 +51,18 @@ typedef struct {
     struct {
         int64_t layers, heads, d_model, d_k, d_ff, context;
         int norm, activation, init; /* Norm, ActivationFunction, Init */
-        bool bias, tie_embeddings;
+        int bias, tie_embeddings;   /* 0: no, 1: yes */
         double dropout, qk_init_scale;
     } model;
     struct {
         ScaleDivisor scale_divisor, switch_divisor;
         int64_t switch_step;                                                    /* 0: never */
         int score, qk_norm, scale_learned, scale_length, sink, score_precision; /* Score ... Precision */
-        bool score_gradient;
-        double softcap; /* 0: none */
+        int score_gradient;                                                     /* 0: no, 1: yes */
+        double softcap;                                                         /* 0: none */
     } attention;
     struct {
-        int64_t steps, batch, accumulate, warmup, seed;
+        int64_t steps, batch, accumulate, shards, warmup, seed;
         double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, adamw_decay, qk_lr_scale;
         double grad_clip, qk_clip;        /* 0: no clipping */
         int optimizer, precision, engine; /* OptimizerKind, Precision, EngineKind */
@@ -72,6 +73,7 @@ typedef struct {
     struct {
         char out[CONFIG_TEXT_MAX];
         int64_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
+        int page_model;                       /* PageModel */
         char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
     } log;
     SweepAxis sweep[SWEEP_AXES_MAX];
@@ -125,7 +127,8 @@ const char *config_key_name(size_t key);
 bool config_is_given(const Config *config, size_t key);
 /* Whether its value is the default, given or not; where that follows from other keys, whether it was not given. */
 bool config_is_default(const Config *config, size_t key);
-/* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)". */
+/* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
+   divisor that they have later. */
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
 void config_value_text(const Config *config, size_t key, char *out, size_t capacity);

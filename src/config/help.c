@@ -71,9 +71,9 @@ void config_write_markdown(FILE *out) {
     char accepted[96];
     fprintf(out, "# The keys of a config\n\n"
                  "Printed by `./train --keys`. A config says only what it is about; everything else has the default "
-                 "below. On the command\nline: `--set section.key=value`. Comments begin with `;` or `#`, at the start "
-                 "of a line or after a blank; a value\nin double quotes keeps blanks, `;` and `#`, and has the escapes "
-                 "`\\n \\t \\r \\\" \\\\`.\n");
+                 "below. On the command\nline: `--set section.key=value`, or `--set key=value` where only one section "
+                 "has the key. Comments begin with `;` or\n`#`, at the start of a line or after a blank; a value in "
+                 "double quotes keeps blanks, `;` and `#`, and has the escapes\n`\\n \\t \\r \\\" \\\\`.\n");
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
         if (strcmp(key->section, section) != 0) fprintf(out, "\n## [%s]\n\n%s", key->section, COLUMNS);
         section = key->section;

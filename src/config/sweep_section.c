@@ -6,17 +6,11 @@
 #include "base/text.h"
 #include "config/table.h"
 
-/* Writes a value as value_text does, so that 1 and 1.0 are the same. A text cannot be swept and has no member here. */
-static bool canonical(const Key *key, const char *text, char out[64], Error *why) {
-    union {
-        int64_t integer;
-        double number;
-        bool on;
-        int choice;
-        ScaleDivisor scale;
-    } value;
-    if (!value_parse(key, text, &value, why)) return false;
-    value_text(key, &value, out, 64);
+/* Writes a value as config_write does, so that 1 and 1.0 are the same. */
+static bool canonical(size_t key, const char *text, char out[64], Error *why) {
+    static Config config; /* large */
+    if (!value_parse(&KEYS[key], text, (char *)&config + KEYS[key].offset, why)) return false;
+    config_value_text(&config, key, out, 64);
     return true;
 }
 
@@ -28,9 +22,9 @@ static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     if (!*text) return usage_error(why, "a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
         return usage_error(why, "the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
-    if (!canonical(key, text, value, why)) return usage_error(why, "the value \"%s\": %s", shown, why->message);
+    if (!canonical(axis->key, text, value, why)) return usage_error(why, "the value \"%s\": %s", shown, why->message);
     for (size_t i = 0; i < axis->count; i++)
-        if (canonical(key, axis->values[i], other, why) && strcmp(value, other) == 0)
+        if (canonical(axis->key, axis->values[i], other, why) && strcmp(value, other) == 0)
             return usage_error(why, "the value %s is given twice", shown);
     if (axis->count == SWEEP_VALUES_MAX)
         return usage_error(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);

@@ -14,7 +14,7 @@
 #define NUMBER(lo, hi) .kind = KIND_NUMBER, .low = (lo), .high = (hi)
 #define CHOICE(...)                                                                                                    \
     .kind = KIND_CHOICE, .choices = (const char *const[]) { __VA_ARGS__, NULL }
-#define SWITCH .kind = KIND_SWITCH
+#define SWITCH CHOICE("no", "yes")
 #define TEXT(shortest) .kind = KIND_TEXT, .least = (shortest), .most = CONFIG_TEXT_MAX - 1
 
 /* The sections in the order of the table, and after them [sweep]. */
@@ -79,6 +79,8 @@ const Key KEYS[] = {
     {FIELD(train, steps), INTEGER(1, 1000000000), .initial = "1000", .help = "Optimizer steps."},
     {FIELD(train, batch), INTEGER(1, 65536), .initial = "16", .help = "Sequences in a batch."},
     {FIELD(train, accumulate), INTEGER(1, 65536), .initial = "1", .help = "Batches whose gradients make one step."},
+    {FIELD(train, shards), INTEGER(1, 65536), .initial = "1",
+     .help = "Parts of each batch whose gradients are summed in a tree: a power of two."},
     {FIELD(train, lr), NUMBER(0, 1e6), .above_low = true, .initial = "0.001",
      .help = "Peak learning rate, reached after the warmup."},
     {FIELD(train, min_lr), NUMBER(0, 1e6), .shown = "lr/10",
@@ -130,6 +132,8 @@ const Key KEYS[] = {
      .help = "Characters of a text sampled while training; 0: none."},
     {FIELD(log, checkpoint_every), INTEGER(0, 1000000000), .initial = "1000",
      .help = "Steps between checkpoints; 0: only at the start, the end and a stop."},
+    {FIELD(log, page_model), CHOICE("auto", "yes", "no"), .initial = "auto",
+     .help = "Put the model into report.html; auto: up to a million parameters."},
 };
 
 const size_t KEY_COUNT = sizeof KEYS / sizeof *KEYS;
@@ -185,6 +189,9 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
     }
     if (*between == ',')
         text_append(out, capacity, ")%s", config->attention.scale_learned == LEARNED_NO ? "" : " at first");
+    if (config->attention.switch_step <= (int64_t)step) return;
+    scale_title(config->attention.switch_divisor, (size_t)config->model.d_k, value, sizeof value);
+    text_append(out, capacity, ", from step %lld on by %s", (long long)config->attention.switch_step, value);
 }
 
 bool section_check(const char *section, Error *why) {
@@ -199,61 +206,34 @@ bool section_check(const char *section, Error *why) {
     return error_set(why, STATUS_USAGE, "there is no section [%s]%s The sections: %s", shown, hint, list);
 }
 
-/* How many sections have a key of this name. `names` lists them, as "eval.every or log.every"; *key is the last one. */
-static size_t count_keys(const char *name, const char *between, char *names, size_t capacity, size_t *key) {
-    size_t count = 0;
-    *names = 0;
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(KEYS[i].name, name) != 0) continue;
-        text_append(names, capacity, "%s%s", count++ ? between : "", KEYS[i].full);
-        *key = i;
-    }
-    return count;
-}
-
-/* "; did you mean train.lr?": the nearest of all keys, whatever its section; unchanged where none is near. */
-static void hint_at_key(const char *name, char *hint, size_t capacity) {
+/* "; did you mean train.lr?": the nearest key of the section or, where none is near, of all; else unchanged. */
+static void hint_at_key(const char *section, const char *name, char *hint, size_t capacity) {
+    const char *dot = strchr(name, '.'), *last = dot ? dot + 1 : name;
     size_t best = SIZE_MAX;
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (text_is_nearer(name, KEYS[i].name, &best) || text_is_nearer(name, KEYS[i].full, &best))
-            snprintf(hint, capacity, "; did you mean %s?", KEYS[i].full);
-}
-
-static bool find_by_name_alone(const char *name, bool in_sweep, size_t *key, Error *why) {
-    char names[128], hint[96] = "", shown[64];
-    const size_t count = count_keys(name, " or ", names, sizeof names, key);
-    if (count == 1 && in_sweep) return true;
-    if (count > 0) return error_set(why, STATUS_USAGE, "%s needs its section: write %s", name, names);
-    hint_at_key(name, hint, sizeof hint);
-    text_clip(name, 40, shown, sizeof shown);
-    return error_set(why, STATUS_USAGE, "there is no key %s%s", shown, hint);
-}
-
-static bool find_in_section(const char *section, const char *name, size_t *key, Error *why) {
-    char shown[64], hint[160] = ".", list[512] = "", others[96];
-    size_t best = SIZE_MAX;
-    if (!section_check(section, why)) return false;
-    for (*key = 0; *key < KEY_COUNT; ++*key) {
-        const Key *k = &KEYS[*key];
-        if (strcmp(k->section, section) != 0) continue;
-        if (strcmp(k->name, name) == 0) return true;
-        if (text_is_nearer(name, k->name, &best)) snprintf(hint, sizeof hint, "; did you mean %s?", k->name);
-        text_append(list, sizeof list, "%s%s", *list ? ", " : "", k->name);
-    }
-    if (count_keys(name, " and ", others, sizeof others, key) > 0)
-        snprintf(hint, sizeof hint, "; there is %s.", others);
-    else if (best == SIZE_MAX) hint_at_key(name, hint, sizeof hint);
-    text_clip(name, 40, shown, sizeof shown);
-    return error_set(why, STATUS_USAGE, "[%s] has no key %s%s It accepts: %s", section, shown, hint,
-                     *list ? list : "the keys of the other sections");
+    for (int all = 0; all < 2 && best == SIZE_MAX; all++)
+        for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
+            if (!all && strcmp(key->section, section) != 0) continue;
+            if (text_is_nearer(last, key->name, &best) || text_is_nearer(name, key->full, &best))
+                snprintf(hint, capacity, "; did you mean %s?", key->full);
+        }
 }
 
 bool key_find(const char *section, const char *name, size_t *key, Error *why) {
-    const bool in_sweep = strcmp(section, "sweep") == 0;
-    const char *dot = strchr(name, '.');
-    char own[64];
-    if (*section && !in_sweep) return find_in_section(section, name, key, why);
-    if (!dot) return find_by_name_alone(name, in_sweep, key, why);
-    snprintf(own, sizeof own, "%.*s", (int)(dot - name), name);
-    return find_in_section(own, dot + 1, key, why);
+    const bool anywhere = !*section || strcmp(section, "sweep") == 0;
+    char found[128] = "", list[512] = "", hint[96] = "", shown[64];
+    size_t count = 0;
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const Key *k = &KEYS[i];
+        if (!anywhere && strcmp(k->section, section) != 0) continue;
+        text_append(list, sizeof list, "%s%s", *list ? ", " : "", k->name);
+        if (strcmp(k->name, name) != 0 && !(anywhere && strcmp(k->full, name) == 0)) continue;
+        text_append(found, sizeof found, "%s%s", count++ ? " or " : "", k->full);
+        *key = i;
+    }
+    if (count == 1) return true;
+    if (count > 1) return usage_error(why, "%s needs its section: write %s", name, found);
+    hint_at_key(section, name, hint, sizeof hint);
+    text_clip(name, 40, shown, sizeof shown);
+    if (anywhere) return usage_error(why, "there is no key %s%s", shown, hint);
+    return usage_error(why, "[%s] has no key %s%s It accepts: %s", section, shown, *hint ? hint : ".", list);
 }

@@ -14,13 +14,13 @@
 
 #include "config/config.h"
 
-typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_SWITCH, KIND_CHOICE, KIND_SCALE } Kind;
+typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_SCALE } Kind;
 
 typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
     Kind kind;
     size_t offset;              /* of its member in Config: for the kinds in their order char[CONFIG_TEXT_MAX], int64_t,
-                                   double, bool, int, ScaleDivisor */
+                                   double, int, ScaleDivisor */
     int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: of the length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
@@ -45,7 +45,7 @@ extern const size_t KEY_COUNT;
 
 bool section_check(const char *section, Error *why);
 /* The index of the key `name` of [section]. With `section` empty, and in [sweep], the name has its own section in
-   front; in [sweep] that can be left out where only one section has the name. */
+   front, which can be left out where only one section has the name. */
 bool key_find(const char *section, const char *name, size_t *key, Error *why);
 size_t key_at(size_t offset); /* KEY(section.name) */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */

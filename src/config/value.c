@@ -12,9 +12,6 @@
 /* Characters that are written in double quotes as a backslash and the letter in the same place of LETTERS. */
 static const char ESCAPED[] = "\n\t\r\"\\", LETTERS[] = "ntr\"\\";
 
-/* The words at odd places mean yes; a switch is written as one of the first two. */
-static const char *const SWITCH_WORDS[] = {"no", "yes", "false", "true", "off", "on", "0", "1", NULL};
-
 bool value_unquote(const char *written, char *out, size_t capacity, Error *why) {
     const bool quoted = *written == '"';
     const char *in = written + quoted;
@@ -64,7 +61,6 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
         to = key->below_high ? "to below" : key->above_low ? "and at most" : "to";
         snprintf(out, capacity, "a number %s %s %s %s", key->above_low ? "above" : "from", low, to, high);
         break;
-    case KIND_SWITCH: snprintf(out, capacity, "yes or no"); break;
     case KIND_CHOICE: list_words(key->choices, " or ", out, capacity); break;
     case KIND_SCALE:
         list_words(SCALE_NAMES, ", ", out, capacity);
@@ -113,12 +109,13 @@ static bool refuse_value(const Key *key, const char *text, Error *why) {
     if (key->kind == KIND_INTEGER && parse_number(text, &number) && number == floor(number) &&
         number >= (double)key->least && number <= (double)key->most && number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
+    if (key->kind != KIND_INTEGER && strchr(text, ',') && !text[strspn(text, "0123456789,")])
+        snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
     return usage_error(why, "%s takes %s%s", key->name, accepted, hint);
 }
 
 bool value_parse(const Key *key, const char *written, void *member, Error *why) {
     char text[CONFIG_TEXT_MAX];
-    int word;
     bool ok = false;
     if (!value_unquote(written, text, sizeof text, why)) return false;
     switch (key->kind) {
@@ -128,10 +125,6 @@ bool value_parse(const Key *key, const char *written, void *member, Error *why) 
         break;
     case KIND_INTEGER: ok = parse_integer(key, text, member); break;
     case KIND_NUMBER: ok = parse_number(text, member) && in_range(key, *(double *)member); break;
-    case KIND_SWITCH:
-        ok = find_word(SWITCH_WORDS, text, &word);
-        *(bool *)member = word % 2;
-        break;
     case KIND_CHOICE: ok = find_word(key->choices, text, member); break;
     case KIND_SCALE: ok = scale_parse(text, member); break;
     }
@@ -162,7 +155,6 @@ void value_text(const Key *key, const void *member, char *out, size_t capacity) 
     case KIND_TEXT: write_text(member, out, capacity); break;
     case KIND_INTEGER: write_integer(key, *(const int64_t *)member, out, capacity); break;
     case KIND_NUMBER: text_number(*(const double *)member, out, capacity); break;
-    case KIND_SWITCH: snprintf(out, capacity, "%s", SWITCH_WORDS[*(const bool *)member]); break;
     case KIND_CHOICE: snprintf(out, capacity, "%s", key->choices[*(const int *)member]); break;
     case KIND_SCALE: scale_text(*(const ScaleDivisor *)member, out, capacity); break;
     }

@@ -3,7 +3,6 @@
    no window crosses from one into the other. */
 #include "data/corpus.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,17 +79,19 @@ static bool corpus_from_text(Corpus *corpus, const char *path, const char *text,
 static void hint_at_download(const char *path, Error *err) {
     static const char NAME[] = "tinyshakespeare.txt";
     const size_t length = strlen(path), name_length = strlen(NAME);
+    char found[4096];
     if (length >= name_length && strcmp(path + length - name_length, NAME) == 0 && !path_exists(path))
-        error_set(err, err->status, "%.900s; data/get_shakespeare.sh downloads it", err->message);
+        error_set(err, err->status, "%.900s; %.400s downloads it", err->message,
+                  path_installed("data/get_shakespeare.sh", found));
 }
 
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
                  Error *err) {
     const char *name = *path ? path : "(built in)";
-    char *file = NULL;
+    char *file = NULL, found[4096];
     size_t size = strlen(sqrtdk_corpus);
     *corpus = (Corpus){0};
-    if (*path && !file_read(path, "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
+    if (*path && !file_read(path_installed(path, found), "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
         hint_at_download(path, err);
         return false;
     }
@@ -118,18 +119,12 @@ void corpus_free(Corpus *corpus) {
     *corpus = (Corpus){0};
 }
 
-/* FNV-1a over the four bytes of a word. */
-static uint64_t fnv(uint64_t hash, uint32_t word) {
-    for (int byte = 0; byte < 4; byte++) hash = (hash ^ (word >> 8 * byte & 0xff)) * 0x100000001b3u;
-    return hash;
-}
-
-void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t v = 0; v < corpus->vocabulary.count; v++) hash = fnv(hash, corpus->vocabulary.characters[v]);
-    for (size_t i = 0; i < corpus->count; i++) hash = fnv(hash, (uint32_t)corpus->ids[i]);
-    if (corpus->pairs) hash = fnv(hash, (uint32_t)corpus->pairs);
-    snprintf(out, CORPUS_FINGERPRINT, "%016" PRIx64, hash);
+void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]) {
+    const Vocabulary *v = &corpus->vocabulary;
+    const uint32_t pairs = (uint32_t)corpus->pairs;
+    uint64_t hash = hash_bytes(HASH_START, v->characters, v->count * sizeof *v->characters);
+    hash = hash_bytes(hash, corpus->ids, corpus->count * sizeof *corpus->ids);
+    hash_text(pairs ? hash_bytes(hash, &pairs, sizeof pairs) : hash, out);
 }
 
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,

@@ -22,10 +22,9 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
 bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err);
 void corpus_free(Corpus *corpus);
 
-/* A hash that tells texts and vocabularies apart: FNV-1a, 64 bits, over the characters of the vocabulary and the ids of
-   the text, or the number of pairs, as hexadecimal digits. */
-enum { CORPUS_FINGERPRINT = 17 };
-void corpus_fingerprint(const Corpus *corpus, char out[CORPUS_FINGERPRINT]);
+/* A hash that tells texts and vocabularies apart: over the characters of the vocabulary and the ids of the text, or the
+   number of pairs, as hexadecimal digits. */
+void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 
 /* B windows of T tokens from the training part, and as targets the tokens one position later, both (B, T). The windows
    are drawn from (seed, micro_step): runs with the same seed have the same batches. For recall: B new records. */

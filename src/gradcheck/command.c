@@ -11,8 +11,8 @@
 #include "gradcheck/gradcheck.h"
 #include "train/run.h"
 
-/* A micro-batch has train.batch sequences, but no more than SEQUENCES_MAX: every entry costs half a dozen passes
-   over it. */
+/* A micro-batch has train.batch sequences, but no more than SEQUENCES_MAX, or one for each shard: every entry costs
+   half a dozen passes over it. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
 /* One config of the sweep, or the config itself, and what its check found. */
@@ -72,7 +72,8 @@ static bool check_config(const Config *c, Error *err) {
 /* Checks one config, with the micro-batches and dropout masks of the first training step. */
 static bool check(Combination *c, size_t threads, FILE *print) {
     const Config *config = &c->config;
-    const size_t batch = (size_t)config->train.batch, B = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX;
+    const size_t batch = (size_t)config->train.batch, shards = (size_t)config->train.shards;
+    const size_t few = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX, B = few < shards ? shards : few;
     Corpus corpus = {0};
     Model model = {0};
     Engine engine = {0};
@@ -84,7 +85,8 @@ static bool check(Combination *c, size_t threads, FILE *print) {
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
         ok = model_make(&model, &shape, B, threads, true, &c->err) &&
-             engine_make(&engine, (EngineKind)config->train.engine, &model, &c->err);
+             engine_make(&engine, (EngineKind)config->train.engine, &model, &c->err) &&
+             engine_make_shards(&engine, shards, &c->err);
     }
     if (ok) {
         gradcheck_parameters(&model, (Init)config->model.init, loss.seed);

@@ -56,23 +56,31 @@ static void perturb(void *context, const HookView *v) {
     if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
-/* The pass of the micro-batch in progress, as in a training step, or the forward half of it. */
-static void pass(PerturbedLoss *l, bool with_backward) {
-    engine_pass(l->original.engine, &l->original.batches[l->micro],
+/* The pass of a shard of the micro-batch in progress, as in a training step, or the forward half of it. */
+static void pass(PerturbedLoss *l, size_t shard, bool with_backward) {
+    const Batch *batch = &l->original.batches[l->micro];
+    engine_pass(l->original.engine, batch,
                 &(Pass){.training = true,
                         .seed = l->original.seed,
                         .micro_step = l->original.micro_step + l->micro,
                         .with_backward = with_backward,
                         .zero_gradients = with_backward && l->micro == 0,
+                        .sequences = shards_sequences(&l->original.engine->shards, shard, batch->B),
                         .batch_weight = 1 / (double)l->original.count});
 }
 
 /* Computes every gradient as a training step does, with `function` as the hook. */
 static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
+    const size_t T = l->original.batches->T;
     l->hook.function = function;
-    for (l->micro = 0; l->micro < l->original.count; l->micro++) {
-        pass(l, true);
-        for (size_t r = 0; r < l->rows; r++) l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
+    for (size_t shard = 0; shard < l->original.engine->shards.own; shard++) {
+        const Range own = shards_sequences(&l->original.engine->shards, shard, l->original.batches->B);
+        for (l->micro = 0; l->micro < l->original.count; l->micro++) {
+            pass(l, shard, true);
+            for (size_t r = own.begin * T; r < own.end * T; r++)
+                l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
+        }
+        engine_end_shard(l->original.engine, shard, 0);
     }
     l->hook.function = perturb;
 }
@@ -83,7 +91,7 @@ static double change(PerturbedLoss *l, size_t begin, size_t end) {
     double mean = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
         double sum = 0;
-        pass(l, false);
+        for (size_t shard = 0; shard < l->original.engine->shards.own; shard++) pass(l, shard, false);
         for (size_t r = 0; r < l->rows; r++) sum += (double)l->model->losses[r] - l->losses[l->micro * l->rows + r];
         mean += sum / ((double)batch_targets(&l->original.batches[l->micro]) * (double)l->original.count);
     }

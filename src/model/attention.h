@@ -7,8 +7,8 @@
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
    That is the default; docs/model.md has the others. Only attention*.c knows how a model's scores are made, with two
-   exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/page.js repeats
-   stages 2 and 3, since the page's slider changes the divisor in the browser.
+   exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/decoder.js repeats
+   the three stages, since the page runs the model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
    skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps

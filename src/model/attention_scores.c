@@ -96,12 +96,13 @@ MULTIVERSIONED void qk_norm_backward(const HeadGradients *g, const Head *h) {
 /* v . tanh(q + k), all (D). */
 static inline __attribute__((always_inline)) real additive_score(const real *v, const real *q, const real *k,
                                                                  size_t D) {
-    real lane[LANES] = {0}, rest = 0;
+    real lane[LANES] = {0}, last[LANES] = {0};
     size_t d = 0;
     for (; d + LANES <= D; d += LANES)
         for (size_t l = 0; l < LANES; l++) lane[l] += v[d + l] * tanh_real(q[d + l] + k[d + l]);
-    for (; d < D; d++) rest += v[d] * tanh_real(q[d] + k[d]);
-    return lanes_sum((const Lanes *)lane) + rest;
+    for (size_t l = 0; l < D - d; l++) last[l] = v[d + l] * tanh_real(q[d + l] + k[d + l]);
+    const Lanes sum = *(const Lanes *)lane + *(const Lanes *)last;
+    return lanes_sum(&sum);
 }
 
 MULTIVERSIONED static void additive_forward(real *panel, const real *v, const Head *h, const QueryTile *t,

@@ -151,13 +151,13 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
     return w;
 }
 
-static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass, real loss_weight) {
+static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass, bool is_first, real loss_weight) {
 #pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
     {
         const Worker w = worker_make(m, pass, slice, first, loss_weight);
         const Range flat = columns_of(&w, m->tensors.flat);
         end_operation(&w, OP_COUNT, NULL, FORWARD);
-        if (pass->zero_gradients && first == 0) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
+        if (pass->zero_gradients && is_first) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
         end_operation(&w, OP_CLEAR, NULL, FORWARD);
         forward(&w);
         if (pass->with_backward) {
@@ -194,18 +194,20 @@ static size_t count_right(const Model *m, const Batch *slice) {
 /* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Sums
    the losses in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
-    const size_t at_most = model_slice(&m->shape, batch->B), slices = (batch->B + at_most - 1) / at_most;
+    const Range own = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
+    const size_t at_most = model_slice(&m->shape, range_size(own)), slices = (range_size(own) + at_most - 1) / at_most;
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     double sum = 0;
     m->right = 0;
-    for (size_t i = 0; (pass->zero_gradients || !pass->with_backward) && i < m->shape.L * m->shape.attention.H; i++)
-        m->score_max[i] = -(real)INFINITY;
+    const bool start = (pass->zero_gradients && !pass->keep_score_max) || !pass->with_backward;
+    for (size_t i = 0; start && i < m->shape.L * m->shape.attention.H; i++) m->score_max[i] = -(real)INFINITY;
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        const Range sequences = range_split(batch->B, 1, i, slices);
+        const Range part = range_split(range_size(own), 1, i, slices);
+        const Range sequences = {own.begin + part.begin, own.begin + part.end};
         const size_t first = sequences.begin * batch->T;
         const int32_t *targets = batch->targets ? batch->targets + first : NULL;
         const Batch slice = {batch->tokens + first, targets, range_size(sequences), batch->T};
-        pass_slice(m, &slice, first, pass, loss_weight);
+        pass_slice(m, &slice, first, pass, i == 0, loss_weight);
         update_score_max(m, range_size(sequences));
         for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
         if (targets && !pass->with_backward) m->right += count_right(m, &slice);

@@ -85,6 +85,8 @@ typedef struct {
     bool with_backward;  /* adds to model->gradients those of batch_weight * (mean loss of the batch's targets, of which
                             one must count) */
     bool zero_gradients; /* starts them at zero */
+    bool keep_score_max; /* of the passes before, although the gradients start at zero */
+    Range sequences;     /* those of the batch that take part, with its weight for each target; empty: all */
     double batch_weight;
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */

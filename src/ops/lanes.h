@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/real.h"
 
@@ -69,6 +70,18 @@ static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) 
     return lane[0];
 }
 
+/* Sets `lanes` to the entries at x, of which there are n; where that is less than LANES, the other lanes to `rest`. A
+   loop over single entries at the end of a row would not do: the compiler may make vectors of some of them, and its
+   choice decides which products are fused with the sums they are added to. */
+static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const real *x, size_t n, real rest) {
+    if (n >= LANES) {
+        *lanes = *(const Lanes *)x;
+    } else {
+        *lanes = rest - (Lanes){0};
+        memcpy(lanes, x, n * sizeof *x);
+    }
+}
+
 /* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
 static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
     real lane[LANES], maximum = -(real)INFINITY;
@@ -105,33 +118,32 @@ static inline __attribute__((always_inline)) void lanes_scale(real *y, size_t n,
 
 /* sum_j x_j y_j */
 static inline __attribute__((always_inline)) real lanes_dot(const real *x, const real *y, size_t n) {
-    Lanes sum = {0};
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) sum += *(const Lanes *)(x + j) * *(const Lanes *)(y + j);
-    real rest = 0;
-    for (; j < n; j++) rest += x[j] * y[j];
-    return lanes_sum(&sum) + rest;
+    Lanes sum = {0}, a, b;
+    for (size_t j = 0; j < n; j += LANES) {
+        lanes_load(&a, x + j, n - j, 0);
+        lanes_load(&b, y + j, n - j, 0);
+        sum += a * b;
+    }
+    return lanes_sum(&sum);
 }
 
 /* sum_j x_j */
 static inline __attribute__((always_inline)) real lanes_total(const real *x, size_t n) {
-    Lanes sum = {0};
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) sum += *(const Lanes *)(x + j);
-    real rest = 0;
-    for (; j < n; j++) rest += x[j];
-    return lanes_sum(&sum) + rest;
+    Lanes sum = {0}, a;
+    for (size_t j = 0; j < n; j += LANES) {
+        lanes_load(&a, x + j, n - j, 0);
+        sum += a;
+    }
+    return lanes_sum(&sum);
 }
 
 /* sum_j (x_j - mean)^2 */
 static inline __attribute__((always_inline)) real lanes_squares(const real *x, real mean, size_t n) {
-    Lanes sum = {0};
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        const Lanes centered = *(const Lanes *)(x + j) - mean;
-        sum += centered * centered;
+    Lanes sum = {0}, a;
+    for (size_t j = 0; j < n; j += LANES) {
+        lanes_load(&a, x + j, n - j, mean);
+        a -= mean;
+        sum += a * a;
     }
-    real rest = 0;
-    for (; j < n; j++) rest += (x[j] - mean) * (x[j] - mean);
-    return lanes_sum(&sum) + rest;
+    return lanes_sum(&sum);
 }

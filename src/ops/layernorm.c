@@ -24,26 +24,22 @@ MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const rea
 static inline __attribute__((always_inline)) void backward_row(real *dx, const real *residual, const real *dy,
                                                                const real *x, const real *gamma, real mean, real rstd,
                                                                size_t C) {
-    Lanes lanes_g = {0}, lanes_gx = {0};
-    real rest_g = 0, rest_gx = 0;
-    size_t c = 0;
-    for (; c + LANES <= C; c += LANES) {
-        const Lanes g = *(const Lanes *)(dy + c) * *(const Lanes *)(gamma + c);
+    Lanes lanes_g = {0}, lanes_gx = {0}, g, scale, centered;
+    for (size_t c = 0; c < C; c += LANES) {
+        lanes_load(&g, dy + c, C - c, 0);
+        lanes_load(&scale, gamma + c, C - c, 0);
+        lanes_load(&centered, x + c, C - c, mean);
+        g *= scale;
+        centered -= mean;
         lanes_g += g;
-        lanes_gx += g * (*(const Lanes *)(x + c) - mean);
+        lanes_gx += g * centered;
     }
-    for (; c < C; c++) {
-        const real g = dy[c] * gamma[c];
-        rest_g += g;
-        rest_gx += g * (x[c] - mean);
-    }
-    const real mean_g = (lanes_sum(&lanes_g) + rest_g) / (real)C;
-    const real mean_gx = (lanes_sum(&lanes_gx) + rest_gx) * rstd / (real)C;
+    const real mean_g = lanes_sum(&lanes_g) / (real)C, mean_gx = lanes_sum(&lanes_gx) * rstd / (real)C;
     if (residual)
-        for (c = 0; c < C; c++)
+        for (size_t c = 0; c < C; c++)
             dx[c] = residual[c] + rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
     else
-        for (c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
+        for (size_t c = 0; c < C; c++) dx[c] = rstd * (dy[c] * gamma[c] - mean_g - (x[c] - mean) * rstd * mean_gx);
 }
 
 MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, const real *dy, const real *x,

@@ -12,6 +12,7 @@
 #include "why/why.h"
 
 enum { SAMPLES_LIMIT = 1 << 20, SCORES_LIMIT = 9000000, ROWS_LIMIT = 30000, COLORS = 64 };
+enum { RUN_LIMIT = 9900000, SWEEP_LIMIT = 5900000 }; /* bytes of data with models; the page's program takes the rest */
 
 static Why why; /* large */
 
@@ -284,6 +285,21 @@ static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
     return ok;
 }
 
+/* Adds the model of each setting's run, while the page stays below its limit. */
+static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err) {
+    char *text;
+    if (!js_dump(json, JS_ASCII, &text, err)) return false;
+    double room = (s->setting_count > 1 ? SWEEP_LIMIT : RUN_LIMIT) - (double)strlen(text);
+    free(text);
+    for (size_t i = 0; i < s->setting_count; i++) {
+        const size_t shown = shown_run(s, &s->settings[i]);
+        const SweepRun *run = &s->runs[shown];
+        Json *model = put(js_at(runs, shown), "model", js_object());
+        if (!report_model(model, run->directory, run->state == RUN_DIVERGED, &room, err)) return false;
+    }
+    return true;
+}
+
 /* "kind" is run, sweep or runs. */
 static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
     Json *json = *data = js_object(), *runs = put(json, "runs", js_array()),
@@ -310,7 +326,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
         if (!run) return false;
         js_append(runs, run);
     }
-    return add_ngrams(s, json, err) && add_attention(s, runs, notes, err);
+    return add_ngrams(s, json, err) && add_attention(s, runs, notes, err) && add_models(s, json, runs, err);
 }
 
 bool report_sweep_data(const char *directory, Json **data, Error *err) {

@@ -1,4 +1,4 @@
-/* Puts the page's three files into the program (base/embed.inc). */
+/* Puts the page's files into the program (base/embed.inc). The scripts are one, in this order. */
 #define NAME report_html
 #define PATH "src/report/page.html"
 #include "base/embed.inc"
@@ -10,5 +10,6 @@
 #undef NAME
 #undef PATH
 #define NAME report_js
-#define PATH "src/report/page.js"
+#define PATH "src/report/elements.js", "src/report/charts.js", "src/report/decoder.js", "src/report/matrix.js", \
+    "src/report/attention.js", "src/report/text.js", "src/report/theory.js", "src/report/page.js"
 #include "base/embed.inc"

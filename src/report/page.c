@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "report/report.h"
 #include "sweep/sweep.h"
 
@@ -17,12 +18,25 @@ static void write_data(const char *json, FILE *out) {
     }
 }
 
-static void write_page(const char *json, FILE *out) {
+/* A text of the page itself, where there is no script to show it. */
+static void write_text(const char *text, FILE *out) {
+    char heading[512];
+    snprintf(heading, sizeof heading, "%s", text ? text : "sqrtdk");
+    text_make_plain(heading);
+    for (const char *c = heading; *c; c++) {
+        if (strchr("<>&\"", *c)) fprintf(out, "&#%d;", *c);
+        else fputc(*c, out);
+    }
+}
+
+static void write_page(const char *heading, const char *json, FILE *out) {
     const char *text = report_html;
     for (const char *mark; (mark = strstr(text, "{{")) != NULL; text = strstr(mark, "}}") + 2) {
         fwrite(text, 1, (size_t)(mark - text), out);
-        if (strncmp(mark, "{{data", 6) == 0) write_data(json, out);
-        else fputs(strncmp(mark, "{{page.css", 10) == 0 ? report_css : report_js, out);
+        const char *name = mark + 2;
+        if (strncmp(name, "data", 4) == 0) write_data(json, out);
+        else if (strncmp(name, "heading", 7) == 0) write_text(heading, out);
+        else fputs(strncmp(name, "page.css", 8) == 0 ? report_css : report_js, out);
     }
     fputs(text, out);
 }
@@ -32,7 +46,7 @@ static bool save(const Json *data, const char *path, Error *err) {
     char *json = NULL;
     bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, path, err);
     if (ok) {
-        write_page(json, file.stream);
+        write_page(js_as_text(js_get(data, "heading")), json, file.stream);
         ok = file_writer_commit(&file, err);
     }
     free(json);

@@ -1,5 +1,6 @@
 /* report.html: one self-contained file that shows a run, a sweep, several runs side by side, or theory. The page is
-   page.html with page.css and page.js, which become part of the program, and the results as JSON (data.c). */
+   page.html with page.css and the scripts, which become part of the program, and the results as JSON (data.c,
+   parameters.c). */
 #pragma once
 
 #include "base/command.h"
@@ -17,3 +18,8 @@ extern const Verb report_verb;
 bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err);
 bool report_sweep_data(const char *directory, Json **data, Error *err);
 bool report_theory_data(const char *directory, Json **data, Error *err);
+
+/* parameters.c. The model of a run as the page has it, or why it is left out ("left_out"). `room` is how many bytes the
+   page may still grow by, less what this takes. A checkpoint that cannot be read is an error, unless the run
+   `diverged`. */
+bool report_model(Json *json, const char *directory, bool diverged, double *room, Error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "train/run.h"
@@ -14,32 +15,39 @@
 enum { PROMPT_MAX = 65536 };
 static const char *prompt = "";
 static long long tokens = 500, top_k = 0, seed = -1; /* top_k 0, seed -1: not given */
-static double temperature = 1;
+static double temperature = 1, top_p = 1;
 
 static const Option SAMPLE_OPTIONS[] = {
-    {"prompt", "TEXT", "the beginning of the text (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
+    {"prompt", "TEXT", "how it begins; - reads standard input (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
     {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1000000000},
     {"temperature", "X", "above 1 more random, below 1 less, 0 greedy (default 1)", OPTION_NUMBER, &temperature, 0,
      1000000},
     {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
+    {"top-p", "P", "draw from the fewest characters with probability P", OPTION_NUMBER, &top_p, 0, 1},
     {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {0},
 };
 
 static bool write_sample(const Run *run, Model *model, int *signal, Error *err) {
     static int32_t ids[PROMPT_MAX];
-    size_t count = 1;
+    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    size_t count = 1, size = strlen(prompt);
+    if (strcmp(prompt, "-") == 0) {
+        if (!input_read(input, sizeof input, &size, err)) return false;
+        prompt = input;
+    }
+    if (top_p <= 0) return usage_error(err, "--top-p takes a number above 0");
     ids[0] = sample_start(&run->vocabulary);
-    if (*prompt &&
-        !vocabulary_encode(&run->vocabulary, "--prompt", prompt, strlen(prompt), ids, PROMPT_MAX, &count, err))
+    if (size && !vocabulary_encode(&run->vocabulary, "--prompt", prompt, size, ids, PROMPT_MAX, &count, err))
         return false;
     int32_t *window = calloc(model->shape.T, sizeof *window);
     if (!window) return runtime_error(err, "no memory to sample a text");
     const SampleOptions options = {.tokens = (size_t)tokens,
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
+                                   .top_p = top_p,
                                    .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
-    text_write(prompt, strlen(prompt), stdout);
+    text_write(prompt, size, stdout);
     if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
     fputc('\n', stdout); /* main notices at its end that stdout failed */
     free(window);

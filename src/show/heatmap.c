@@ -120,7 +120,7 @@ static Layout layout_with(const AttentionFigure *figure, int cell) {
 static Layout layout_make(const AttentionFigure *figure) {
     int cell = figure->length > 32 ? 12 : 16;
     Layout l = layout_with(figure, cell);
-    while (l.width > WIDE && cell > 6) l = layout_with(figure, --cell);
+    while ((l.width > WIDE || l.height > CANVAS_SIDE) && cell > 6) l = layout_with(figure, --cell);
     double wanted = canvas_text_width(TITLE_SIZE, figure->title);
     if (figure->subtitle) wanted = fmax(wanted, canvas_text_width(LABEL_SIZE, figure->subtitle));
     l.width = at_least(l.width, (int)fmin(wanted, TITLE_LIMIT) + 1 + 2 * MARGIN);
@@ -212,8 +212,9 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
     Canvas canvas;
     Layout l = layout_make(figure);
     if (l.height > CANVAS_SIDE)
-        return usage_error(err, "%zu lines of panels are %d pixels high, and a picture at most %d: draw fewer",
-                           figure->rows, l.height, CANVAS_SIDE);
+        return usage_error(
+            err, "%zu lines of panels are %d pixels high, and a picture at most %d: choose a layer (--layer) or a head",
+            figure->rows, l.height, CANVAS_SIDE);
     if (!canvas_make(&canvas, l.width, l.height, err)) return false;
     draw_titles(&canvas, figure, &l);
     draw_grid_labels(&canvas, figure, &l);

@@ -59,11 +59,12 @@ void progress_line(Progress *p, const char *line) {
 }
 
 void progress_update(Progress *p, double now, size_t step, size_t steps, double train_loss, double val_loss,
-                     double tokens_per_second, double seconds_left) {
+                     double accuracy, double tokens_per_second, double seconds_left) {
     if (!progress_is_due(p, now)) return;
     char line[256], train[24] = "", val[24] = "", left[32];
     if (!isnan(train_loss)) snprintf(train, sizeof train, "  train %.3f", train_loss);
-    if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
+    if (!isnan(accuracy)) snprintf(val, sizeof val, "  accuracy %.3f", accuracy);
+    else if (!isnan(val_loss)) snprintf(val, sizeof val, "  val %.3f", val_loss);
     progress_duration(seconds_left, left, sizeof left);
     snprintf(line, sizeof line, "step %zu/%zu%s%s  %.1fk tokens/s  %s left", step, steps, train, val,
              tokens_per_second / 1e3, left);

@@ -21,9 +21,9 @@ void progress_message(Progress *progress, const char *format, ...) __attribute__
 #define print_plain(out, ...) progress_message(&(Progress){.stream = (out)}, __VA_ARGS__)
 
 /* Shows "step 120/1000 train 2.31 val 2.40 35.1k tokens/s 0:42 left", at most twice a second and only on a terminal.
-   NaN leaves a loss out. `now` is a time in seconds. */
+   An accuracy takes the place of val; NaN leaves a number out. `now` is a time in seconds. */
 void progress_update(Progress *progress, double now, size_t step, size_t steps, double train_loss, double val_loss,
-                     double tokens_per_second, double seconds_left);
+                     double accuracy, double tokens_per_second, double seconds_left);
 /* Shows work that is counted in parts, as "12/58 combinations". */
 void progress_count(Progress *progress, double now, const char *what, size_t done, size_t all);
 /* For any other progress line: progress_is_due says whether it is time for one (at most twice a second and only on a

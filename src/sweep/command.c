@@ -4,11 +4,19 @@
 #include "base/interrupt.h"
 
 static long long jobs; /* 0: not given */
+static bool prepare, tables;
+static const char *share; /* NULL: not given */
 
+#define JOBS                                                                                                           \
+    { "jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX }
 static const Option SWEEP_OPTIONS[] = {
-    {"jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
+    JOBS,
+    {"prepare", NULL, "make the directory of the sweep and train nothing yet", OPTION_SWITCH, &prepare, 0, 0},
+    {"share", "I/N", "train a share of a sweep that was prepared; or auto", OPTION_TEXT, &share, 0, 0},
+    {"tables", NULL, "write the tables and the page of such a sweep", OPTION_SWITCH, &tables, 0, 0},
     {0},
 };
+static const Option RESUME_OPTIONS[] = {JOBS, {0}};
 
 static TrainOptions sweep_options(const Command *command, Progress *progress) {
     TrainOptions options = train_options(command, progress);
@@ -16,13 +24,34 @@ static TrainOptions sweep_options(const Command *command, Progress *progress) {
     return options;
 }
 
+/* --share and --tables, for a sweep that was prepared. */
+static bool run_prepared(const Command *command, const TrainOptions *options, int *signal, Error *err) {
+    const char *directory = command->target;
+    bool is_sweep;
+    if (command->overrides.count || command->out || command->dry_run || prepare || (share && tables))
+        return usage_error(err, "--%s takes a sweep as it was prepared: leave out %s", share ? "share" : "tables",
+                           command->overrides.count ? "--set"
+                           : command->out           ? "--out"
+                           : command->dry_run       ? "--dry-run"
+                           : prepare                ? "--prepare"
+                                                    : "--tables");
+    if (!sweep_is(directory, &is_sweep, err)) return false;
+    if (!is_sweep)
+        return usage_error(err, "%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare",
+                           directory, program_name);
+    return share ? sweep_share(directory, share, options, stdout, signal, err)
+                 : sweep_tables(directory, options, stdout, err);
+}
+
 static bool run_sweep(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = sweep_options(command, &progress);
     interrupt_survive_closed_pipes();
+    if (share || tables) return run_prepared(command, &options, signal, err);
     return config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
            (command->dry_run ? sweep_dry_run(&config, &options, stdout, err)
+            : prepare        ? sweep_prepare(&config, &options, stdout, err)
                              : sweep_run(&config, &options, stdout, signal, err));
 }
 
@@ -46,7 +75,9 @@ const Verb sweep_verb = {
     .target = "CONFIG.ini",
     .what = "Trains every combination of a config's [sweep] section, several at a time, and\n"
             "compares them. --threads counts the threads of all runs together; each run gets\n"
-            "its share. The verb resume continues a sweep that was stopped.",
+            "its share. The verb resume continues a sweep that was stopped. For several\n"
+            "machines: sweep CONFIG.ini --prepare once; sweep DIR --share I/N as process I of\n"
+            "N, or --share auto under an array of Slurm or mpirun; sweep DIR --tables.",
     .options = SWEEP_OPTIONS,
     .takes_set = true,
     .makes_runs = true,
@@ -60,7 +91,7 @@ const Verb resume_verb = {
             "never stopped. Of a finished run it draws the pictures again, of a finished\n"
             "sweep it writes the table again. --set can change train.steps of a run, and\n"
             "nothing else. A run keeps its number of threads unless --threads is given.",
-    .options = SWEEP_OPTIONS,
+    .options = RESUME_OPTIONS,
     .takes_set = true,
     .run = resume,
 };

@@ -5,8 +5,8 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/lock.h"
 #include "sweep/parts.h"
-#include "train/checkpoint.h"
 
 /* Whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it is
    swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
@@ -54,41 +54,12 @@ static bool read_config(Sweep *s, Error *err) {
     return true;
 }
 
-bool sweep_enter(Sweep *s, const char *directory, Error *err) {
-    int64_t threads;
-    s->place.lock = -1;
-    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) || !results_enter(&s->place, err) ||
-        !read_config(s, err))
-        return false;
-    s->resumed = true;
-    /* Every run has the threads that the first ones had, however many processors there are now. */
-    if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
-        s->threads = (size_t)threads;
-    return true;
-}
-
-bool sweep_view(Sweep *s, const char *directory, Error *err) {
-    s->place.lock = -1;
-    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) || !read_config(s, err) ||
-        !sweep_plan(s, err))
-        return false;
-    name_directories(s);
-    for (size_t i = 0; i < s->run_count; i++)
-        if (!sweep_read_run(&s->runs[i], err)) return false;
-    sweep_read_back(s);
-    return true;
-}
-
 /* Waits until no process holds the directory: a run whose sweep was killed may still be saving its checkpoint. Fails
    after half a minute. */
 static bool wait_for(const char *directory, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     for (int tries = 0;; tries++) {
-        int lock;
-        if (directory_lock(directory, &lock, err)) {
-            close(lock);
-            return true;
-        }
+        if (directory_free(directory, err)) return true;
         if (err->status != STATUS_USAGE || tries == 1500 || interrupt_signal()) return false;
         nanosleep(&pause, NULL);
     }
@@ -114,24 +85,23 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     return true;
 }
 
+/* A run that failed is tried once more. */
+static void forgive(SweepRun *run) {
+    if (run->state != RUN_FAILED) return;
+    run->state = RUN_NOT_FINISHED;
+    *run->message = 0;
+}
+
 bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     if (!path_exists(run->directory)) return true;
-    if (!wait_for(run->directory, err) || !sweep_read_run(run, err)) return false;
-    if (run->state == RUN_FAILED) { /* is tried once more */
-        run->state = RUN_NOT_FINISHED;
-        *run->message = 0;
-    }
+    if (!sweep_read_run(run, err)) return false;
+    forgive(run);
     if (run->state != RUN_NOT_FINISHED) return check_config(s, run, err);
     if (results_unused(run->directory)) return true; /* killed before it began */
-    bool checkpoint;
-    char path[4096];
-    Json *description = NULL;
-    const bool ok = run_description_load(&description, run->directory, err) &&
-                    checkpoint_exists(run->directory, &checkpoint, err) &&
-                    path_join(path, sizeof path, run->directory, "vocab.json", err);
+    Json *description;
+    run->resumable = run_description_load(&description, run->directory, err);
     js_free(description);
-    run->resumable = ok && path_exists(path); /* it comes last, before any log */
-    return ok && (!run->resumable || check_config(s, run, err));
+    return run->resumable && check_config(s, run, err);
 }
 
 /* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
@@ -150,15 +120,51 @@ static bool check_planned(const Sweep *s, Error *err) {
 }
 
 bool sweep_load(Sweep *s, Error *err) {
+    for (size_t i = 0; i < s->run_count; i++) {
+        SweepRun *run = &s->runs[i];
+        if ((path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
+            return false;
+    }
+    return true;
+}
+
+static bool check_corpus(const Sweep *s, const Corpus *corpus, Error *err) {
+    return description_check_corpus(s->description, s->directory, s->runs[0].config.data.corpus, corpus, err);
+}
+
+bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
+    int64_t threads;
+    s->place.lock = -1;
+    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) ||
+        (alone && !results_enter(&s->place, err)) || !read_config(s, err) || !sweep_plan(s, err))
+        return false;
+    s->resumed = true;
+    /* Every run has the threads that the first ones had, however many processors there are now. */
+    if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
+        s->threads = (size_t)threads;
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
-        if (!sweep_load_run(s, &s->runs[i], err)) return false;
+        if (!sweep_read_run(&s->runs[i], err)) return false;
     return check_planned(s, err);
+}
+
+bool sweep_view(Sweep *s, const char *directory, Error *err) {
+    if (!sweep_read(s, directory, false, err)) return false;
+    sweep_read_back(s);
+    return true;
+}
+
+bool sweep_begin_share(Sweep *s, Error *err) {
+    Corpus corpus;
+    for (size_t i = 0; i < s->run_count; i++) forgive(&s->runs[i]);
+    const bool ok = config_corpus(&corpus, &s->runs[0].config, NULL, err) && check_corpus(s, &corpus, err);
+    corpus_free(&corpus);
+    return ok;
 }
 
 static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const TrainOptions *o = s->options;
-    char fingerprint[CORPUS_FINGERPRINT];
+    char fingerprint[HASH_DIGITS];
     if (!results_make(&s->place, o->out, s->config.log.out, o->force, err)) return false;
     s->directory = s->place.path;
     name_directories(s);
@@ -179,6 +185,20 @@ static bool save_config(const Sweep *s, Error *err) {
     return file_writer_commit(&config, err);
 }
 
+bool sweep_save_configs(const Sweep *s, Error *err) {
+    char path[4096 + RUN_NAME];
+    FileWriter config;
+    snprintf(path, sizeof path, "%s/configs", s->directory);
+    if (!directory_make(path, true, err)) return false;
+    for (size_t i = 0; i < s->run_count; i++) {
+        snprintf(path, sizeof path, "%s/configs/%s.ini", s->directory, s->runs[i].name);
+        if (!file_writer_open(&config, path, err)) return false;
+        config_write(&s->runs[i].config, config.stream);
+        if (!file_writer_commit(&config, err)) return false;
+    }
+    return true;
+}
+
 static void describe_resumed(Sweep *s) {
     Json *now = js_object();
     js_set(now, "time", time_now());
@@ -191,8 +211,7 @@ bool sweep_open(Sweep *s, Error *err) {
     const Config *c = &s->runs[0].config;
     Corpus corpus;
     bool ok = config_corpus(&corpus, c, NULL, err) &&
-              (s->resumed ? description_check_corpus(s->description, s->directory, c->data.corpus, &corpus, err)
-                          : make_directory(s, &corpus, err));
+              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
     corpus_free(&corpus);
     if (ok && s->resumed) describe_resumed(s);
     ok = ok && sweep_save(s, "running", NULL, err) && (s->resumed || save_config(s, err));

@@ -10,7 +10,7 @@
 #include "show/palette.h"
 #include "sweep/sweep.h"
 
-enum { RUNS_MAX = 256, RUN_NAME = 200, SETTING_LABEL = 320 };
+enum { RUNS_MAX = 4096, RUN_NAME = 200, SETTING_LABEL = 320 };
 
 /* What a run measured, in the order of summary.csv. */
 typedef enum {
@@ -84,7 +84,8 @@ typedef struct {
     const char *directory;  /* its path */
     Json *description;      /* run.json */
     size_t threads, slots;  /* threads of a run; runs at a time */
-} Sweep;                    /* large: keep it off small stacks */
+    size_t share, shares; /* this process begins with the runs share, share + shares, ...; 0 shares: it has them all */
+} Sweep;                  /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from s->config. Errors have status STATUS_USAGE: no [sweep], too many
    combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or not. */
@@ -94,21 +95,31 @@ void sweep_free(Sweep *sweep);
    name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const Config *config, size_t axis);
 
-/* directory.c. sweep_enter locks a sweep's directory and reads run.json and config.ini from it; sweep_load finds out
-   what the runs there have come to, and fails with STATUS_USAGE where one was made with another config. sweep_open
-   makes the directory of a new sweep, or notes in run.json that it is resumed. sweep_save brings run.json to the runs'
-   present states; `result` as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. */
-bool sweep_enter(Sweep *sweep, const char *directory, Error *err);
-/* sweep_view opens a sweep for reading only: it plans it and reads its runs, also while they train. */
+/* share.c. Reads the text of --share: "2/8", or "auto" for what a batch system or mpirun says in the environment.
+   Errors have status STATUS_USAGE. *share counts from 0. */
+bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
+
+/* directory.c. sweep_read plans the sweep of a directory and reads from run.json and config.ini how it stands, also
+   while its runs train; `alone`: it locks the directory first. sweep_view reads the logs of the runs as well.
+   sweep_load, for a sweep that this process has, waits for runs that are being saved, and checks each against its
+   config; sweep_open makes the directory of a new sweep, or notes in run.json that it is resumed. For a share
+   sweep_begin_share checks the text alone, and each run is checked by sweep_load_run as its turn comes. Errors of what
+   is not as the sweep began have status STATUS_USAGE. sweep_save brings run.json to the runs' present states; `result`
+   as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. sweep_save_configs writes
+   configs/NAME.ini for each run. */
+bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
+bool sweep_begin_share(Sweep *sweep, Error *err);
+bool sweep_save_configs(const Sweep *sweep, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
-bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run; used again before it is started */
+bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, whose directory this process has */
 bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* runner.c. Trains every run that has not ended, by `slots` workers, until none is left or a signal came. Fails only
-   without memory; a run that fails is recorded as such. */
+   without memory; a run that fails is recorded as such. A share leaves alone what other processes hold, and looks again
+   whenever it has trained something else. */
 bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was

@@ -22,13 +22,19 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/lock.h"
 #include "sweep/parts.h"
 
 /* --- what parent and workers share */
 
 /* Who holds a run. It is claimed once in the life of a parent: one that failed, or whose worker died, is for `resume`
    to try again. The lock of its directory keeps out processes of any other parent. */
-enum { NOBODY = 0, ENDED = -1, REPORTED = -2 }; /* not claimed yet; the worker is done with it; the parent as well */
+enum {
+    NOBODY = 0,    /* not claimed yet */
+    ENDED = -1,    /* the worker is done with it */
+    REPORTED = -2, /* the parent as well, or it was another process that brought the run to its end */
+    HELD = -3      /* of a share: another process holds it */
+};
 typedef struct {
     _Atomic pid_t worker; /* or one of the above */
     Error why;            /* what training the run failed with, or status 0 */
@@ -55,9 +61,10 @@ static bool claim_run(Claim *claim) {
     return atomic_compare_exchange_strong(&claim->worker, &nobody, getpid());
 }
 
-/* Trains a run to its end or to a signal. Another process may have trained in its directory since the sweep was loaded;
-   where that brought the run to its end, nothing is left to do. */
-static bool train_one(const Sweep *s, SweepRun *run, Error *err) {
+/* Trains a run to its end or to a signal. Its directory is locked before anything in it is looked at, and left to the
+   trainer so, since another process may have trained there since the sweep was loaded. *claim becomes what is to be
+   said of the run. */
+static bool train_one(const Sweep *s, SweepRun *run, pid_t *claim, Error *err) {
     TrainOutcome outcome;
     Progress silent = {.quiet = true};
     const TrainOptions options = {.threads = s->threads,
@@ -66,10 +73,22 @@ static bool train_one(const Sweep *s, SweepRun *run, Error *err) {
                                   .command_line = s->options->command_line,
                                   .progress = &silent,
                                   .report = s->options->report};
-    if (!sweep_load_run(s, run, err)) return interrupt_signal() != 0; /* waiting for another process was cut short */
-    if (run->state != RUN_NOT_FINISHED) return true;
-    if (run->resumable) return train_resume(run->directory, NULL, 0, &options, &outcome, err);
-    return train_run(&run->config, &options, &outcome, err);
+    int lock;
+    if (!directory_make(run->directory, false, err)) return false;
+    if (!directory_lock(run->directory, &lock, err)) {
+        if (s->shares && err->status == STATUS_USAGE) *claim = HELD;
+        return false;
+    }
+    if (*directory_lock_note(lock)) progress_message(s->options->progress, "%s", directory_lock_note(lock));
+    directory_lock_pass(lock);
+    bool ok = sweep_load_run(s, run, err);
+    if (ok && run->state != RUN_NOT_FINISHED && s->shares) *claim = REPORTED;
+    if (ok && run->state == RUN_NOT_FINISHED)
+        ok = run->resumable ? train_resume(run->directory, NULL, 0, &options, &outcome, err)
+                            : train_run(&run->config, &options, &outcome, err);
+    directory_unlock(lock);
+    rmdir(run->directory); /* which fails, unless the run could not begin */
+    return ok;
 }
 
 /* The whole life of a worker. It stays in its parent's process group, so that a terminal's Ctrl-C and Ctrl-Z reach it,
@@ -78,13 +97,17 @@ static _Noreturn void work(const Sweep *s, pid_t parent) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
-    close(s->place.lock); /* else a killed sweep could not be resumed until its workers have saved their runs */
-    for (size_t i = 0; i < s->run_count; i++) {
+    directory_locks_forget(); /* else a killed sweep could not be resumed until its workers have saved their runs */
+    const size_t shares = s->shares ? s->shares : 1;
+    for (size_t k = 0; k < 2 * s->run_count; k++) { /* first its share of the runs, then all others */
+        const size_t i = (s->share + k) % s->run_count;
         Claim *claim = &shared->claims[i];
+        pid_t then = ENDED;
         if (interrupt_signal() || getppid() != parent) break; /* the parent may have died before prctl */
-        if (s->runs[i].state != RUN_NOT_FINISHED || !claim_run(claim)) continue;
-        if (train_one(s, &s->runs[i], &claim->why)) claim->why.status = STATUS_OK;
-        claim->worker = ENDED;
+        if ((k < s->run_count && i % shares != s->share) || s->runs[i].state != RUN_NOT_FINISHED || !claim_run(claim))
+            continue;
+        if (train_one(s, &s->runs[i], &then, &claim->why)) claim->why.status = STATUS_OK;
+        claim->worker = then;
     }
     exit(0);
 }
@@ -106,7 +129,7 @@ static void fail(SweepRun *run, const char *why) {
         run_description_save(json, run->directory, &ignored);
     }
     js_free(json);
-    close(lock);
+    directory_unlock(lock);
 }
 
 /* Returns the new worker's process; not above 0 where the system refuses one. */
@@ -199,9 +222,25 @@ static void report_ended_runs(Sweep *s) {
     }
 }
 
+/* Lets the workers of a share look again at what others held, once for every time that it has trained something else.
+   Returns how many runs that are. */
+static size_t look_again(const Sweep *s, size_t *trained) {
+    size_t reported = 0, held = 0;
+    for (size_t i = 0; i < s->run_count; i++) reported += shared->claims[i].worker == REPORTED;
+    if (reported == *trained || interrupt_signal()) return 0;
+    *trained = reported;
+    for (size_t i = 0; i < s->run_count; i++) {
+        if (shared->claims[i].worker != HELD) continue;
+        shared->claims[i].worker = NOBODY;
+        held++;
+    }
+    return held;
+}
+
 bool sweep_train(Sweep *s, int *signal_number, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     pid_t workers[RUNS_MAX] = {0}; /* (slots); 0: none */
+    size_t trained = 0;
     if (!share(err)) return false;
     signal(SIGCHLD, SIG_DFL); /* whoever started this program may have it ignored; then waitpid would find no child */
     for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]);
@@ -219,6 +258,7 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
         }
         report_ended_runs(s);
         size_t waiting = interrupt_signal() ? 0 : add_up(s).waiting;
+        if (alive == 0 && waiting == 0) waiting = look_again(s, &trained);
         if (alive == 0 && waiting == 0) break;
         for (size_t w = 0; w < s->slots && waiting; w++) {
             if (workers[w]) continue;

@@ -40,15 +40,22 @@ static bool prepare(Sweep *s, Error *err) {
     return results_check(o->out, o->force, err) && check(s, err);
 }
 
+/* How many runs are in that state; *first of them, or NULL. */
+static size_t count(const Sweep *s, SweepRunState state, const SweepRun **first) {
+    size_t found = 0;
+    *first = NULL;
+    for (size_t i = s->run_count; i-- > 0;) {
+        if (s->runs[i].state != state) continue;
+        *first = &s->runs[i];
+        found++;
+    }
+    return found;
+}
+
 /* How many runs have neither finished nor diverged. *failed is the first that failed, or NULL. */
 static size_t count_unfinished(const Sweep *s, const SweepRun **failed) {
-    size_t count = 0;
-    *failed = NULL;
-    for (size_t i = 0; i < s->run_count; i++) {
-        count += s->runs[i].state == RUN_NOT_FINISHED || s->runs[i].state == RUN_FAILED;
-        if (!*failed && s->runs[i].state == RUN_FAILED) *failed = &s->runs[i];
-    }
-    return count;
+    const SweepRun *missing;
+    return count(s, RUN_FAILED, failed) + count(s, RUN_NOT_FINISHED, &missing);
 }
 
 static void announce(const Sweep *s) {
@@ -59,6 +66,19 @@ static void announce(const Sweep *s) {
                      s->resumed ? "resuming" : "sweeping", s->config.name, s->directory, s->run_count,
                      s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
+}
+
+/* Names the runs that did not finish, the first few of them. */
+static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
+    size_t named = 0;
+    print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
+                s->directory);
+    for (size_t i = 0; i < s->run_count; i++) {
+        const SweepRun *run = &s->runs[i];
+        if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED || named++ >= 8) continue;
+        print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
+    }
+    if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
 /* Writes the tables of what there is, and records how the sweep ended. Fails where a run failed. Where nothing was
@@ -76,7 +96,7 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     }
     const size_t unfinished = count_unfinished(s, &failed);
     if (unfinished == 0) *signal_number = 0; /* a signal came too late to matter */
-    const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : "failed";
+    const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
     if (s->options->report && !s->options->report(s->directory, err)) return false;
@@ -90,10 +110,10 @@ static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error 
     print_plain(out, "table of runs:   %s/summary.csv", s->directory);
     if (unfinished == 0) return true;
     fputc('\n', out);
-    print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
-                s->directory);
-    return *signal_number || error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", unfinished, s->run_count,
-                                       failed->name, failed->message);
+    print_unfinished(s, unfinished, out);
+    return *signal_number || !failed ||
+           error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", count(s, RUN_FAILED, &failed), s->run_count,
+                     failed->name, failed->message);
 }
 
 /* Trains the runs that have not ended. */
@@ -118,7 +138,7 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
     Sweep s = {.options = options};
     const SweepRun *failed;
     *signal_number = 0;
-    bool ok = sweep_enter(&s, directory, err) && sweep_plan(&s, err) && sweep_load(&s, err);
+    bool ok = sweep_read(&s, directory, true, err) && sweep_load(&s, err);
     const bool ended = ok && count_unfinished(&s, &failed) == 0;
     if (ended) progress_message(options->progress, "%s has finished; its table is made again", directory);
     else ok = ok && check(&s, err) && train(&s, signal_number, err);
@@ -138,6 +158,60 @@ bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out,
                 s.threads, s.threads == 1 ? "" : "s");
         ok = train_check(&s.runs[0].config, &train, out, &bytes, err);
     }
+    sweep_free(&s);
+    return ok;
+}
+
+bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
+    Sweep s = {.options = options, .config = *config};
+    const bool ok = prepare(&s, err) && sweep_open(&s, err) && sweep_save_configs(&s, err);
+    if (ok) {
+        progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N",
+                         s.config.name, s.directory, program_name, s.directory);
+        fprintf(out, "%zu\n", s.run_count);
+    }
+    sweep_free(&s);
+    return ok;
+}
+
+/* Says how the runs stand when a share has ended. Fails where one failed here, unless a signal ended the share. */
+static bool finish_share(Sweep *s, int signal_number, FILE *out, Error *err) {
+    const SweepRun *failed;
+    const size_t failures = count(s, RUN_FAILED, &failed);
+    size_t left = 0;
+    if (failed) /* the message, which may be read again below */
+        error_set(err, STATUS_FAILED, "%zu of the runs of share %zu/%zu failed; %s: %s", failures, s->share + 1,
+                  s->shares, failed->name, failed->message);
+    for (size_t i = 0; i < s->run_count; i++) {
+        SweepRun *run = &s->runs[i];
+        Error ignored;
+        if (run->state == RUN_NOT_FINISHED) sweep_read_run(run, &ignored); /* as other processes left it */
+        left += run->state == RUN_NOT_FINISHED || run->state == RUN_FAILED;
+    }
+    print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
+                s->run_count - left, s->run_count, s->directory, program_name, s->directory);
+    return signal_number || !failed;
+}
+
+bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal_number,
+                 Error *err) {
+    Sweep s = {.options = options};
+    *signal_number = 0;
+    bool ok = share_read(share, &s.share, &s.shares, err) && sweep_read(&s, directory, false, err) &&
+              sweep_begin_share(&s, err) && check(&s, err);
+    if (ok)
+        progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each",
+                         s.share + 1, s.shares, s.config.name, s.directory, s.slots, s.threads,
+                         s.threads == 1 ? "" : "s");
+    ok = ok && sweep_train(&s, signal_number, err) && finish_share(&s, *signal_number, out, err);
+    sweep_free(&s);
+    return ok;
+}
+
+bool sweep_tables(const char *directory, const TrainOptions *options, FILE *out, Error *err) {
+    Sweep s = {.options = options};
+    int no_signal = 0;
+    const bool ok = sweep_read(&s, directory, true, err) && finish(&s, true, out, &no_signal, err);
     sweep_free(&s);
     return ok;
 }

@@ -23,6 +23,17 @@ bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int
 bool sweep_is(const char *directory, bool *is, Error *err);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
+/* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
+   directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
+   runs of a share ("2/8", or "auto"; share.c), then those that nobody holds; it ends when each run has ended or is held
+   by another process, and leaves alone what is in the directory but not in its runs'. sweep_tables writes summary.csv,
+   the page and run.json from what is there, also while shares train, and to `out` the table and which runs are missing.
+   A run that failed makes either an error of status STATUS_FAILED: for a share, one that failed there. */
+bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal,
+                 Error *err);
+bool sweep_tables(const char *directory, const TrainOptions *options, FILE *out, Error *err);
+
 /* Makes the checks of sweep_run. Then it writes to `out` the config with [sweep] and, as comments, what the sweep
    would take; it writes nothing else. */
 bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);

@@ -131,6 +131,22 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     }
 }
 
+/* Says what the tables show at the largest d_k: without a divisor, with sqrt_dk and with dk. */
+static void print_findings(const TheoryPoint *points, size_t count) {
+    const TheoryPoint *p = points;
+    for (size_t i = 0; i < count; i += THEORY_SCORINGS)
+        if (points[i].d_k > p->d_k) p = points + i;
+    printf("\nAt d_k %zu, undivided scores have variance %.4g, those divided by sqrt_dk\n%.3g and those divided by dk "
+           "%.3g.\n",
+           p->d_k, p[0].measured.score_var.value, p[1].measured.score_var.value, p[2].measured.score_var.value);
+    printf("Of %lld weights in a row the largest is on average %.3g, %.3g and %.3g\nin this order; equal weights would "
+           "be %.3g.\n",
+           keys, p[0].measured.max_weight.value, p[1].measured.max_weight.value, p[2].measured.max_weight.value,
+           1 / (double)keys);
+    printf("The norm of a query's gradient has the median %.3g, %.3g and %.3g.\n", p[0].measured.grad_median.value,
+           p[1].measured.grad_median.value, p[2].measured.grad_median.value);
+}
+
 static bool write_files(const char *into, const TheoryPoint *points, size_t n, const Command *command, Error *err) {
     char path[4096];
     FileWriter file;
@@ -206,7 +222,10 @@ static bool run(const Command *command, int *signal, Error *err) {
     if (!ok || *signal) return ok;
     const size_t count = sizes * THEORY_SCORINGS;
     if (csv) write_csv(points, count, stdout);
-    else print_tables(points, count);
+    else {
+        print_tables(points, count);
+        print_findings(points, count);
+    }
     return !out || write_directory(points, count, command, &progress, err);
 }
 

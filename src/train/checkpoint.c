@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 3 }; /* of the state; another number means another version of the program */
@@ -81,7 +80,7 @@ static bool check_numbers(const SafetensorsFile *file, const ArrayList *list, Er
 static bool must_match(const char *key) {
     static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
                                             "train.engine", /* both engines compute the same, to rounding */
-                                            "train.steps", "log.out", "log.checkpoint_every"};
+                                            "train.steps",  "log.out", "log.checkpoint_every", "log.page_model"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (strcmp(key, free_keys[i]) == 0) return false;
     return true;
@@ -156,41 +155,32 @@ static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s,
     return ok;
 }
 
-/* --- saving and loading */
+/* --- saving and loading. best.safetensors has the parameters alone, the first arrays of the list. */
 
-bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
+static bool save(const Run *run, const char *name, const Model *model, const Optimizer *optimizer, const RunState *s,
+                 Error *err) {
     char path[4096], *text = NULL;
     ArrayList list = {0};
     Json *state = state_json(&run->config, s);
-    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, LAST, err) &&
+    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, name, err) &&
                     list_arrays(&list, run, model, optimizer, err) &&
-                    safetensors_save(path, list.items, list.count, &(Metadata){"state", text}, 1, err);
+                    safetensors_save(path, list.items, name == BEST ? model->tensors.count : list.count,
+                                     &(Metadata){"state", text}, 1, err);
     js_free(state);
     free(text);
     free(list.items);
     return ok;
 }
 
-bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err) {
-    char path[4096], number[32];
-    ArrayList list = {0};
-    snprintf(number, sizeof number, "%zu", step);
-    const bool ok = run_path(run, path, BEST, err) && list_arrays(&list, run, model, NULL, err) &&
-                    safetensors_save(path, list.items, model->tensors.count, &(Metadata){"step", number}, 1, err);
-    free(list.items);
-    return ok;
-}
-
-bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, bool *found, Error *err) {
+static bool load(const Run *run, const char *name, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
     const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     char path[4096];
     ArrayList list = {0};
     SafetensorsFile file = {0};
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!checkpoint_exists(run->directory, found, err) || !run_path(run, path, LAST, err)) return false;
-    if (!*found) return true;
-    const bool ok = list_arrays(&list, run, model, optimizer, err) && safetensors_open(&file, path, limit, err) &&
-                    read_state(run, &file, s, err) &&
+    if (!run_path(run, path, name, err) || !list_arrays(&list, run, model, optimizer, err)) return false;
+    if (name == BEST) list.count = model->tensors.count;
+    const bool ok = safetensors_open(&file, path, limit, err) && read_state(run, &file, s, err) &&
                     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
                     check_numbers(&file, &list, err);
     safetensors_close(&file);
@@ -199,25 +189,16 @@ bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunStat
     return ok;
 }
 
-/* The steps that run.json says were made; 0 where it does not say. */
-static int64_t described_steps(const char *directory) {
-    int64_t steps = 0;
-    Json *d;
-    Error ignored;
-    if (run_description_load(&d, directory, &ignored)) js_as_integer(js_get(d, "steps"), &steps);
-    js_free(d);
-    return steps;
+bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
+    return save(run, LAST, model, optimizer, s, err);
+}
+bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
+    return load(run, LAST, model, optimizer, s, err);
 }
 
-bool checkpoint_exists(const char *directory, bool *exists, Error *err) {
-    char path[4096];
-    bool rows;
-    if (!path_join(path, sizeof path, directory, LAST, err) || !path_find(path, exists, err)) return false;
-    if (*exists) return true;
-    if (!logs_have_rows(directory, &rows, err)) return false;
-    if (!rows && described_steps(directory) <= 0) return true;
-    return usage_error(err,
-                       "%s was trained, but lacks %s: put that file back, or, if another version of sqrtdk made the "
-                       "run, continue it with that version",
-                       directory, LAST);
+bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err) {
+    return save(run, BEST, model, NULL, &(RunState){.step = step}, err); /* no seconds: the same bytes every time */
+}
+bool checkpoint_load_best(const Run *run, Model *model, RunState *s, Error *err) {
+    return load(run, BEST, model, NULL, s, err);
 }

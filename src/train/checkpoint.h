@@ -1,9 +1,10 @@
 /* A checkpoint is one file, RUN/checkpoint/last.safetensors. It has the parameters under their own names, the moments
    as `exp_avg.NAME` and `exp_avg_sq.NAME` (AdamW) or `momentum_buffer.NAME` (SGD, and Muon for its matrices), and in
    its metadata the state of the run as JSON (docs/formats.md). It is written under a new name, flushed to disk and
-   renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. The first one is
-   saved before the first row of a log (loop.c): logs that have rows had a checkpoint.
-   RUN/checkpoint/best.safetensors has parameters alone. Nothing is resumed from it. */
+   renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. A run.json is
+   written after the first one: a run has a checkpoint.
+   RUN/checkpoint/best.safetensors has parameters alone, and of the state the step and the config. Nothing is resumed
+   from it. */
 #pragma once
 
 #include "train/optimizer.h"
@@ -18,13 +19,11 @@ bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimi
 bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err);
 
 /* Fills the model's parameters, sets its divisor to that of the checkpoint's step, and fills the optimizer's moments
-   unless `optimizer` is NULL, and of *state what the checkpoint holds: step, seconds and sizes of the logs. False in
-   *found when there is none yet, as in checkpoint_exists. Whatever is not as checkpoint_save wrote it for this config
-   is an error of status STATUS_USAGE that names it: an entry of the state, a key of the config, a tensor's name, type
-   or shape, a NaN or an infinity. Parameters and moments are undefined then. */
-bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, bool *found, Error *err);
+   unless `optimizer` is NULL, and of *state what the checkpoint holds: step, seconds and sizes of the logs. Whatever is
+   not as checkpoint_save wrote it for this config is an error of status STATUS_USAGE that names it: the file, which is
+   missing, an entry of the state, a key of the config, a tensor's name, type or shape, a NaN or an infinity. Parameters
+   and moments are undefined then. */
+bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, Error *err);
 
-/* Whether the run in `directory` has a checkpoint, without reading it. One that has none although its logs have rows,
-   or run.json says that steps were made, is an error of status STATUS_USAGE: the file was lost, and nothing may be
-   trained over the results. */
-bool checkpoint_exists(const char *directory, bool *exists, Error *err);
+/* checkpoint_load of the parameters of best.safetensors. */
+bool checkpoint_load_best(const Run *run, Model *model, RunState *state, Error *err);

@@ -1,12 +1,11 @@
-/* The verbs that train a run or evaluate one: training itself and resume, and eval. They open what was named, call
-   trainer.c or evaluate.c, and print what came of it. */
+/* The verb that trains a run, and resume of one. They open what was named, call trainer.c, and print what came of
+   it. */
 #include "train/trainer.h"
 
 #include <math.h>
 
 #include "base/interrupt.h"
-
-/* --- ./train CONFIG.ini, and resume */
+#include "ranks/ranks.h"
 
 static void print_results(const TrainOutcome *outcome) {
     const RunState *s = &outcome->state;
@@ -19,6 +18,7 @@ static void print_results(const TrainOutcome *outcome) {
     putchar('\n');
     if (isfinite(s->val_loss))
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
+    if (outcome->signal) print_plain(stdout, "to resume: %s resume %s", program_name, directory);
     puts("results");
     print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);
@@ -28,40 +28,47 @@ static void print_results(const TrainOutcome *outcome) {
 }
 
 TrainOptions train_options(const Command *command, Progress *progress) {
-    return (TrainOptions){command_threads(command), command->out, command->force, command->line, progress, 0,
-                          command->report,          command->why};
+    const size_t processors = command->processors / ranks_here();
+    const size_t threads = command->threads ? command_threads(command) : processors ? processors : 1;
+    return (TrainOptions){threads, command->out,    command->force, command->line, progress,
+                          0,       command->report, command->why};
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
     static Config config; /* large */
     TrainOutcome outcome;
-    Progress progress = progress_make(stderr, command->quiet);
-    const TrainOptions options = train_options(command, &progress);
     interrupt_survive_closed_pipes();
-    if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err)) return false;
-    if (config.sweep_count)
-        return usage_error(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
-                           command->target);
+    if (!ranks_start(err)) return false;
+    Progress progress = progress_make(stderr, command->quiet || ranks_index() > 0);
+    const TrainOptions options = train_options(command, &progress);
+    bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err);
+    if (ok && config.sweep_count)
+        ok = usage_error(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
+                         command->target);
+    if (!ranks_agree(ok, NULL, err)) return false;
     if (command->dry_run) {
         size_t bytes;
-        if (!train_check(&config, &options, NULL, &bytes, err)) return false;
+        if (!ranks_agree(train_check(&config, &options, NULL, &bytes, err), NULL, err)) return false;
+        if (ranks_index() > 0) return true;
         config_write(&config, stdout);
         return train_check(&config, &options, stdout, &bytes, err);
     }
     if (!train_run(&config, &options, &outcome, err)) return false;
     *signal = outcome.signal;
-    print_results(&outcome);
+    if (ranks_index() == 0) print_results(&outcome);
     return true;
 }
 
 bool resume_run(const Command *command, int *signal, Error *err) {
     TrainOutcome outcome;
-    Progress progress = progress_make(stderr, command->quiet);
+    if (!ranks_start(err)) return false;
+    Progress progress = progress_make(stderr, command->quiet || ranks_index() > 0);
     TrainOptions options = train_options(command, &progress);
     options.threads = (size_t)command->threads;
     if (!train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err))
         return false;
     *signal = outcome.signal;
+    if (ranks_index() > 0) return true;
     if (outcome.had_finished)
         print_plain(stdout,
                     "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
@@ -77,32 +84,4 @@ const Verb train_verb = {
     .takes_set = true,
     .makes_runs = true,
     .run = run_training,
-};
-
-/* --- eval */
-
-static bool run_evaluation(const Command *command, int *signal, Error *err) {
-    static Run run;
-    Model model = {0};
-    Evaluation e = {.complete = true};
-    const bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
-                    run_load_model(&run, &model, 0, command_threads(command), err) && run_load_corpus(&run, err) &&
-                    run_evaluate(&run, &model, &e, err);
-    if (ok && e.complete) {
-        const char *target = config_target(&run.config);
-        printf("validation loss %.4f nats per %s", e.loss, target);
-        if (!isnan(e.accuracy)) printf(", accuracy %.4f", e.accuracy);
-        printf(", over %zu %ss\n", e.targets, target);
-    }
-    *signal = e.complete ? 0 : interrupt_signal();
-    model_free(&model);
-    run_close(&run);
-    return ok;
-}
-
-const Verb eval_verb = {
-    .name = "eval",
-    .target = "RUN_DIR",
-    .what = "Prints the loss of a trained model over the whole validation split.",
-    .run = run_evaluation,
 };

@@ -5,12 +5,26 @@
 #include <string.h>
 
 bool engine_make(Engine *e, EngineKind kind, Model *model, Error *err) {
-    *e = (Engine){.model = model, .kind = kind};
+    *e = (Engine){.model = model, .kind = kind, .shards.own = 1};
     return kind == ENGINE_FAST ||
            plain_make(&e->plain, &model->shape, &model->tensors, model->max_batch, model->threads, err);
 }
 
-void engine_free(Engine *e) { plain_free(&e->plain); }
+bool engine_make_shards(Engine *e, size_t shards, Error *err) {
+    const Model *m = e->model;
+    e->gradients = m->gradients;
+    return shards_make(&e->shards, shards, m->tensors.flat, m->shape.L * m->shape.attention.H, m->threads, err);
+}
+
+void engine_free(Engine *e) {
+    if (e->gradients) e->model->gradients = e->gradients;
+    shards_free(&e->shards);
+    plain_free(&e->plain);
+}
+
+double engine_end_shard(Engine *e, size_t shard, double loss) {
+    return shards_end(&e->shards, shard, &e->model->gradients, e->model->score_max, loss);
+}
 
 /* Targets whose logits are the largest. */
 static size_t count_right(const Plain *plain, const Batch *batch, size_t V) {
@@ -28,10 +42,12 @@ static size_t count_right(const Plain *plain, const Batch *batch, size_t V) {
 double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     if (e->kind == ENGINE_FAST) return model_pass(e->model, batch, pass);
     real *gradients = pass->with_backward ? e->model->gradients : NULL;
+    const Range own = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
+    const size_t first = own.begin * batch->T;
     if (pass->zero_gradients) memset(e->model->gradients, 0, e->model->tensors.flat * sizeof(real));
-    const double sum =
-        plain_forward_backward(&e->plain, e->model->losses, gradients, e->model->parameters, batch->tokens,
-                               batch->targets, batch->B, batch->T, pass->batch_weight / (double)batch_targets(batch));
+    const double sum = plain_forward_backward(&e->plain, e->model->losses + first, gradients, e->model->parameters,
+                                              batch->tokens + first, batch->targets + first, range_size(own), batch->T,
+                                              pass->batch_weight / (double)batch_targets(batch));
     if (!gradients) e->model->right = count_right(&e->plain, batch, e->model->shape.V);
     return sum;
 }

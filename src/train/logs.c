@@ -5,13 +5,14 @@
 #include "train/logs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/results.h"
 #include "base/text.h"
@@ -28,39 +29,9 @@ typedef struct {
     bool optional, whole;
 } Column;
 
+#define COLUMN_OF(constant, ...) [constant] = {__VA_ARGS__},
 static const Column COLUMNS[LOG_COUNT][LOG_COLUMNS_MAX] = {
-    [LOG_METRICS] = {[METRICS_STEP] = {"step", COUNT},
-                     [METRICS_TOKENS] = {"tokens", COUNT},
-                     [METRICS_SECONDS] = {"seconds", .format = "%.3f"},
-                     [METRICS_LR] = {"lr", .format = "%.8g"},
-                     [METRICS_TRAIN_LOSS] = {"train_loss", .format = LOSS_FORMAT},
-                     [METRICS_VAL_LOSS] = {"val_loss", .format = LOSS_FORMAT, .optional = true},
-                     [METRICS_GRAD_NORM] = {"grad_norm", SIX_DIGITS},
-                     [METRICS_VAL_ACCURACY] = {"val_accuracy", SIX_DIGITS, .optional = true}},
-    [LOG_ATTENTION] = {[ATTENTION_STEP] = {"step", COUNT},
-                       [ATTENTION_LAYER] = {"layer", COUNT},
-                       [ATTENTION_HEAD] = {"head", COUNT},
-                       [ATTENTION_SCORE_STD] = {"score_std", SIX_DIGITS},
-                       [ATTENTION_SCORE_MAX] = {"score_max", SIX_DIGITS},
-                       [ATTENTION_ENTROPY] = {"entropy", SIX_DIGITS},
-                       [ATTENTION_MAX_WEIGHT] = {"max_weight", SIX_DIGITS},
-                       [ATTENTION_SATURATED] = {"saturated", SIX_DIGITS},
-                       [ATTENTION_GRAD_Q_MEAN] = {"grad_q_mean", SIX_DIGITS},
-                       [ATTENTION_GRAD_Q_RMS] = {"grad_q_rms", SIX_DIGITS},
-                       [ATTENTION_GRAD_Q_MEDIAN] = {"grad_q_median", SIX_DIGITS},
-                       [ATTENTION_GRAD_Q_P10] = {"grad_q_p10", SIX_DIGITS},
-                       [ATTENTION_GRAD_Q_P99] = {"grad_q_p99", SIX_DIGITS},
-                       [ATTENTION_GRAD_SCORES_MEAN] = {"grad_scores_mean", SIX_DIGITS},
-                       [ATTENTION_GRAD_SCORES_RMS] = {"grad_scores_rms", SIX_DIGITS},
-                       [ATTENTION_GRAD_SCORES_MEDIAN] = {"grad_scores_median", SIX_DIGITS},
-                       [ATTENTION_GRAD_SCORES_P10] = {"grad_scores_p10", SIX_DIGITS},
-                       [ATTENTION_GRAD_SCORES_P99] = {"grad_scores_p99", SIX_DIGITS},
-                       [ATTENTION_W_Q_NORM] = {"w_q_norm", SIX_DIGITS},
-                       [ATTENTION_W_K_NORM] = {"w_k_norm", SIX_DIGITS},
-                       [ATTENTION_OVERFLOWS] = {"overflows", COUNT},
-                       [ATTENTION_INFINITIES] = {"infinities", COUNT},
-                       [ATTENTION_SUBNORMALS] = {"subnormals", COUNT}},
-};
+    [LOG_METRICS] = {METRICS_TABLE(COLUMN_OF)}, [LOG_ATTENTION] = {ATTENTION_TABLE(COLUMN_OF)}};
 static const int COUNTS[LOG_COUNT] = {METRICS_COLUMNS, ATTENTION_COLUMNS, 0};
 
 /* Writes the line of the columns' names; "" for samples.txt, which has none. */
@@ -114,6 +85,8 @@ void logs_close(Logs *l) {
 
 void logs_append(const Logs *l, Log log, const double row[]) {
     FILE *file = l->file[log];
+    Error said_by_flush;
+    if (!directory_locks_hold(&said_by_flush)) return;
     for (int c = 0; c < COUNTS[log]; c++) {
         const Column *column = &COLUMNS[log][c];
         if (c) fputc(',', file);
@@ -123,6 +96,12 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
+    if (!directory_locks_hold(err)) { /* what is in the buffer must not get to the file */
+        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
+        if (nowhere >= 0) close(nowhere);
+        return false;
+    }
     return (fflush(l->file[log]) == 0 && !ferror(l->file[log])) || cannot_write(l, log, err);
 }
 
@@ -206,19 +185,6 @@ bool logs_read(const char *directory, Log log, LogTable *table, Error *err) {
 void log_table_free(LogTable *table) {
     free(table->numbers);
     *table = (LogTable){0};
-}
-
-bool logs_have_rows(const char *directory, bool *rows, Error *err) {
-    *rows = false;
-    for (Log log = 0; log < LOG_COUNT && !*rows; log++) {
-        char path[4096], header[HEADER_MAX];
-        struct stat info;
-        if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err)) return false;
-        if (stat(path, &info) == 0) *rows = (size_t)info.st_size > write_header(log, header);
-        else if (errno != ENOENT && errno != ENOTDIR)
-            return runtime_error(err, "cannot read %s: %s", path, strerror(errno));
-    }
-    return true;
 }
 
 /* The step that a row or a sample begins with; SIZE_MAX where there is none, as in a line that was never whole. */

@@ -11,46 +11,46 @@
 typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
 extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 
-/* Columns of metrics.csv. */
-enum {
-    METRICS_STEP,
-    METRICS_TOKENS,
-    METRICS_SECONDS,
-    METRICS_LR,
-    METRICS_TRAIN_LOSS,
-    METRICS_VAL_LOSS, /* empty (NaN) between evaluations */
-    METRICS_GRAD_NORM,
-    METRICS_VAL_ACCURACY, /* empty where METRICS_VAL_LOSS is, and for a text */
-    METRICS_COLUMNS
-};
-/* Columns of attention.csv; rows come by step, layer, head. */
-enum {
-    ATTENTION_STEP,
-    ATTENTION_LAYER,
-    ATTENTION_HEAD,
-    ATTENTION_SCORE_STD,
-    ATTENTION_SCORE_MAX,
-    ATTENTION_ENTROPY,
-    ATTENTION_MAX_WEIGHT,
-    ATTENTION_SATURATED,
-    ATTENTION_GRAD_Q_MEAN,
-    ATTENTION_GRAD_Q_RMS,
-    ATTENTION_GRAD_Q_MEDIAN,
-    ATTENTION_GRAD_Q_P10,
-    ATTENTION_GRAD_Q_P99,
-    ATTENTION_GRAD_SCORES_MEAN,
-    ATTENTION_GRAD_SCORES_RMS,
-    ATTENTION_GRAD_SCORES_MEDIAN,
-    ATTENTION_GRAD_SCORES_P10,
-    ATTENTION_GRAD_SCORES_P99,
-    ATTENTION_W_Q_NORM,
-    ATTENTION_W_K_NORM,
-    ATTENTION_OVERFLOWS,
-    ATTENTION_INFINITIES,
-    ATTENTION_SUBNORMALS,
-    ATTENTION_COLUMNS,
-    LOG_COLUMNS_MAX = ATTENTION_COLUMNS
-};
+/* The columns of metrics.csv and attention.csv: the constant of each, its name in the file, and how its number is
+   written and read (logs.c). A validation loss is empty (NaN) between evaluations; its accuracy is empty there, and for
+   a text. Rows of attention.csv come by step, layer, head. */
+#define METRICS_TABLE(COLUMN)                                                                                          \
+    COLUMN(METRICS_STEP, "step", COUNT)                                                                                \
+    COLUMN(METRICS_TOKENS, "tokens", COUNT)                                                                            \
+    COLUMN(METRICS_SECONDS, "seconds", .format = "%.3f")                                                               \
+    COLUMN(METRICS_LR, "lr", .format = "%.8g")                                                                         \
+    COLUMN(METRICS_TRAIN_LOSS, "train_loss", .format = LOSS_FORMAT)                                                    \
+    COLUMN(METRICS_VAL_LOSS, "val_loss", .format = LOSS_FORMAT, .optional = true)                                      \
+    COLUMN(METRICS_GRAD_NORM, "grad_norm", SIX_DIGITS)                                                                 \
+    COLUMN(METRICS_VAL_ACCURACY, "val_accuracy", SIX_DIGITS, .optional = true)
+#define ATTENTION_TABLE(COLUMN)                                                                                        \
+    COLUMN(ATTENTION_STEP, "step", COUNT)                                                                              \
+    COLUMN(ATTENTION_LAYER, "layer", COUNT)                                                                            \
+    COLUMN(ATTENTION_HEAD, "head", COUNT)                                                                              \
+    COLUMN(ATTENTION_SCORE_STD, "score_std", SIX_DIGITS)                                                               \
+    COLUMN(ATTENTION_SCORE_MAX, "score_max", SIX_DIGITS)                                                               \
+    COLUMN(ATTENTION_ENTROPY, "entropy", SIX_DIGITS)                                                                   \
+    COLUMN(ATTENTION_MAX_WEIGHT, "max_weight", SIX_DIGITS)                                                             \
+    COLUMN(ATTENTION_SATURATED, "saturated", SIX_DIGITS)                                                               \
+    COLUMN(ATTENTION_GRAD_Q_MEAN, "grad_q_mean", SIX_DIGITS)                                                           \
+    COLUMN(ATTENTION_GRAD_Q_RMS, "grad_q_rms", SIX_DIGITS)                                                             \
+    COLUMN(ATTENTION_GRAD_Q_MEDIAN, "grad_q_median", SIX_DIGITS)                                                       \
+    COLUMN(ATTENTION_GRAD_Q_P10, "grad_q_p10", SIX_DIGITS)                                                             \
+    COLUMN(ATTENTION_GRAD_Q_P99, "grad_q_p99", SIX_DIGITS)                                                             \
+    COLUMN(ATTENTION_GRAD_SCORES_MEAN, "grad_scores_mean", SIX_DIGITS)                                                 \
+    COLUMN(ATTENTION_GRAD_SCORES_RMS, "grad_scores_rms", SIX_DIGITS)                                                   \
+    COLUMN(ATTENTION_GRAD_SCORES_MEDIAN, "grad_scores_median", SIX_DIGITS)                                             \
+    COLUMN(ATTENTION_GRAD_SCORES_P10, "grad_scores_p10", SIX_DIGITS)                                                   \
+    COLUMN(ATTENTION_GRAD_SCORES_P99, "grad_scores_p99", SIX_DIGITS)                                                   \
+    COLUMN(ATTENTION_W_Q_NORM, "w_q_norm", SIX_DIGITS)                                                                 \
+    COLUMN(ATTENTION_W_K_NORM, "w_k_norm", SIX_DIGITS)                                                                 \
+    COLUMN(ATTENTION_OVERFLOWS, "overflows", COUNT)                                                                    \
+    COLUMN(ATTENTION_INFINITIES, "infinities", COUNT)                                                                  \
+    COLUMN(ATTENTION_SUBNORMALS, "subnormals", COUNT)
+
+#define CONSTANT_OF(constant, ...) constant,
+enum { METRICS_TABLE(CONSTANT_OF) METRICS_COLUMNS };
+enum { ATTENTION_TABLE(CONSTANT_OF) ATTENTION_COLUMNS, LOG_COLUMNS_MAX = ATTENTION_COLUMNS };
 
 /* Open for appending. */
 typedef struct {
@@ -92,8 +92,6 @@ typedef struct {
 bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
 /* logs_read, but a directory without such a file has a log without rows. */
 bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
-/* Whether any log in the directory has more than its header. */
-bool logs_have_rows(const char *directory, bool *rows, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);

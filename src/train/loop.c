@@ -4,39 +4,50 @@
    A checkpoint is of the parameters after state.step updates, before anything was measured at that step, and it names
    the sizes that the logs had then. A resumed run cuts its logs back to these sizes and measures the step again, to the
    same bits. So a signal can end the loop after an update or in the middle of an evaluation, and in both cases a
-   checkpoint is all that is left to write. The first checkpoint is of step 0, before anything is measured: a run whose
-   logs have a row has a checkpoint as well, so that resume need never train over results. */
+   checkpoint is all that is left to write. */
 #include "train/loop.h"
 
 #include <math.h>
 #include <omp.h>
 
+#include "base/files.h"
 #include "base/interrupt.h"
+#include "base/text.h"
+#include "ranks/ranks.h"
 #include "train/announce.h"
 #include "train/pictures.h"
 #include "train/sample.h"
+
+enum { COMPARE_EVERY = 100 }; /* steps after which the ranks compare their parameters, and before each checkpoint */
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds) {
     const size_t B = (size_t)config->train.batch, T = engine->model->shape.T, parts = (size_t)config->train.accumulate;
     const uint64_t seed = (uint64_t)config->train.seed;
     const Batch batch = {tokens, targets, B, T};
-    double sum = 0, counted = 0;
-    for (size_t part = 0; part < parts && isfinite(sum); part++) {
-        const uint64_t number = (uint64_t)step * parts + part;
-        const double start = omp_get_wtime();
-        corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
-        if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
-        const Pass pass = {.training = true,
-                           .seed = seed,
-                           .micro_step = number,
-                           .with_backward = true,
-                           .zero_gradients = part == 0,
-                           .batch_weight = 1 / (double)parts};
-        sum += engine_pass(engine, &batch, &pass);
-        counted += (double)batch_targets(&batch);
+    double loss = 0, counted = 0;
+    for (size_t shard = 0; shard < engine->shards.own; shard++) {
+        double sum = 0;
+        counted = 0;
+        for (size_t part = 0; part < parts && isfinite(sum); part++) {
+            const uint64_t number = (uint64_t)step * parts + part;
+            const double start = omp_get_wtime();
+            corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
+            if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
+            const Pass pass = {.training = true,
+                               .seed = seed,
+                               .micro_step = number,
+                               .with_backward = true,
+                               .zero_gradients = part == 0,
+                               .keep_score_max = shard > 0,
+                               .sequences = shards_sequences(&engine->shards, shard, B),
+                               .batch_weight = 1 / (double)parts};
+            sum += engine_pass(engine, &batch, &pass);
+            counted += (double)batch_targets(&batch);
+        }
+        loss = engine_end_shard(engine, shard, sum);
     }
-    return sum / counted;
+    return loss / counted;
 }
 
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step) {
@@ -46,7 +57,7 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 }
 
 /* Makes sure of the logs first: the checkpoint names their sizes. */
-static bool save(Trainer *t, Error *err) {
+bool loop_save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
     return logs_sync(&t->logs, err) && checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err);
 }
@@ -96,7 +107,7 @@ static bool measure_attention(Trainer *t, Error *err) {
     model_forward(m, &(Batch){t->text, NULL, 1, s->T});
     measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
-    if (!snapshot_save(s, t->run.directory, &t->run.config, err)) return false;
+    if (!snapshot_save(s, t->run.directory, err)) return false;
     log_heads(t);
     return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->state.step, err);
 }
@@ -164,7 +175,7 @@ static bool write_metrics(Trainer *t, double loss, double norm, Error *err) {
         [METRICS_TRAIN_LOSS] = loss,
         [METRICS_VAL_LOSS] = t->val_loss,
         [METRICS_GRAD_NORM] = norm,
-        [METRICS_VAL_ACCURACY] = t->val_accuracy,
+        [METRICS_VAL_ACCURACY] = isnan(t->val_loss) ? (double)NAN : t->val_accuracy,
     };
     if (!isnan(t->val_loss)) t->state.val_loss = t->val_loss; /* for the progress line */
     logs_append(&t->logs, LOG_METRICS, row);
@@ -172,17 +183,18 @@ static bool write_metrics(Trainer *t, double loss, double norm, Error *err) {
 }
 
 static void show_evaluation(const Trainer *t, double loss, double norm) {
+    const bool text = isnan(t->val_accuracy);
     char accuracy[32] = "";
-    if (!isnan(t->val_accuracy)) snprintf(accuracy, sizeof accuracy, "   accuracy %.4f", t->val_accuracy);
-    progress_message(t->progress, "step %5zu   train %.4f   validation %.4f%s   gradient norm %.3g", t->state.step,
-                     loss, t->val_loss, accuracy, norm);
+    if (!text) snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", t->val_accuracy);
+    progress_message(t->progress, "step %5zu  train %.4f  %s %.4f%s  gradient norm %.3g", t->state.step, loss,
+                     text ? "validation" : "val", t->val_loss, accuracy, norm);
 }
 
 static void show_progress(const Trainer *t, double loss) {
     const double now = omp_get_wtime(), seconds = now - t->start;
     const double per_step = t->state.step ? seconds / (double)t->state.step : 0;
     const size_t steps = (size_t)t->run.config.train.steps;
-    progress_update(t->progress, now, t->state.step, steps, loss, t->state.val_loss,
+    progress_update(t->progress, now, t->state.step, steps, loss, t->state.val_loss, t->val_accuracy,
                     per_step > 0 ? (double)tokens_per_step(&t->run.config) / per_step : 0,
                     per_step * (double)(steps - t->state.step));
 }
@@ -202,32 +214,57 @@ static bool log_step(Trainer *t, double loss, double norm, Error *err) {
     return true;
 }
 
+/* Where rank 0 alone acts, the others learn here whether it went well, and all learn of a signal to any of them. */
+static bool together(Trainer *t, bool ok, Error *err) { return ranks_agree(ok, &t->signal, err); }
+
+/* The parameters are replicated. Where a machine computes wrongly, they would drift apart without a word. */
+static bool compare_ranks(const Trainer *t, Error *err) {
+    char what[64], hash[HASH_DIGITS];
+    if (ranks_count() == 1) return true;
+    snprintf(what, sizeof what, "the hash of the parameters after %zu steps", t->state.step);
+    hash_text(hash_bytes(HASH_START, t->model.parameters, t->model.tensors.flat * sizeof(real)), hash);
+    return ranks_same(what, hash, err);
+}
+
+/* A checkpoint, by rank 0, of parameters that all ranks have. */
+static bool save_compared(Trainer *t, Error *err) {
+    return compare_ranks(t, err) && together(t, ranks_index() > 0 || loop_save(t, err), err);
+}
+
 bool loop_run(Trainer *t, Error *err) {
     Model *m = &t->model;
     const Config *c = &t->run.config;
     const size_t last = (size_t)c->train.steps;
-    if (!logs_sizes(&t->logs, t->state.log_size, err)) return false;
-    if (t->state.step == 0 && !save(t, err)) return false; /* so logs with rows always have a checkpoint */
+    const bool writes = ranks_index() == 0; /* and evaluates and measures */
+    char pictures[4096];
+    const bool ready =
+        !writes || (run_path(&t->run, pictures, "attention", err) && directory_make(pictures, false, err));
+    if (!together(t, ready, err) || !compare_ranks(t, err)) return false;
+    t->val_accuracy = NAN;
     while (!t->signal) {
         const size_t step = t->state.step;
         attention_set_step(&m->shape.attention, c, step);
-        t->val_loss = t->val_accuracy = NAN;
-        if ((due(step, c->eval.every) || step == last) && !validate(t, err)) return false;
+        t->val_loss = NAN;
+        if ((due(step, c->eval.every) || step == last) && !together(t, !writes || validate(t, err), err)) return false;
         if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
-        if ((due(step, c->log.attention_every) || step == 0 || step == last) && !measure_attention(t, err))
+        if ((due(step, c->log.attention_every) || step == 0 || step == last) &&
+            !together(t, !writes || measure_attention(t, err), err))
             return false;
 
         const double loss = step_gradients(&t->engine, &t->run.corpus, c, step, t->tokens, t->targets, NULL);
         const double norm = gradient_norm(&t->optimizer, m->gradients);
-        if (!check_finite(t, "training", loss, norm, err) || !log_step(t, loss, norm, err)) return false;
+        const bool logged = check_finite(t, "training", loss, norm, err) && (!writes || log_step(t, loss, norm, err));
+        if (!ranks_agree(logged, NULL, err)) return false;
         if (step == last) break; /* also when a signal has come since: the run is complete */
 
         step_update(m, &t->optimizer, c, norm, step);
         t->state.step = step + 1;
-        if (!logs_sizes(&t->logs, t->state.log_size, err)) return false;
-        if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !save(t, err)) return false;
+        if (due(step + 1, COMPARE_EVERY) && !compare_ranks(t, err)) return false;
         t->signal = interrupt_signal();
+        if (!together(t, !writes || logs_sizes(&t->logs, t->state.log_size, err), err)) return false;
+        if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !t->signal && !save_compared(t, err))
+            return false;
     }
     progress_clear(t->progress);
-    return save(t, err);
+    return save_compared(t, err);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "train/checkpoint.h"
+#include "train/evaluate.h"
 #include "train/snapshot.h"
 
 /* Arrays are made before the first step; the loop allocates only for pictures, snapshots' files and checkpoints. */
@@ -27,11 +28,14 @@ typedef struct {
     Error text_note; /* where `text` is not log.attention_text; else empty */
     Snapshot snapshot;
 
-    double val_loss, val_accuracy; /* at this step; NaN: not evaluated, and the accuracy also for a text */
+    double val_loss, val_accuracy; /* at this step, NaN: not evaluated; of the last evaluation, NaN: none, or a text */
     int signal;                    /* that ends the run early, or 0 */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
+
+/* A checkpoint of the run as it is at trainer->state.step, before anything was measured there. */
+bool loop_save(Trainer *trainer, Error *err);
 
 /* Trains from trainer->state.step to the last step, or until a signal, which is then trainer->signal; ends with a
    checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */

@@ -7,8 +7,9 @@
 
 #include "show/chart.h"
 
-/* HEADS_SHOWN is for each layer: with the longest text, more lines of panels would be too high for one picture. */
-enum { PANELS_ACROSS = 4, HEADS_SHOWN = 48, FEW_POINTS = 20 };
+/* HEADS_SHOWN is for each layer: with the longest text, more than LINES lines of panels, 4 of them across, would be too
+   high for one picture. */
+enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
@@ -58,16 +59,12 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
-    char path[4096], title[512], subtitle[256], label[64] = "validation", divisor[64], name[64];
+    char path[4096], title[512], subtitle[256], label[64] = "validation", name[64];
     size_t count = 0, last = 0;
     for (size_t i = 0; i < metrics->rows; i++)
         if (isfinite(losses[i])) count++, last = i;
     scale_text(c->attention.scale_divisor, name, sizeof name);
     config_scores_title(c, 0, title, sizeof title);
-    if (c->attention.switch_step > 0) {
-        scale_title(c->attention.switch_divisor, (size_t)c->model.d_k, divisor, sizeof divisor);
-        text_append(title, sizeof title, ", from step %lld on by %s", (long long)c->attention.switch_step, divisor);
-    }
     if (count) {
         text_append(title, sizeof title, ": validation loss %.3f after %.0f steps", losses[last], steps[last]);
         text_append(label, sizeof label, " %.3f", losses[last]);
@@ -96,18 +93,20 @@ bool picture_loss(const Run *run, Error *err) {
 }
 
 bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, Error *err) {
-    const size_t shown = range_size(heads), columns = shown < PANELS_ACROSS ? shown : PANELS_ACROSS,
-                 rows = (shown + columns - 1) / columns; /* of a layer */
+    const size_t shown = range_size(heads), layer_count = range_size(layers);
+    size_t across = PANELS_ACROSS;
+    while (across < PANELS_ACROSS_MAX && size_mul((shown + across - 1) / across, layer_count) > LINES) across *= 2;
+    const size_t columns = shown < across ? shown : across, rows = (shown + columns - 1) / columns; /* of a layer */
     *f = (HeadsFigure){.figure = {.text = s->text,
                                   .length = s->T,
-                                  .rows = size_mul(rows, range_size(layers)),
+                                  .rows = size_mul(rows, layer_count),
                                   .columns = columns,
                                   .panels = f->panels,
                                   .panel_labels = f->texts}};
     if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        return usage_error(err, "%zu layers of %zu heads are too many for one figure: choose a layer",
-                           range_size(layers), shown);
-    for (size_t i = 0; i < range_size(layers) * shown; i++) {
+        return usage_error(err, "%zu layers of %zu heads are too many for one figure: choose a layer", layer_count,
+                           shown);
+    for (size_t i = 0; i < layer_count * shown; i++) {
         const size_t panel = i / shown * rows * columns + i % shown;
         f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
         f->texts[panel] = f->labels[i];
@@ -152,27 +151,14 @@ static bool draw_step(const Run *run, const LogTable *attention, size_t first, E
     return ok;
 }
 
-/* The heatmaps of every step in attention.csv, or of *only. */
-static bool draw_steps(const Run *run, const LogTable *attention, const size_t *only, Error *err) {
-    const double *step = attention->column[ATTENTION_STEP];
-    bool found = !only;
-    for (size_t row = 0; row < attention->rows; row++) {
-        const bool begins = row == 0 || step[row] != step[row - 1];
-        if (!begins || (only && step[row] != (double)*only)) continue;
-        if (!draw_step(run, attention, row, err)) return false;
-        found = true;
-    }
-    if (found) return true;
-    return usage_error(err, "%s/%s has no row of step %zu", run->directory, LOG_NAMES[LOG_ATTENTION], *only);
-}
-
-static bool draw_attention(const Run *run, const size_t *only, Error *err) {
+bool picture_attention(const Run *run, size_t from, Error *err) {
     LogTable attention;
-    const bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err) && draw_steps(run, &attention, only, err);
+    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err);
+    const double *step = attention.column[ATTENTION_STEP];
+    for (size_t row = 0; ok && row < attention.rows; row++) {
+        const bool begins = row == 0 || step[row] != step[row - 1];
+        if (begins && step[row] >= (double)from) ok = draw_step(run, &attention, row, err);
+    }
     log_table_free(&attention);
     return ok;
 }
-
-bool picture_attention(const Run *run, size_t step, Error *err) { return draw_attention(run, &step, err); }
-
-bool picture_all(const Run *run, Error *err) { return picture_loss(run, err) && draw_attention(run, NULL, err); }

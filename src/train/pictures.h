@@ -15,7 +15,8 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 bool picture_loss(const Run *run, Error *err);
 
-/* Heads of a snapshot as one figure, four panels side by side and each layer on lines of its own. */
+/* Heads of a snapshot as one figure, each layer on lines of its own: four panels side by side, or up to 16 where the
+   figure would have too many lines. */
 enum { FIGURE_PANELS = 512, FIGURE_LABEL = 96 };
 typedef struct {
     AttentionFigure figure; /* its titles are the caller's to set */
@@ -26,9 +27,6 @@ typedef struct {
 /* Refused (STATUS_USAGE) where they are too many. */
 bool heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads, Error *err);
 
-/* DIRECTORY/attention/stepNNNNNN_layerL.png for every layer, its heads side by side: from the snapshot of that step and
-   its rows in attention.csv, which must both be there. */
-bool picture_attention(const Run *run, size_t step, Error *err);
-
-/* loss.png, and the heatmaps of every step in attention.csv. */
-bool picture_all(const Run *run, Error *err);
+/* DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on, its
+   heads side by side: from the snapshot of that step and its rows in attention.csv, which must both be there. */
+bool picture_attention(const Run *run, size_t from, Error *err);

@@ -4,11 +4,12 @@
    measured is in its logs (train/logs.h). */
 #pragma once
 
-#include "base/json.h"
+#include "base/files.h"
 #include "base/results.h"
-#include "data/ngrams.h"
+#include "data/corpus.h"
+#include "model/transformer.h"
+#include "ngrams/ngrams.h"
 #include "show/progress.h"
-#include "train/evaluate.h"
 #include "train/logs.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     ResultsDirectory results;     /* the lock, and for a new run what --force has moved */
+    FileWriter description;       /* run.json of a run that begins, from run_create until run_begin */
 
     /* What is known of an opened run, which was trained before. */
     Vocabulary vocabulary; /* vocab.json; a new run has its corpus's */
@@ -39,13 +41,15 @@ typedef struct {
    Free with run_close, also after a failure; the same goes for run_open. */
 bool run_new(Run *run, const Config *config, Error *err);
 /* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
-   text, it does nothing. run_create and run_resumed write it to run.json. */
+   text, it does nothing. run_begin writes it to run.json. */
 bool run_count_ngrams(Run *run, Error *err);
-/* Reads it from run.json. *known is false where that has none: for recall, and for runs of earlier versions. */
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);
-/* Makes the directory of a new run (see results_make), locks it, and writes run.json with result "running", config.ini
-   and vocab.json. */
-bool run_create(Run *run, const Model *m, const char *out, bool force, const char *command, Error *err);
+/* Makes the directory of a new run (see results_make), locks it, opens run.json, writes config.ini and vocab.json, and
+   makes checkpoint/. */
+bool run_create(Run *run, const char *out, bool force, Error *err);
+/* Writes run.json, with result "running". It comes when the logs have their headers and there is a checkpoint, so that
+   a directory with a run.json can be resumed. One that has run.json.new alone is a beginning, and nothing was measured
+   in it: results_make takes it. */
+bool run_begin(Run *run, const Model *model, const char *command_line, Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until run_close. What is wrong with it, a process that trains there, and the directory of a sweep
@@ -54,8 +58,8 @@ bool run_open(Run *run, const char *directory, const char *const *overrides, siz
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
 bool run_load_corpus(Run *run, Error *err);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
-   batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where there is none yet, and where
-   checkpoint_load refuses it. Free with model_free, also after a failure. */
+   batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where checkpoint_load refuses it. Free
+   with model_free, also after a failure. */
 bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
 void run_close(Run *run);
 
@@ -63,14 +67,11 @@ void run_close(Run *run);
 bool run_path(const Run *run, char path[4096], const char *name, Error *err);
 
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
-   result back to "running", removes the entries about how it ended before, and describes the model as it is now. Says
-   so to `progress`, and where bits will not repeat because threads or kernels are not what they were. */
+   result back to "running" and removes the entries about how it ended before. Says so to `progress`, and where bits
+   will not repeat because threads or kernels are not what they were. */
 bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err);
 /* The run has ended, early where `signal` is not 0, or failed where there is a `failure`: run.json says so. */
 bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
-
-/* Evaluates the model over the whole validation split of the run's text, which is loaded. */
-bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);
 
 /* Loads the text a config names, with that vocabulary or, where it is NULL, with the text's own. Fails as corpus_load
    does; the caller frees with corpus_free, also after a failure. */
@@ -78,6 +79,6 @@ bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocab
 /* Whether a text, of `path`, is the one that the run or sweep of `directory`, which has this run.json, was trained on:
    an error of status STATUS_USAGE when it is not. */
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);
-/* Whether the logs of a run that has finished or diverged end with the steps and losses that its run.json has: an error
-   of status STATUS_USAGE that names the log when they do not. */
+/* Whether the logs of a run that has finished or diverged are as it left them, by their hashes in run.json: an error of
+   status STATUS_USAGE that names the log when they are not. */
 bool run_check_logs(const char *directory, Error *err);

@@ -9,13 +9,21 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 
-/* The k-th largest of n logits, equal ones counted together. */
-static double kth_largest(const real *logits, size_t n, size_t k) {
+/* The least logit to draw from: of the likeliest characters, `most_count` (at most n) or as few as have the weight
+   `enough`. Equal logits are counted together. *sum becomes the weight exp((logit - largest) / temperature) of all that
+   are kept. */
+static double cut(const real *logits, size_t n, double largest, double temperature, size_t most_count, double enough,
+                  double *sum) {
     double least = INFINITY;
-    for (size_t v = 0; v < n; v++) {
-        size_t larger = 0;
-        for (size_t other = 0; other < n; other++) larger += logits[other] > logits[v];
-        if (larger < k) least = fmin(least, (double)logits[v]);
+    *sum = 0;
+    for (size_t count = 0, equal; count < most_count && *sum < enough; count += equal) {
+        double next = -INFINITY;
+        for (size_t v = 0; v < n; v++)
+            if ((double)logits[v] < least) next = fmax(next, (double)logits[v]);
+        least = next;
+        equal = 0;
+        for (size_t v = 0; v < n; v++) equal += (double)logits[v] == least;
+        *sum += (double)equal * exp((least - largest) / temperature);
     }
     return least;
 }
@@ -27,10 +35,12 @@ static int32_t draw(const real *logits, size_t n, const SampleOptions *options, 
         if (logits[v] > logits[best]) best = v;
     if (options->temperature <= 0) return (int32_t)best;
     const double most = (double)logits[best];
-    const double least = options->top_k && options->top_k < n ? kth_largest(logits, n, options->top_k) : -INFINITY;
-    double sum = 0;
-    for (size_t v = 0; v < n; v++)
-        if ((double)logits[v] >= least) sum += exp(((double)logits[v] - most) / options->temperature);
+    double least = -INFINITY, sum = 0;
+    for (size_t v = 0; v < n; v++) sum += exp(((double)logits[v] - most) / options->temperature);
+    if (options->top_k && options->top_k < n)
+        least = cut(logits, n, most, options->temperature, options->top_k, INFINITY, &sum);
+    if (options->top_p > 0 && options->top_p < 1)
+        least = cut(logits, n, most, options->temperature, n, options->top_p * sum, &sum);
     double left = uniform * sum;
     for (size_t v = 0; v < n; v++) {
         if ((double)logits[v] >= least) left -= exp(((double)logits[v] - most) / options->temperature);

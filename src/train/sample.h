@@ -8,6 +8,7 @@ typedef struct {
     size_t tokens;      /* characters to draw */
     double temperature; /* divides the logits; 0 takes the most likely character */
     size_t top_k;       /* draws from the k most likely only; 0: from all */
+    double top_p;       /* of these, from the fewest that have this share of the probability; 0: from all */
     uint64_t seed;
 } SampleOptions;
 

@@ -41,23 +41,19 @@ static bool path_of(const char *directory, size_t step, char path[4096], Error *
     return path_join(path, 4096, directory, name, err);
 }
 
-bool snapshot_write(const Snapshot *s, const char *path, const Config *config, Error *err) {
-    const ScaleDivisor divisor = config_divisor(config, s->step);
-    char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], multiplier[32], name[64], *end = text;
+bool snapshot_write(const Snapshot *s, const char *path, Error *err) {
+    char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;
     for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
     snprintf(step, sizeof step, "%zu", s->step);
-    snprintf(multiplier, sizeof multiplier, "%.9g", scale_multiplier(divisor, (size_t)config->model.d_k));
-    scale_text(divisor, name, sizeof name);
-    const Metadata metadata[] = {{"step", step}, {"text", text}, {"multiplier", multiplier}, {"divisor", name}};
     list_tensors(s, arrays);
-    return safetensors_save(path, arrays, TENSORS, metadata, sizeof metadata / sizeof *metadata, err);
+    return safetensors_save(path, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2, err);
 }
 
-bool snapshot_save(const Snapshot *s, const char *directory, const Config *config, Error *err) {
+bool snapshot_save(const Snapshot *s, const char *directory, Error *err) {
     char path[4096];
-    return path_of(directory, s->step, path, err) && snapshot_write(s, path, config, err);
+    return path_of(directory, s->step, path, err) && snapshot_write(s, path, err);
 }
 
 /* Decodes a text of at most SNAPSHOT_TEXT_MAX characters; returns their number, 0 where it is longer or not UTF-8. */

@@ -18,11 +18,11 @@ typedef struct {
 bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text /* (T) */, size_t T, Error *err);
 void snapshot_free(Snapshot *snapshot);
 
-/* Writes the snapshot below a run's directory, through a new name; the divisor in its metadata is the config's. */
-bool snapshot_save(const Snapshot *snapshot, const char *directory, const Config *config, Error *err);
+/* Writes the snapshot below a run's directory, through a new name. */
+bool snapshot_save(const Snapshot *snapshot, const char *directory, Error *err);
 
 /* snapshot_save to any path. */
-bool snapshot_write(const Snapshot *snapshot, const char *path, const Config *config, Error *err);
+bool snapshot_write(const Snapshot *snapshot, const char *path, Error *err);
 
 /* Reads the snapshot of `step`. The layers and heads must be the config's, the step the one of its name, and the text
    as long as the tensors say: else an error of status STATUS_USAGE that names the file. Makes the snapshot; free it

@@ -9,7 +9,8 @@
 #include <omp.h>
 #include <string.h>
 
-#include "base/files.h"
+#include "ops/matmul.h"
+#include "ranks/ranks.h"
 #include "train/announce.h"
 #include "train/loop.h"
 #include "train/pictures.h"
@@ -36,6 +37,7 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
         !engine_make(&t->engine, (EngineKind)c->train.engine, &t->model, err) ||
+        !engine_make_shards(&t->engine, (size_t)c->train.shards, err) ||
         !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
         !training_memory_fits(training_memory(&t->engine, &t->optimizer), err))
         return false;
@@ -50,8 +52,24 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
 
 /* trainer_make for a new run, whose text is not loaded yet and whose directory must be free. */
 static bool trainer_make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    return results_check(options->out, options->force, err) && run_new(&t->run, config, err) &&
-           trainer_make(t, options, err);
+    const bool is_free = ranks_index() > 0 || results_check(options->out, options->force, err);
+    return is_free && run_new(&t->run, config, err) && trainer_make(t, options, err);
+}
+
+/* Whether every rank is ready, and to train the same run by the same kernels. Nothing is written before. */
+static bool ranks_ready(const Trainer *t, bool ready, Error *err) {
+    char value[CONFIG_VALUE_MAX];
+    if (!ranks_agree(ready, NULL, err)) return false;
+    if (ranks_count() == 1) return true;
+    bool same = ranks_same("the version", SQRTDK_VERSION, err) &&
+                ranks_same("the kernel of products", matmul_kernels(t->model.shape.attention.bf16), err) &&
+                (matmul_is_own() || ranks_same("the core of OpenBLAS", matmul_core(), err));
+    for (size_t key = 0; same && key < config_key_count(); key++) {
+        config_value_text(&t->run.config, key, value, sizeof value);
+        same = strcmp(config_key_name(key), "data.corpus") == 0 || ranks_same(config_key_name(key), value, err);
+    }
+    corpus_fingerprint(&t->run.corpus, value); /* wherever each of them has it */
+    return same && ranks_same("the hash of the text", value, err);
 }
 
 static void trainer_free(Trainer *t) {
@@ -62,17 +80,6 @@ static void trainer_free(Trainer *t) {
     engine_free(&t->engine);
     model_free(&t->model);
     run_close(&t->run);
-}
-
-static void initialize_parameters(Trainer *t) {
-    tensors_initialize(&t->model.tensors, &t->model.shape, (Init)t->run.config.model.init,
-                       (uint64_t)t->run.config.train.seed, t->model.threads, t->model.parameters);
-}
-
-static bool make_subdirectories(const Trainer *t, Error *err) {
-    char path[4096];
-    return run_path(&t->run, path, "attention", err) && directory_make(path, false, err) &&
-           run_path(&t->run, path, "checkpoint", err) && directory_make(path, false, err);
 }
 
 /* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
@@ -110,13 +117,14 @@ static bool read_losses(Trainer *t, Error *err) {
 static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error *err) {
     Error later; /* is not reported: it came after the first */
     bool ok = trained;
+    if (ranks_index() > 0) return ranks_agree(ok, NULL, err);
     progress_clear(t->progress);
     t->state.seconds = omp_get_wtime() - t->start;
     if (!read_losses(t, ok ? err : &later)) ok = false;
     if (!picture_loss(&t->run, ok ? err : &later)) ok = false;
     if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &later)) ok = false;
     if (options->report && !options->report(t->run.directory, ok ? err : &later)) ok = false;
-    return ok;
+    return ranks_agree(ok, NULL, err);
 }
 
 /* Fills in the outcome, and frees the trainer. */
@@ -127,19 +135,28 @@ static void trainer_close(Trainer *t, TrainOutcome *outcome) {
     trainer_free(t);
 }
 
+static bool create_run(Trainer *t, const TrainOptions *options, Error *err) {
+    const bool created = run_create(&t->run, options->out, options->force, err) &&
+                         logs_start(&t->logs, t->run.directory, err) && logs_sizes(&t->logs, t->state.log_size, err) &&
+                         loop_save(t, err) && run_begin(&t->run, &t->model, options->command_line, err);
+    if (!created) results_abandon(&t->run.results, err);
+    return created;
+}
+
 static bool start_run(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    if (!trainer_make_new(t, config, options, err) || !run_count_ngrams(&t->run, err)) return false;
-    const bool created = run_create(&t->run, &t->model, options->out, options->force, options->command_line, err) &&
-                         make_subdirectories(t, err) && logs_start(&t->logs, t->run.directory, err);
-    if (!created) {
-        results_abandon(&t->run.results, err);
-        return false;
+    const bool writes = ranks_index() == 0;
+    if (!ranks_ready(t, trainer_make_new(t, config, options, err), err)) return false;
+    tensors_initialize(&t->model.tensors, &t->model.shape, (Init)config->model.init, (uint64_t)config->train.seed,
+                       t->model.threads, t->model.parameters);
+    t->start = omp_get_wtime();
+    const bool created = !writes || (run_count_ngrams(&t->run, err) && create_run(t, options, err));
+    if (!ranks_agree(created, NULL, err)) return false;
+    if (writes) {
+        if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
+        progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
+        announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
+        if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
     }
-    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
-    initialize_parameters(t);
-    progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
-    announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
-    if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
     t->start = omp_get_wtime();
     return end_run(t, options, loop_run(t, err), err);
 }
@@ -154,37 +171,42 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 
 static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
     for (size_t i = 0; i < count; i++)
-        if (strncmp(overrides[i], "train.steps=", strlen("train.steps=")) != 0)
+        if (strncmp(overrides[i], "train.steps=", 12) != 0 && strncmp(overrides[i], "steps=", 6) != 0)
             return usage_error(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
                                overrides[i]);
     return true;
 }
 
-/* Continues an opened run. *had_finished: there was nothing left to train. */
-static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
+/* Loads what an opened run continues from. */
+static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
-    bool found;
-    if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err)) return false;
-    initialize_parameters(t); /* what a run starts from that was stopped before its first checkpoint */
-    if (!checkpoint_load(&t->run, &t->model, &t->optimizer, &t->state, &found, err)) return false;
-    if (t->state.step > steps)
-        return usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step,
-                           steps);
+    if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
+        !checkpoint_load(&t->run, &t->model, &t->optimizer, &t->state, err))
+        return false;
+    return t->state.step <= steps ||
+           usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);
+}
+
+/* What is intended is on disk before anything is cut, so that a kill in between leaves a run to resume. */
+static bool continue_logs(Trainer *t, const TrainOptions *options, Error *err) {
+    return logs_resume(&t->logs, t->run.directory, t->state.step, t->state.log_size, err) &&
+           run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err);
+}
+
+/* Continues an opened run whose ranks are ready. *had_finished: there was nothing left to train. */
+static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
+    const bool writes = ranks_index() == 0;
     t->start = omp_get_wtime() - t->state.seconds;
-    *had_finished = t->run.finished && t->state.step == steps;
+    *had_finished = t->run.finished && t->state.step == (size_t)t->run.config.train.steps;
     if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
     if (*had_finished)
-        return run_check_logs(t->run.directory, err) && picture_all(&t->run, err) &&
-               (!options->report || options->report(t->run.directory, err));
-    /* What is intended is on disk before anything is cut, so that a kill in between leaves a run to resume. */
-    if ((found && !logs_resume(&t->logs, t->run.directory, t->state.step, t->state.log_size, err)) ||
-        !make_subdirectories(t, err) || !run_count_ngrams(&t->run, err) ||
-        !run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err))
-        return false;
-    const bool ready =
-        (found ? logs_cut(&t->logs, t->state.log_size, err) : logs_start(&t->logs, t->run.directory, err)) &&
-        read_losses(t, err);
-    return end_run(t, options, ready && loop_run(t, err), err);
+        return ranks_agree(!writes || (run_check_logs(t->run.directory, err) && picture_loss(&t->run, err) &&
+                                       picture_attention(&t->run, 0, err) &&
+                                       (!options->report || options->report(t->run.directory, err))),
+                           NULL, err);
+    if (!ranks_agree(!writes || continue_logs(t, options, err), NULL, err)) return false;
+    const bool ready = !writes || (logs_cut(&t->logs, t->state.log_size, err) && read_losses(t, err));
+    return end_run(t, options, ranks_agree(ready, NULL, err) && loop_run(t, err), err);
 }
 
 bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
@@ -192,9 +214,10 @@ bool train_resume(const char *directory, const char *const *overrides, size_t co
     TrainOptions own = *options;
     Trainer t = {0};
     *outcome = (TrainOutcome){0};
-    bool ok = check_overrides(overrides, count, err) && run_open(&t.run, directory, overrides, count, true, err);
+    bool ok = check_overrides(overrides, count, err) &&
+              run_open(&t.run, directory, overrides, count, ranks_index() == 0, err);
     if (!own.threads) own.threads = t.run.threads;
-    if (ok) ok = resume_opened(&t, &own, &outcome->had_finished, err);
+    ok = ranks_ready(&t, ok && load_opened(&t, &own, err), err) && resume_opened(&t, &own, &outcome->had_finished, err);
     trainer_close(&t, outcome);
     return ok;
 }

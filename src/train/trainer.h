@@ -31,8 +31,8 @@ typedef struct {
    that is no failure. A loss or gradient that is NaN or infinite is one, of status STATUS_DIVERGED. */
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
-/* Continues the run in `directory` from its last checkpoint, or from the start if it was stopped before the first, to
-   the same bits as if it had never stopped, given the same number of threads and the same kernels. `overrides` may set
+/* Continues the run in `directory` from its last checkpoint, to the same bits as if it had never stopped, given the
+   same number of threads and the same kernels. `overrides` may set
    train.steps ("train.steps=2000"), nothing else. If the run has already finished, its pictures alone are drawn again,
    from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
    logs are not those of the checkpoint, or in which another process trains. Ends like train_run. */
@@ -44,6 +44,6 @@ bool train_resume(const char *directory, const char *const *overrides, size_t ov
    comments of a config. */
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err);
 
-/* The verbs (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
-extern const Verb train_verb, eval_verb;
+/* The verb (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
+extern const Verb train_verb;
 bool resume_run(const Command *command, int *signal, Error *err);

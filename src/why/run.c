@@ -31,12 +31,8 @@ static void add_when(double step, char *paragraph) {
 static void say_scores(const Files *f, Why *why) {
     const Config *c = &f->run.config;
     const ModelShape shape = model_shape(c, f->run.vocabulary.count);
-    char *p = why_next(why), divisor[64];
+    char *p = why_next(why);
     config_scores_title(c, 0, p, WHY_BYTES);
-    if (c->attention.switch_step > 0) {
-        scale_title(c->attention.switch_divisor, shape.attention.D, divisor, sizeof divisor);
-        why_add(p, ", from step %lld on by %s", (long long)c->attention.switch_step, divisor);
-    }
     if (f->measured == 0) {
         why_add(p, ". No scores were measured.");
         return;
@@ -52,9 +48,14 @@ static void say_scores(const Files *f, Why *why) {
     if (isnan(mean)) why_add(p, " some of them are not finite");
     else why_add(p, " their standard deviation is %.3g", mean);
     if (!isnan(mean) && f->heads > 1) why_add(p, " (mean of %zu heads, from %.3g to %.3g)", f->heads, least, most);
-    if (step == 0)
-        why_add(p, "; for the first layer d_k = %zu and the initial weights predict %.3g", shape.attention.D,
+    if (step == 0) {
+        double first = 0;
+        for (size_t i = 0; i < shape.attention.H; i++) first += deviation[i] / (double)shape.attention.H;
+        if (shape.L > 1 && isfinite(first)) why_add(p, "; in the first layer it is %.3g, where", first);
+        else why_add(p, "; for the first layer");
+        why_add(p, " d_k = %zu and the initial weights predict %.3g", shape.attention.D,
                 predicted_score_std(&shape, (Init)c->model.init));
+    }
     why_add(p, ".");
 }
 

@@ -81,13 +81,6 @@ static void say_differences(const Ranking *r, Why *why) {
                 "; a table of character pairs is %.2f below one of single characters, triples %.2f below pairs, "
                 "4-grams %.2f below triples",
                 table[0] - table[1], table[1] - table[2], table[2] - table[3]);
-    const double first = mean_of(highest, MEASURE_GRAD_SCORES_FIRST) / mean_of(lowest, MEASURE_GRAD_SCORES_FIRST),
-                 last = mean_of(highest, MEASURE_GRAD_SCORES_LAST) / mean_of(lowest, MEASURE_GRAD_SCORES_LAST);
-    if (isfinite(first) && isfinite(last))
-        why_add(p,
-                ". The median gradient of the scores of the highest is %.2g times that of the lowest at "
-                "the start, %.2g times at the end",
-                first, last);
     why_add(p, ".");
 }
 

@@ -31,10 +31,9 @@ static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
 static inline void fuzz_load_checkpoint(const uint8_t *data, size_t size) {
     Error err = {0};
     RunState state;
-    bool found = false;
     fuzz_put("checkpoint/last.safetensors", data, size);
-    if (!fuzz_answer(checkpoint_load(&fuzz_run, &fuzz_model, &fuzz_optimizer, &state, &found, &err), &err)) return;
-    REQUIRE(found && state.seconds >= 0);
+    if (!fuzz_answer(checkpoint_load(&fuzz_run, &fuzz_model, &fuzz_optimizer, &state, &err), &err)) return;
+    REQUIRE(state.seconds >= 0);
     for (size_t i = 0; i < fuzz_model.tensors.flat; i++) {
         REQUIRE(fuzz_model.parameters[i] - fuzz_model.parameters[i] == 0);
         REQUIRE(fuzz_optimizer.m[i] - fuzz_optimizer.m[i] == 0);

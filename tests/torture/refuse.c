@@ -89,7 +89,8 @@ __attribute__((constructor)) static void begin(void) {
     if (shared == MAP_FAILED) abort();
     syscall(SYS_close, file);
     state = shared;
-    if (getenv("REFUSE_PLACES")) list = openat(AT_FDCWD, getenv("REFUSE_PLACES"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (getenv("REFUSE_PLACES"))
+        list = (int)syscall(SYS_openat, AT_FDCWD, getenv("REFUSE_PLACES"), O_WRONLY | O_CREAT | O_APPEND, 0600);
     first = atol(call);
     lasting = getenv("REFUSE_LASTING") != NULL;
     kind = strcmp(name, "memory") == 0 ? MEMORY : FILES;
@@ -154,7 +155,10 @@ STAND_IN(FILES, EIO, int, -1, stat, (const char *restrict path, struct stat *res
 STAND_IN(FILES, EIO, int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info))
 STAND_IN(FILES, EIO, int, -1, fstat, (int file, struct stat *info), (file, info))
 STAND_IN(FILES, EIO, int, -1, rename, (const char *from, const char *to), (from, to))
+STAND_IN(FILES, EIO, int, -1, renameat, (int from_directory, const char *from, int to_directory, const char *to),
+         (from_directory, from, to_directory, to))
 STAND_IN(FILES, EIO, int, -1, unlink, (const char *path), (path))
+STAND_IN(FILES, EIO, int, -1, unlinkat, (int directory, const char *path, int flags), (directory, path, flags))
 STAND_IN(FILES, EIO, int, -1, rmdir, (const char *path), (path))
 STAND_IN(FILES, ENOSPC, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
 STAND_IN(FILES, EIO, int, -1, ftruncate, (int file, off_t size), (file, size))
@@ -184,14 +188,27 @@ int open(const char *path, int flags, ...) {
     va_start(arguments, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    return REFUSED(FILES, "open", EIO) ? -1 : openat(AT_FDCWD, path, flags, mode);
+    return REFUSED(FILES, "open", EIO) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 int __open_2(const char *path, int flags);
-int __open_2(const char *path, int flags) { return REFUSED(FILES, "open", EIO) ? -1 : openat(AT_FDCWD, path, flags); }
+int __open_2(const char *path, int flags) {
+    return REFUSED(FILES, "open", EIO) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags);
+}
+int openat(int directory, const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return REFUSED(FILES, "openat", EIO) ? -1 : (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+int __openat_2(int directory, const char *path, int flags);
+int __openat_2(int directory, const char *path, int flags) {
+    return REFUSED(FILES, "openat", EIO) ? -1 : (int)syscall(SYS_openat, directory, path, flags);
+}
 
 /* Whatever is written to this stream meets a full disk. */
 static FILE *on_full_disk(FILE *file) {
-    const int full = openat(AT_FDCWD, "/dev/full", O_WRONLY | O_CLOEXEC);
+    const int full = (int)syscall(SYS_openat, AT_FDCWD, "/dev/full", O_WRONLY | O_CLOEXEC);
     if (!file || full < 0 || dup2(full, fileno(file)) < 0) abort();
     syscall(SYS_close, full);
     return file;

@@ -21,12 +21,16 @@ again        | whole   | resume run --quiet                                     
 force        | whole   | tiny.ini --out run --force --quiet                      | moves
 sweep        | nothing | sweep sweep.ini --out run --jobs 1 --quiet              | resumes sweep sweep.ini
 swept        | partly  | resume run --quiet                                      | continues
+prepare      | nothing | sweep sweep.ini --prepare --out run --quiet             | becomes prepared
+share        | prepared | sweep run --share 1/1 --jobs 1 --quiet                 | becomes shared
+tables       | shared  | sweep run --tables --quiet                              | continues
 report       | whole   | report run                                              | reads
 why          | whole   | why run                                                 | reads
 eval         | whole   | eval run                                                | reads
 sample       | whole   | sample run --tokens 20 --seed 1                         | reads
 attend       | whole   | attend run --text keys --out picture.png                | reads
 show         | whole   | attend run --text keys --show                           | reads
+export       | whole   | export run --hf hf                                      | exports
 check        | nothing | sweep sweep.ini --dry-run                               | reads'
 
 # field NAME NUMBER: of the row of that name
@@ -68,8 +72,8 @@ must_become() {
 whole_or_old_page() { [ ! -f "$1" ] || [ "$(tail -c 8 "$1")" = "</html>" ] || fault "a cut page: $1"; }
 
 check_after() { # STATUS BEFORE COMMAND AFTER
-    reference=$(echo "$2" | sed 's/partly/swept/; s/half/whole/; s/nothing/whole/')
-    case $4 in "resumes sweep"*) reference=swept ;; esac
+    reference=$(echo "$2" | sed 's/partly/swept/; s/shared/swept/; s/half/whole/; s/nothing/whole/')
+    case $4 in "resumes sweep"*) reference=swept ;; becomes*) reference=${4#becomes } ;; esac
     whole_or_old_page run/report.html
     if [ "$1" = 0 ] && [ "$4" != reads ]; then
         [ "$(digest run)" = "$(cat "$work/$reference.digest")" ] || fault "status 0, and other results"
@@ -80,12 +84,21 @@ check_after() { # STATUS BEFORE COMMAND AFTER
         [ "$1" != 0 ] || [ "$(output "$here/said.out")" = "$(output "$work/$name.out")" ] || fault "status 0, and another output"
         [ "$1" != 0 ] || [ "$name" != attend ] || cmp -s picture.png "$work/attend.png" || fault "status 0, and another picture"
         ;;
+    exports) # the whole directory, or none of it, unless the program was killed
+        [ "$(cd run && listing)" = "$(cd "$work/$2/run" && listing)" ] || fault "the run has changed"
+        [ ! -d hf ] || [ "$(cd hf && listing)" = "$(cd "$work/exported" && listing)" ] || fault "a half of an export"
+        [ "$1" != 0 ] || [ -d hf ] || fault "status 0, and no directory"
+        [ "$1" = 137 ] || [ ! -e hf.new ] || fault "hf.new is left"
+        ;;
     moves) # the old run is in one of two places
         if [ -d run.old ]; then old=run.old; else old=run; fi
         [ "$(digest "$old")" = "$(cat "$work/whole.digest")" ] || fault "the old run is not whole"
         ;;
     continues) # shellcheck disable=SC2086 # a list of words
         must_become "$reference" $3 ;;
+    becomes*) # a step towards the sweep, which resume trains to its end
+        check_after 130 "$2" "$3" "resumes sweep sweep.ini"
+        ;;
     resumes*) # or, where nothing had begun, is begun again; the second resume finds it finished
         # shellcheck disable=SC2086 # a list of words
         if "$train" resume run --quiet >/dev/null 2>&1; then must_become "$reference" resume run --quiet
@@ -102,7 +115,7 @@ try() {
     if [ "$2" = kill ]; then # shellcheck disable=SC2086
         timeout -s KILL "$3" "$train" $command >"$here/said.out" 2>"$here/said" || status=$?
         [ "$status" = 137 ] || [ "$status" = 0 ] || fault "killed after $3 s: status $status"
-        sleep 0.2 # a sweep's runs end after it
+        sleep 1 # the runs of a sweep end after it, on a busy machine some time after
     else
         [ "$4" = once ] || export REFUSE_LASTING=1
         # shellcheck disable=SC2086
@@ -120,7 +133,7 @@ try() {
         *) fault "$call refused: status $status" ;;
         esac
     fi
-        check_after "$status" "$before" "$command" "$after"
+    check_after "$status" "$before" "$command" "$after"
     cd "$work" || exit 1
     if [ -n "${keep-}" ]; then echo "see $here"; else rm -rf "$here"; fi
 }
@@ -153,12 +166,14 @@ checkpoint_every = 1
 CONFIG
     { cat tiny.ini && printf '[sweep]\ntrain.seed = 1, 2\n'; } >sweep.ini
     cd "$work" || exit 1
-    for name in whole half swept partly; do cp -a nothing $name; done
+    for name in whole half swept partly prepared; do cp -a nothing $name; done
     for words in 'whole tiny.ini' 'half tiny.ini --set train.steps=2' 'swept sweep sweep.ini'; do # shellcheck disable=SC2086
         (cd "${words%% *}" && "$train" ${words#* } --out run --quiet >/dev/null) || exit 1
     done
     (cd partly && cp -a ../swept/run . && rm -r "run/seed=2") || exit 1
-    for name in whole swept; do (cd $name && digest run) >$name.digest; done
+    (cd prepared && "$train" sweep sweep.ini --prepare --out run --quiet >/dev/null) && cp -a prepared shared &&
+        (cd shared && "$train" sweep run --share 1/1 --jobs 1 --quiet >/dev/null) || exit 1
+    for name in whole swept prepared shared; do (cd $name && digest run) >$name.digest; done
     cp -a half resumed # once, so that what a failing trial is compared with was made by a resume as well
     (cd resumed && "$train" resume run --set train.steps=4 --quiet && digest run | cmp - ../whole.digest) >/dev/null || {
         echo "FAILED: an undisturbed resume ends with other results" && exit 1
@@ -172,6 +187,7 @@ count() { # NAME KIND
     REFUSE=$2 REFUSE_CALL=0 REFUSE_STATE=$work/counted/said.state REFUSE_PLACES=$work/places.$1.$2 LD_PRELOAD=$library \
         "$train" $(field "$1" 3) >"$work/$1.out" 2>/dev/null || { echo "FAILED: $1, undisturbed" && exit 1; }
     [ ! -f picture.png ] || cp picture.png "$work/$1.png"
+    [ ! -d hf ] || { rm -rf "$work/exported" && cp -R hf "$work/exported"; }
     cd "$work" || exit 1
 }
 

@@ -1,10 +1,8 @@
-/* What tables of n-grams predict a text with: the ruler beside which the losses of a model of characters are read. */
+/* What tables of n-grams predict a text with: the ruler beside which the losses of a model of characters are read. It
+   is computed when a run begins and is in its run.json; no step of training needs it. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "base/results.h"
 
 enum { NGRAM_ORDERS = 4 };
 
@@ -18,3 +16,8 @@ enum { NGRAM_ORDERS = 4 };
 bool ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
                   const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
                   double losses[NGRAM_ORDERS], Error *err);
+
+/* Puts the losses into run.json. */
+void ngram_losses_describe(Json *description, const double losses[NGRAM_ORDERS]);
+/* Reads them from run.json of a directory. *known is false where that has none: for recall. */
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);

@@ -3,7 +3,7 @@
    numbers (context, character) stands for an n-gram of any order and any vocabulary, and one hash table, made anew for
    each order, serves all of them. The splits are read once for each order; what a table says goes into the estimates of
    the order before, which are kept for each character of the validation split. */
-#include "data/ngrams.h"
+#include "ngrams/ngrams.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -130,5 +130,22 @@ bool ngram_losses(const int32_t *training, size_t training_count, const int32_t 
     }
     free(contexts);
     free(p);
+    return ok;
+}
+
+static const char LOSSES[] = "ngram_losses"; /* in run.json */
+
+void ngram_losses_describe(Json *d, const double losses[NGRAM_ORDERS]) {
+    Json *list = js_array();
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(losses[i]));
+    js_set(d, LOSSES, list);
+}
+
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err) {
+    Json *d;
+    const bool ok = run_description_load(&d, directory, err);
+    *known = ok;
+    for (size_t i = 0; *known && i < NGRAM_ORDERS; i++) *known = js_as_number(js_at(js_get(d, LOSSES), i), &losses[i]);
+    js_free(d);
     return ok;
 }

@@ -1,0 +1,41 @@
+# Completion for bash: verbs, options, keys of --set and their choices, as the program itself lists them, and configs,
+# those that came with it included.
+
+# The keys, each with what it takes: "attention.scale_length none or log".
+_sqrtdk_keys() {
+    "$1" --keys | awk -F ' *[|] *' '
+        /^## \[/ { gsub(/[]# []/, ""); section = $0 }
+        /^## [^[]/ { exit }
+        /^\| `/ { gsub(/`/, "", $2); print section "." $2 " " $3 }'
+}
+
+_sqrtdk() {
+    local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} key='' words=''
+    local verb=${COMP_WORDS[1]} verbs came_with
+    verbs="train $("$program" --help | sed -n 's/^       [^ ]* \([a-z]*\) .*\[options\]$/\1/p')"
+    [[ " $verbs " == *[[:space:]]"$verb"[[:space:]]* ]] || verb=train
+    # bash makes a word of each "=".
+    if [[ $word == "=" ]]; then
+        key=$before word=''
+    elif [[ $before == "=" ]]; then
+        key=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    if [[ $key == *.* ]]; then
+        # The words of "a, b or c"; of a range nothing, but "doubling" of "a whole number from 0 to 9, or doubling".
+        words=$(_sqrtdk_keys "$program" | sed -n "s/^${key//./\\.} //p" |
+            sed -e 's/^a .*, or //' -e 's/ or [^ ]* to .*//' -e 's/^a .*//' -e 's/, / /g' -e 's/ or / /')
+    elif [[ $before == --set ]]; then
+        words=$(_sqrtdk_keys "$program" | sed 's/ .*/=/')
+        compopt -o nospace
+    elif [[ $word == -* ]]; then
+        words=$("$program" help "$verb" | grep -oE -e '^  (-[a-z], )?--[a-z-]+' | grep -oE -e '--[a-z-]+')
+    else
+        ((COMP_CWORD > 1)) || words=$verbs
+        came_with=$(dirname "$(dirname "$(type -P "$program")")")/share/sqrtdk
+        [ ! -d "$came_with" ] || words+=" $(cd "$came_with" && compgen -f -- "$word")"
+        words+=" $(compgen -f -- "$word")"
+        compopt -o filenames
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+complete -o bashdefault -o default -F _sqrtdk sqrtdk

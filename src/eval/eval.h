@@ -1,0 +1,11 @@
+/* The verb eval: the loss of a trained model over the whole validation split. */
+#pragma once
+
+#include "base/command.h"
+#include "train/evaluate.h"
+#include "train/run.h"
+
+/* Evaluates the model over the whole validation split of the run's text, which is loaded. */
+bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);
+
+extern const Verb eval_verb;

@@ -1,0 +1,267 @@
+/* A model of this program as GPT-2 of Hugging Face transformers: which models GPT-2 can hold, its tensors, and its
+   files. Both have the same names and orientation of tensors, so that what differs is in four lists: biases, which
+   GPT-2 always has; the width of a head, which there is d_model / heads; the divisor, which there is the root of that
+   width; and the prefix of the names. */
+#include "export/export.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/safetensors.h"
+#include "ops/layernorm.h"
+
+/* --- which models */
+
+bool export_check(const Config *c, Error *err) {
+    const struct {
+        bool refused;
+        const char *reason;
+    } rules[] = {
+        {c->data.task == TASK_RECALL, "data.task = recall: its records are no text, and its loss counts answers alone"},
+        {c->model.norm == NORM_POST,
+         "model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end"},
+        {c->attention.score == SCORE_ADDITIVE, "attention.score = additive: GPT-2's scores are dot products"},
+        {c->attention.qk_norm != QK_NORM_NONE, "attention.qk_norm: GPT-2 does not normalize queries and keys"},
+        {c->attention.softcap > 0, "attention.softcap: GPT-2 does not cap scores"},
+        {c->attention.sink != SINK_NONE, "attention.sink: GPT-2's softmax has no sink"},
+        {c->attention.scale_length != LENGTH_NONE,
+         "attention.scale_length: GPT-2 has one divisor for rows of all lengths"},
+        {c->attention.score_precision != PRECISION_FP32, "attention.score_precision: GPT-2 does not round scores"},
+    };
+    const size_t H = (size_t)c->model.heads, D = (size_t)c->model.d_k, C = (size_t)c->model.d_model;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].refused) return usage_error(err, "GPT-2 cannot hold this model, because of %s", rules[i].reason);
+    if (C % H != 0 || size_mul(H, D) > C)
+        return usage_error(err,
+                           "GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "
+                           "and here d_model is %zu, heads %zu and d_k %zu",
+                           C, H, D);
+    return true;
+}
+
+/* --- the tensors */
+
+/* What the queries of a head are multiplied by: GPT-2 divides by the root of its heads' width what is to be divided by
+   the run's divisor, or multiplied by a learned multiplier. Exactly 1 where both divide by the same number. */
+static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size_t head) {
+    const AttentionConfig *a = &m->shape.attention;
+    const real *learned = tensor_at(&m->tensors, m->parameters, ATTN_SCALE, layer);
+    if (!learned) return sqrt((double)gpt2_width) / a->divisor;
+    return sqrt((double)gpt2_width) * (double)learned[a->learned == LEARNED_HEAD ? head : 0];
+}
+
+/* Copies a tensor into GPT-2's of the same name, which is zero before. Where a head has columns, or rows, of its own,
+   the tensor is a row of blocks of `size` numbers, and GPT-2's blocks may be larger. */
+static void copy_tensor(float *to, const real *from, const Model *m, const Tensor *t, size_t gpt2_width, size_t layer) {
+    const size_t H = m->shape.attention.H, D = m->shape.attention.D, C = m->shape.C;
+    const bool columns = t->role == ATTN_W || t->role == ATTN_B, rows = t->role == ATTN_PROJ_W;
+    const size_t size = columns ? D : rows ? D * C : t->count;
+    const size_t gpt2_size = columns ? gpt2_width : rows ? gpt2_width * C : t->count;
+    for (size_t block = 0; block < t->count / size; block++) {
+        const size_t part = block / H % ATTENTION_PARTS, head = block % H;
+        const double factor = columns && part == QUERY ? query_factor(m, gpt2_width, layer, head) : 1;
+        for (size_t i = 0; i < size; i++) to[block * gpt2_size + i] = (float)(factor * (double)from[block * size + i]);
+    }
+}
+
+bool export_tensors(ExportedTensors *e, const Model *m, Error *err) {
+    ModelShape shape = m->shape;
+    *e = (ExportedTensors){0};
+    shape.bias = true;
+    shape.attention.D = shape.C / shape.attention.H;
+    shape.attention.learned = LEARNED_NO;
+    if (!tensors_make(&e->table, &shape, err)) return false;
+    e->numbers = calloc(e->table.flat, sizeof *e->numbers);
+    if (!e->numbers) return runtime_error(err, "no memory for the %zu numbers of GPT-2's tensors", e->table.flat);
+    for (size_t layer = 0; layer < shape.L; layer++)
+        for (TensorRole role = 0; role < ROLE_COUNT; role++) {
+            const Tensor *to = tensor_find(&e->table, role, layer), *from = tensor_find(&m->tensors, role, layer);
+            if (to && from)
+                copy_tensor(e->numbers + to->offset, m->parameters + from->offset, m, from, shape.attention.D, layer);
+        }
+    return true;
+}
+
+void exported_free(ExportedTensors *e) {
+    tensors_free(&e->table);
+    free(e->numbers);
+    *e = (ExportedTensors){0};
+}
+
+static bool save_tensors(const Model *m, const char *path, Error *err) {
+    ExportedTensors e;
+    NamedArray *arrays = NULL;
+    bool ok = export_tensors(&e, m, err);
+    if (ok) {
+        arrays = calloc(e.table.count, sizeof *arrays);
+        ok = arrays || runtime_error(err, "no memory for a list of tensors");
+    }
+    for (size_t i = 0; ok && i < e.table.count; i++) {
+        const Tensor *t = &e.table.items[i];
+        arrays[i] = (NamedArray){.type = ARRAY_F32,
+                                 .dimensions = t->dimensions,
+                                 .shape = {t->size[0], t->size[1]},
+                                 .data = e.numbers + t->offset};
+        snprintf(arrays[i].name, sizeof arrays[i].name, "%s%s", t->role == LM_HEAD ? "" : "transformer.", t->name);
+    }
+    ok = ok && safetensors_save(path, arrays, e.table.count, NULL, 0, err);
+    free(arrays);
+    exported_free(&e);
+    return ok;
+}
+
+/* --- the other files */
+
+static Json *none(void) { return js_number((double)NAN); } /* null */
+
+/* No character begins or ends a text, and none fills it up. */
+static void add_special_tokens(Json *object) {
+    js_set(object, "bos_token_id", none());
+    js_set(object, "eos_token_id", none());
+    js_set(object, "pad_token_id", none());
+}
+
+static Json *model_config(const Run *run) {
+    const Config *c = &run->config;
+    Json *config = js_object(), *architectures = js_array();
+    js_append(architectures, js_text("GPT2LMHeadModel"));
+    js_set(config, "architectures", architectures);
+    js_set(config, "model_type", js_text("gpt2"));
+    js_set(config, "vocab_size", js_integer((int64_t)run->vocabulary.count));
+    js_set(config, "n_positions", js_integer(c->model.context));
+    js_set(config, "n_embd", js_integer(c->model.d_model));
+    js_set(config, "n_layer", js_integer(c->model.layers));
+    js_set(config, "n_head", js_integer(c->model.heads));
+    js_set(config, "n_inner", js_integer(c->model.d_ff));
+    js_set(config, "activation_function", js_text(c->model.activation == ACTIVATION_RELU ? "relu" : "gelu_new"));
+    js_set(config, "layer_norm_epsilon", js_number(LAYERNORM_EPSILON));
+    js_set(config, "scale_attn_weights", js_boolean(true));
+    js_set(config, "tie_word_embeddings", js_boolean(c->model.tie_embeddings));
+    js_set(config, "embd_pdrop", js_number(c->model.dropout));
+    js_set(config, "attn_pdrop", js_number(c->model.dropout));
+    js_set(config, "resid_pdrop", js_number(c->model.dropout));
+    js_set(config, "dtype", js_text("float32"));
+    js_set(config, "torch_dtype", js_text("float32")); /* its name before transformers 5 */
+    add_special_tokens(config);
+    return config;
+}
+
+/* Text is drawn from all characters, as ./train sample does, and so that a prompt of half the context fits. */
+static Json *generation_config(const Run *run) {
+    Json *config = js_object();
+    js_set(config, "do_sample", js_boolean(true));
+    js_set(config, "top_k", js_integer(0));
+    js_set(config, "max_new_tokens", js_integer((run->config.model.context + 1) / 2));
+    add_special_tokens(config);
+    return config;
+}
+
+/* A token is a character: a text is cut behind each, and nothing is changed in it. `<unk>` is not in the vocabulary, so
+   that a character that the model does not know is an error, as it is here. */
+static Json *tokenizer(const Run *run) {
+    Json *all = js_object(), *split = js_object(), *pattern = js_object(), *decoder = js_object(), *model = js_object(),
+         *vocabulary = js_object();
+    js_set(pattern, "Regex", js_text("[\\s\\S]"));
+    js_set(split, "type", js_text("Split"));
+    js_set(split, "pattern", pattern);
+    js_set(split, "behavior", js_text("Isolated"));
+    js_set(split, "invert", js_boolean(false));
+    js_set(decoder, "type", js_text("Fuse"));
+    for (size_t id = 0; id < run->vocabulary.count; id++) {
+        char character[5];
+        utf8_encode(run->vocabulary.characters[id], character);
+        js_set(vocabulary, character, js_integer((int64_t)id));
+    }
+    js_set(model, "type", js_text("WordLevel"));
+    js_set(model, "vocab", vocabulary);
+    js_set(model, "unk_token", js_text("<unk>"));
+    js_set(all, "version", js_text("1.0"));
+    js_set(all, "truncation", none());
+    js_set(all, "padding", none());
+    js_set(all, "added_tokens", js_array());
+    js_set(all, "normalizer", none());
+    js_set(all, "pre_tokenizer", split);
+    js_set(all, "post_processor", none());
+    js_set(all, "decoder", decoder);
+    js_set(all, "model", model);
+    return all;
+}
+
+static Json *tokenizer_config(const Run *run) {
+    Json *config = js_object();
+    js_set(config, "tokenizer_class", js_text("PreTrainedTokenizerFast"));
+    js_set(config, "model_max_length", js_integer(run->config.model.context));
+    js_set(config, "clean_up_tokenization_spaces", js_boolean(false));
+    return config;
+}
+
+/* --- the directory */
+
+static const struct {
+    const char *name;
+    Json *(*make)(const Run *run); /* NULL: the tensors */
+} FILES[] = {{"config.json", model_config},
+             {"generation_config.json", generation_config},
+             {"tokenizer.json", tokenizer},
+             {"tokenizer_config.json", tokenizer_config},
+             {"model.safetensors", NULL}};
+enum { FILE_COUNT = sizeof FILES / sizeof *FILES, PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
+
+static bool is_empty_directory(const char *path) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    size_t entries = 0;
+    if (!directory && fd >= 0) close(fd);
+    while (directory && readdir(directory)) entries++;
+    if (directory) closedir(directory);
+    return directory && entries <= 2; /* itself and the one above it */
+}
+
+bool export_check_path(const char *path, Error *err) {
+    char new[PATH_NEW];
+    bool there, left;
+    snprintf(new, sizeof new, "%s" FILE_NEW, path);
+    if (!path_find(path, &there, err) || !path_find(new, &left, err)) return false;
+    if (there && !is_empty_directory(path))
+        return usage_error(err, "%s is there already: name a new or an empty directory after --hf", path);
+    return !left || usage_error(err, "%s is in the way, perhaps left by an export that was killed: remove it", new);
+}
+
+/* Removes the files, also one that could not be written, and the directory. */
+static void remove_files(const char *directory) {
+    char path[PATH_NEW + 64];
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        snprintf(path, sizeof path, "%s/%s" FILE_NEW, directory, FILES[i].name);
+        (void)remove(path);
+        path[strlen(path) - strlen(FILE_NEW)] = 0;
+        (void)remove(path);
+    }
+    (void)remove(directory);
+}
+
+static bool write_files(const Run *run, const Model *m, const char *directory, Error *err) {
+    char path[4096];
+    bool ok = true;
+    for (size_t i = 0; ok && i < FILE_COUNT; i++) {
+        ok = path_join(path, sizeof path, directory, FILES[i].name, err);
+        if (ok && !FILES[i].make) ok = save_tensors(m, path, err);
+        else if (ok) ok = js_save(FILES[i].make(run), JS_INDENTED, path, err);
+    }
+    return ok;
+}
+
+bool export_write(const Run *run, const Model *m, const char *path, Error *err) {
+    char new[PATH_NEW];
+    snprintf(new, sizeof new, "%s" FILE_NEW, path);
+    if (!directory_make(new, true, err)) return false;
+    bool ok = write_files(run, m, new, err);
+    if (ok && rename(new, path) != 0) ok = runtime_error(err, "cannot write %s: %s", path, strerror(errno));
+    if (!ok) remove_files(new);
+    return ok && directory_sync(path, err);
+}

@@ -1,0 +1,101 @@
+/* The lower levels of the tree are added as shards end, the upper ones when the ranks exchange their sums. Threads
+   share each sum of two arrays, entry by entry, which no bit depends on. */
+#include "ranks/shards.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "ops/dropout.h"
+#include "ranks/ranks.h"
+
+enum { LINE = LINE_BYTES / sizeof(real) };
+
+/* Levels of this rank's tree below its root, each of which has to hold one sum until the other half is there. */
+static size_t levels(const Shards *s) {
+    size_t count = 0;
+    while (s->own >> count > 1) count++;
+    return count;
+}
+
+/* The numbers that this rank adds up of all ranks' gradients. */
+static Range own_segment(const Shards *s) {
+    const Range lines = ranks_segment(s->n / LINE, ranks_index());
+    return (Range){LINE * lines.begin, LINE * lines.end};
+}
+
+static void lay_out(Shards *s) {
+    const size_t ranks = ranks_count();
+    for (size_t level = 0; level < levels(s); level++)
+        s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
+    if (ranks == 1) return;
+    s->parts = arena_take(&s->arena, size_mul(ranks, range_size(own_segment(s))), sizeof(real));
+    s->scalars = arena_take(&s->arena, size_mul(ranks, 1 + s->maxima), sizeof *s->scalars);
+}
+
+bool shards_make(Shards *s, size_t shards, size_t n, size_t maxima, size_t threads, Error *err) {
+    const size_t ranks = ranks_count();
+    *s = (Shards){.own = shards / ranks, .n = n, .maxima = maxima, .threads = threads};
+    if (shards % ranks != 0)
+        return usage_error(err, "train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them",
+                           shards, ranks, shards);
+    lay_out(s);
+    if (!arena_allocate(&s->arena, "the gradients of shards", err)) return false;
+    lay_out(s);
+    return true;
+}
+
+void shards_free(Shards *s) { arena_free(&s->arena); }
+
+Range shards_sequences(const Shards *s, size_t shard, size_t B) {
+    return range_split(B, 1, ranks_index() * s->own + shard, ranks_count() * s->own);
+}
+
+/* sum (n) += other (n) */
+static void add(const Shards *s, real *sum, const real *other, size_t n) {
+#pragma omp parallel num_threads((int)s->threads)
+    {
+        const Range own = range_split(n, LINE, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+        residual_add(sum + own.begin, other + own.begin, range_size(own));
+    }
+}
+
+/* The upper levels, whose leaves are the sums of the ranks: each rank adds up a segment of the gradients. */
+static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
+    const size_t ranks = ranks_count(), width = 1 + s->maxima, lines = s->n / LINE;
+    const Range own = own_segment(s);
+    const size_t size = range_size(own);
+    double *mine = s->scalars + ranks_index() * width;
+    mine[0] = loss;
+    for (size_t i = 1; i < width; i++) mine[i] = (double)maxima[i - 1];
+    ranks_gather(s->scalars, width * sizeof *s->scalars);
+    ranks_deal(gradients, lines, s->parts);
+    for (size_t stride = 1; stride < ranks; stride *= 2)
+        for (size_t r = 0; r < ranks; r += 2 * stride) {
+            double *left = s->scalars + r * width, *right = left + stride * width;
+            add(s, s->parts + r * size, s->parts + (r + stride) * size, size);
+            left[0] += right[0];
+            for (size_t i = 1; i < width; i++)
+                if (isnan(right[i]) || right[i] > left[i]) left[i] = right[i];
+        }
+    memcpy(gradients + own.begin, s->parts, size * sizeof(real));
+    ranks_collect(gradients, lines);
+    for (size_t i = 1; i < width; i++) maxima[i - 1] = (real)s->scalars[i];
+    return s->scalars[0];
+}
+
+/* As a binary counter carries: the ones at the end of a shard's number are the levels whose right half it completes. */
+double shards_end(Shards *s, size_t shard, real **gradients, real *maxima, double loss) {
+    size_t level = 0;
+    for (; shard >> level & 1; level++) {
+        add(s, *gradients, s->held[level].gradients, s->n);
+        loss += s->held[level].loss;
+    }
+    if (shard + 1 == s->own) return ranks_count() > 1 ? add_ranks(s, *gradients, maxima, loss) : loss;
+    /* The sum waits at its level, whose array is free: what was there is in a larger sum by now. */
+    ShardSum *held = &s->held[level];
+    real *free_array = held->gradients;
+    *held = (ShardSum){*gradients, loss};
+    *gradients = free_array;
+    return loss;
+}

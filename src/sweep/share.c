@@ -1,0 +1,61 @@
+/* Which share of a sweep's runs a process is to begin with: as the user says it, or as a batch system or mpirun says it
+   to each of the processes that it starts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sweep/parts.h"
+
+/* The variables by which each of them numbers its processes. An array of Slurm may begin anywhere and have steps; a
+   rank of MPI counts from 0. */
+typedef struct {
+    const char *number, *count, *first, *step;
+} Numbering;
+static const Numbering NUMBERINGS[] = {
+    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL},
+    {"PMI_RANK", "PMI_SIZE", NULL, NULL},
+};
+
+/* Reads a whole number of at most nine digits up to the character `end`; NULL where there is none. */
+static const char *read_number(const char *text, char end, size_t *number) {
+    const size_t digits = strspn(text, "0123456789");
+    *number = strtoul(text, NULL, 10);
+    return digits > 0 && digits < 10 && text[digits] == end ? text + digits : NULL;
+}
+
+/* Reads a variable of the environment, which is `otherwise` where it has no name or is not set. */
+static bool read_variable(const char *name, size_t otherwise, size_t *number, Error *err) {
+    const char *text = name ? getenv(name) : NULL;
+    *number = otherwise;
+    return !text || read_number(text, 0, number) ||
+           usage_error(err, "--share auto: %s is \"%.40s\", which is not a whole number: say --share I/N", name, text);
+}
+
+static bool from_environment(size_t *share, size_t *shares, Error *err) {
+    const Numbering *n = NUMBERINGS, *end = n + sizeof NUMBERINGS / sizeof *n;
+    size_t number, first, step;
+    while (n < end && !getenv(n->number)) n++;
+    if (n == end)
+        return usage_error(err, "--share auto: neither SLURM_ARRAY_TASK_ID nor OMPI_COMM_WORLD_RANK nor PMI_RANK is "
+                                "set: start this by an array of Slurm or by mpirun, or say --share I/N");
+    if (!read_variable(n->number, 0, &number, err) || !read_variable(n->count, 0, shares, err) ||
+        !read_variable(n->first, 0, &first, err) || !read_variable(n->step, 1, &step, err))
+        return false;
+    const bool fits = step > 0 && number >= first && (number - first) % step == 0 && (number - first) / step < *shares;
+    if (!fits)
+        return usage_error(err,
+                           "--share auto: %s is %zu, which is none of %zu that begin at %zu in steps of %zu (%s): "
+                           "use an array without gaps, or say --share I/N",
+                           n->number, number, *shares, first, step, n->count);
+    *share = (number - first) / step;
+    return true;
+}
+
+bool share_read(const char *text, size_t *share, size_t *shares, Error *err) {
+    if (strcmp(text, "auto") == 0) return from_environment(share, shares, err);
+    const char *slash = read_number(text, '/', share);
+    if (!slash || !read_number(slash + 1, 0, shares) || *share == 0 || *share > *shares)
+        return usage_error(err, "--share takes I/N with I from 1 to N, as 2/8, or auto, not \"%.40s\"", text);
+    --*share;
+    return true;
+}

@@ -1,0 +1,25 @@
+/* checkpoint/best.safetensors: what the program wrote, with the changes that the input makes (fuzz_edit). */
+#include "checkpoint.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static uint8_t *file;
+    static size_t file_size;
+    Error err = {0};
+    RunState state;
+    if (!file) {
+        char path[256];
+        free(fuzz_make_checkpoint(&file_size));
+        REQUIRE(checkpoint_save_best(&fuzz_run, &fuzz_model, 2, &err));
+        snprintf(path, sizeof path, "%s/checkpoint/best.safetensors", fuzz_directory());
+        file = fuzz_get(path, &file_size);
+        fuzz_without_checksum(file, file_size);
+    }
+    size_t edited_size = file_size;
+    uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);
+    fuzz_put("checkpoint/best.safetensors", edited, edited_size);
+    free(edited);
+    if (!fuzz_answer(checkpoint_load_best(&fuzz_run, &fuzz_model, &state, &err), &err)) return 0;
+    for (size_t i = 0; i < fuzz_model.tensors.flat; i++)
+        REQUIRE(fuzz_model.parameters[i] - fuzz_model.parameters[i] == 0);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* src/export: which models GPT-2 holds, and where each number of a model is in GPT-2's tensors. That transformers
+   computes the same with them is shown by tests/export_transformers.py. */
+#include "training.h"
+
+#include "export/export.h"
+#include "train/checkpoint.h"
+
+static Run run;
+static Model model;
+static ExportedTensors exported;
+
+static int leave(void **state) {
+    exported_free(&exported);
+    model_free(&model);
+    run_close(&run);
+    return temporary_leave(state);
+}
+#define EXPORT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
+
+/* Trains a run of these keys, and exports its last checkpoint. */
+#define EXPORT(...)                                                                                                    \
+    do {                                                                                                               \
+        CONFIGURE("train.steps=5", "eval.every=0", __VA_ARGS__);                                                       \
+        train("run", 1);                                                                                               \
+        open_and_export();                                                                                             \
+    } while (0)
+static void open_and_export(void) {
+    Error err = {0};
+    const bool done = run_open(&run, in("run"), NULL, 0, false, &err) && export_check(&run.config, &err) &&
+                      run_load_model(&run, &model, 1, 1, &err) && export_tensors(&exported, &model, &err);
+    assert_that(done, "%s", err.message);
+}
+
+static const real *ours(TensorRole role, size_t layer) {
+    return tensor_at(&model.tensors, model.parameters, role, layer);
+}
+static const float *theirs(TensorRole role, size_t layer) {
+    const Tensor *t = tensor_find(&exported.table, role, layer);
+    assert_non_null(t);
+    return exported.numbers + t->offset;
+}
+
+/* A model that is GPT-2 already, divided by the root of d_k, is exported to the bit. */
+static void as_it_is(void **state) {
+    (void)state;
+    EXPORT("model.layers=2", "model.d_model=24", "model.tie_embeddings=no"); /* d_k 12: its root is no short number */
+    assert_int_equal(exported.table.count, model.tensors.count);
+    for (size_t i = 0; i < model.tensors.count; i++) {
+        const Tensor *t = &model.tensors.items[i], *to = &exported.table.items[i];
+        assert_string_equal(to->name, t->name);
+        assert_int_equal(to->count, t->count);
+        for (size_t n = 0; n < t->count; n++)
+            assert_true(exported.numbers[to->offset + n] == (float)model.parameters[t->offset + n]);
+    }
+}
+
+/* Heads of 3 become heads of 16, with zeros between, and queries are multiplied by what GPT-2 divides by too much. */
+static void narrow_heads(void **state) {
+    (void)state;
+    enum { C = 32, H = 2, D = 3, WIDE = 16 };
+    EXPORT("model.d_k=3", "attention.scale_learned=head");
+    const real *weight = ours(ATTN_W, 0), *bias = ours(ATTN_B, 0), *proj = ours(ATTN_PROJ_W, 0),
+               *scale = ours(ATTN_SCALE, 0);
+    const float *wide = theirs(ATTN_W, 0), *wide_bias = theirs(ATTN_B, 0), *wide_proj = theirs(ATTN_PROJ_W, 0);
+    assert_true(scale[0] != scale[1]);
+    for (size_t part = 0; part < ATTENTION_PARTS; part++)
+        for (size_t h = 0; h < H; h++)
+            for (size_t d = 0; d < WIDE; d++) {
+                const size_t from = (part * H + h) * D + d, to = (part * H + h) * WIDE + d;
+                const double factor = part == QUERY ? 4 * (double)scale[h] : 1;
+                for (size_t c = 0; c < C; c++)
+                    assert_close(wide[c * 3 * C + to], d < D ? factor * (double)weight[c * 3 * H * D + from] : 0, 1e-6,
+                                 "weight of part %zu, head %zu, column %zu", part, h, d);
+                assert_close(wide_bias[to], d < D ? factor * (double)bias[from] : 0, 1e-6, "bias");
+                for (size_t c = 0; part == 0 && c < C; c++)
+                    assert_close(wide_proj[to * C + c], d < D ? (double)proj[from * C + c] : 0, 0, "c_proj");
+            }
+}
+
+/* GPT-2 has biases everywhere. */
+static void without_biases(void **state) {
+    (void)state;
+    EXPORT("model.bias=no");
+    const TensorRole roles[] = {LN_1_B, ATTN_B, ATTN_PROJ_B, LN_2_B, FC_B, MLP_PROJ_B, LN_F_B};
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        assert_null(ours(roles[i], 0));
+        const Tensor *t = tensor_find(&exported.table, roles[i], 0);
+        for (size_t n = 0; n < t->count; n++) assert_true(theirs(roles[i], 0)[n] == 0);
+    }
+}
+
+/* The divisor is that of the checkpoint's step: before the switch that of the best, after it that of the last. */
+static void best(void **state) {
+    (void)state;
+    Error err = {0};
+    RunState loaded;
+    EXPORT("attention.switch_step=3", "attention.switch_divisor=0.5");
+    assert_close(model.shape.attention.divisor, 0.5, 0, "divisor of the last");
+    const real first = model.parameters[0];
+    assert_true(checkpoint_save_best(&run, &model, 2, &err));
+    model.parameters[0] = first + 1;
+    assert_that(checkpoint_load_best(&run, &model, &loaded, &err), "%s", err.message);
+    assert_true(model.parameters[0] == first);
+    assert_int_equal(loaded.step, 2);
+    assert_close(model.shape.attention.divisor, 4, 0, "divisor of the best");
+
+    size_t size;
+    char *file = contents(in("run/checkpoint/best.safetensors"), &size);
+    char *number = strstr(file + 8, "\\\"step\\\":2");
+    assert_non_null(number);
+    number[strlen("\\\"step\\\":")] = '-';
+    put("run/checkpoint/best.safetensors", file, size);
+    assert_refused(checkpoint_load_best(&run, &model, &loaded, &err), &err, "best.safetensors", "no step");
+    number[strlen("\\\"step\\\":")] = '1';
+    put("run/checkpoint/best.safetensors", file, size);
+    assert_refused(checkpoint_load_best(&run, &model, &loaded, &err), &err, "checksum", "another step");
+}
+
+static void refused(void **state) {
+    (void)state;
+    const struct {
+        const char *keys[4], *word;
+    } cases[] = {
+        {{"model.norm=post"}, "model.norm = post"},
+        {{"attention.score=additive"}, "attention.score = additive"},
+        {{"attention.qk_norm=l2", "attention.scale_divisor=0.1"}, "attention.qk_norm"},
+        {{"attention.qk_norm=layer"}, "attention.qk_norm"},
+        {{"attention.softcap=5"}, "attention.softcap"},
+        {{"attention.sink=learned"}, "attention.sink"},
+        {{"attention.scale_length=log"}, "attention.scale_length"},
+        {{"attention.score_precision=bf16"}, "attention.score_precision"},
+        {{"data.task=recall", "data.corpus=", "model.context=24"}, "data.task = recall"},
+        {{"model.d_k=17"}, "d_model is 32, heads 2 and d_k 17"},
+        {{"model.heads=3", "model.d_k=4"}, "d_model is 32, heads 3 and d_k 4"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Error err = {0};
+        configure(cases[i].keys);
+        assert_refused(export_check(&config, &err), &err, cases[i].word, cases[i].keys[0]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        EXPORT_TEST(as_it_is), EXPORT_TEST(narrow_heads), EXPORT_TEST(without_biases),
+        EXPORT_TEST(best),     EXPORT_TEST(refused),
+    };
+    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+#!/bin/sh
+# What `make install` puts into an empty root works from any directory, and `make uninstall` removes it and nothing else.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
+unset OPENBLAS_CORETYPE
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+root="$tmp/a root" # a path with a blank
+
+make_quietly() { make -s "$@" DESTDIR="$root" PREFIX=/usr >"$tmp/said" 2>&1 || { cat "$tmp/said" && exit 1; }; }
+
+make_quietly install
+mkdir "$tmp/work" && repository=$PWD && cd "$tmp/work" || exit 1
+PATH=$root/usr/bin:$PATH
+export PATH
+
+# --- the program, from a directory that holds nothing
+check_match "sqrtdk --version" '^sqrtdk [0-9]+\.[0-9]+\.[0-9]+$' "$(sqrtdk --version)"
+check "sqrtdk -V" "$(sqrtdk --version)" "$(sqrtdk -V)"
+for config in configs/dk64_scaled.ini configs/scores/sink_learned.ini; do
+    check "the first line of $config" "[data]" "$(sqrtdk $config --dry-run | head -n 1)"
+done
+sqrtdk configs/dk64_scaled.ini --quiet --set train.steps=1 --set eval.batches=1 --set log.sample_tokens=4 >/dev/null
+check "runs" dk64_scaled "$(ls runs)"
+check_match "the divisors of the sweep" '^attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk$' "$(sqrtdk sweep configs/ablate_dk64.ini --dry-run)"
+check_match "a config without its directory" 'did you mean configs/dk64_scaled.ini\?' "$(sqrtdk dk64_scaled 2>&1)"
+check_match "what gets Tiny Shakespeare" 'tinyshakespeare.txt: No such file.*; .*/usr/share/sqrtdk/data/get_shakespeare.sh downloads it' \
+    "$(sqrtdk configs/shakespeare_cpu.ini 2>&1)"
+mkdir configs && echo "[model]" >configs/dk64_scaled.ini && echo "layers = 5" >>configs/dk64_scaled.ini
+check "a config that is here is taken first" "layers = 5" "$(sqrtdk configs/dk64_scaled.ini --dry-run | grep '^layers')"
+
+# --- the man page has what --help has
+manual=$root/usr/share/man/man1/sqrtdk.1
+verbs=$(sqrtdk --help | sed -n 's/.* sqrtdk \([^ ]*\) .*\[options\]$/\1/p')
+for verb in $verbs; do
+    check_match "the man page" "^\.SS sqrtdk $verb" "$(cat "$manual")"
+    [ "$verb" != CONFIG.ini ] || verb=train
+    for option in $(sqrtdk help "$verb" | grep -oE -e '^  (-., )?--[a-z-]+' | grep -oE -e '--[a-z-]+'); do
+        check_match "the man page, $verb" "^\.B .*$option" "$(sed 's/\\-/-/g' "$manual")"
+    done
+done
+if command -v man >/dev/null; then
+    check "what man says of the page" "" "$(MANWIDTH=80 man --warnings -l "$manual" 2>&1 >"$tmp/manual")"
+    check_match "the page as man shows it" '^ +scale_divisor +sqrt_dk, none,' "$(cat "$tmp/manual")"
+fi
+
+# --- completion: completes WORD... prints what may stand in place of the last word
+completes() {
+    bash -c '. "$1" && shift && COMP_WORDS=("$@") && COMP_CWORD=$(($# - 1)) && compopt() { :; } && _sqrtdk && echo "${COMPREPLY[*]}"' \
+        bash "$root/usr/share/bash-completion/completions/sqrtdk" sqrtdk "$@"
+}
+if command -v bash >/dev/null; then
+    check "sqrtdk s" "sweep sample" "$(completes s)"
+    check "sqrtdk sample runs --t" "--tokens --temperature --top-k --top-p --threads" "$(completes sample runs --t)"
+    check "sqrtdk c.ini --se" "--set" "$(completes c.ini --se)"
+    check "--set attention.so" "attention.softcap=" "$(completes c.ini --set attention.so)"
+    check "--set model.norm=" "pre post" "$(completes c.ini --set model.norm =)"
+    check "--set attention.scale_divisor=s" "sqrt_dk sqrt_dmodel" "$(completes c.ini --set attention.scale_divisor = s)"
+    check "--set log.attention_every=" "doubling" "$(completes c.ini --set log.attention_every =)"
+    check "--set train.steps=" "" "$(completes c.ini --set train.steps =)"
+    check "configs/r" "configs/recall.ini" "$(completes configs/r)"
+    check "run" "runs" "$(completes eval run)"
+fi
+
+# --- uninstall
+cd "$repository" || exit 1
+echo mine >"$root/usr/share/sqrtdk/configs/mine.ini"
+make_quietly uninstall
+check "what is left" "$root/usr/share/sqrtdk/configs/mine.ini" "$(find "$root" -type f)"
+rm "$root/usr/share/sqrtdk/configs/mine.ini"
+make_quietly uninstall
+check "files left" "" "$(find "$root" ! -type d)"
+check "directories left" "$root/usr/bin $root/usr/share/bash-completion/completions $root/usr/share/doc $root/usr/share/man/man1 " \
+    "$(find "$root" -type d -empty | LC_ALL=C sort | tr '\n' ' ')"
+
+checked

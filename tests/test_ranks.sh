@@ -1,0 +1,208 @@
+#!/bin/sh
+# One run over ranks (docs/cluster.md): 1, 2 and 4 processes on this machine, each with another number of threads, leave
+# the files that one process leaves; stopped, killed and resumed by another number of ranks; what is refused; and ranks
+# that compute something else. Needs MPI's compiler wrapper and launcher; without them it is skipped, which is a failure
+# with SKIP=no.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD SANITIZER COVERAGE OPENBLAS_CORETYPE
+build=$(dirname "$(readlink train)")
+skip() {
+    echo "skipped: $1"
+    exit "${2:-0}"
+}
+case $build in
+*-address* | *-undefined* | *-thread* | *-leak* | *-coverage*) skip "ranks of a build without run-time checks are enough" ;;
+esac
+for tool in "${MPICC:-mpicc}" mpirun; do
+    command -v "$tool" >/dev/null || skip "there is no $tool: ./setup.sh --mpi installs it" "$([ "${SKIP-}" = no ] && echo 1)"
+done
+CC=${CC:-$(basename "$build")}
+export CC OMP_WAIT_POLICY=passive
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+repository=$PWD
+make -s "$build/train-mpi" || exit 1
+tmp=$(mktemp -d) || exit 1
+running=
+clean_up() {
+    [ -z "$running" ] || kill -KILL "$running" 2>/dev/null
+    rm -rf "$tmp"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+cd "$tmp" && ln -s "$repository/$build/train-mpi" train-mpi || exit 1
+# Everything that could depend on who computes it: dropout, accumulated batches, QK-clip's maximum, a learned multiplier.
+cat >tiny.ini <<'CONFIG'
+[model]
+layers = 2
+d_model = 24
+context = 16
+dropout = 0.1
+[attention]
+scale_learned = head
+[train]
+steps = 60
+batch = 8
+shards = 4
+accumulate = 2
+warmup = 5
+qk_clip = 1
+[eval]
+every = 20
+batches = 2
+[log]
+attention_every = 25
+checkpoint_every = 25
+sample_tokens = 20
+every = 7
+CONFIG
+# Many steps to be stopped in, and a constant learning rate, so that a run that is stopped and then made shorter is a
+# run of that length.
+sed -e 's/^steps = .*/steps = 200000\nmin_lr = 0.001/' -e 's/^warmup = .*/warmup = 0/' -e 's/^every = 7/every = 1/' tiny.ini >long.ini
+
+# ranks N ARGUMENT...: mpirun's own messages about an exit status are left out (-q)
+ranks() {
+    number=$1
+    shift
+    mpirun -q -n "$number" ./train-mpi "$@"
+}
+# What a run leaves, by file, without times, the command and the numbers of threads and ranks.
+contents() {
+    (
+        if ! cd "$1" || [ ! -s metrics.csv ]; then
+            echo "$1 is no run"
+            exit
+        fi
+        find . -type f ! -name report.html ! -name run.json ! -name metrics.csv ! -name last.safetensors -exec cksum {} + | sort
+        cut -d, -f1,2,4- metrics.csv
+        sed '/"resumed": \[/,/^  \]/d' run.json | grep -vE '"(command|threads|ranks|start|end|seconds|logs)"'
+        "$repository/tests/numbers.sh" checkpoint/last.safetensors | cksum
+    )
+}
+# same_run NAME A B
+same_run() {
+    contents "$2" >a.txt
+    contents "$3" >b.txt
+    check "$1" "" "$(diff a.txt b.txt)"
+}
+
+# --- the bits of one process
+./train-mpi tiny.ini --out alone --threads 2 --quiet >/dev/null
+"$repository/train" tiny.ini --out without --threads 1 --quiet >/dev/null
+same_run "train-mpi without a launcher is train" without alone
+for n in 1 2 4; do
+    ranks $n tiny.ini --out "by$n" --threads $((1 + n % 3)) --quiet >"by$n.out" 2>&1
+    check "status of $n ranks" 0 $?
+    same_run "$n ranks leave what one process leaves" without "by$n"
+    check "lines of results of $n ranks" 1 "$(grep -c '^done after 60 steps' "by$n.out")"
+done
+check_match "run.json counts the ranks" '"ranks": 4' "$(cat by4/run.json)"
+check "run.json of one rank" 0 "$(grep -c '"ranks"' by1/run.json)"
+for settings in 'train.optimizer=muon train.shards=2' 'data.task=recall data.recall_pairs=3 train.engine=plain model.dropout=0 attention.scale_learned=no train.qk_clip=0'; do
+    set --
+    for setting in $settings; do set -- "$@" --set "$setting"; done
+    rm -rf one two
+    ./train-mpi tiny.ini --out one --quiet --threads 1 --set train.steps=12 "$@" >/dev/null
+    ranks 2 tiny.ini --out two --quiet --threads 1 --set train.steps=12 "$@" >/dev/null 2>&1
+    same_run "2 ranks with $settings" one two
+done
+
+# --- stopped and resumed by others
+steps_of() { cut -d, -f1 "$1/metrics.csv" 2>/dev/null | tail -n 1; }
+# wait_for RUN STEP: until its log has this step
+wait_for() {
+    for _ in $(seq 600); do
+        step=$(steps_of "$1")
+        case $step in *[!0-9]* | '') ;; *) [ "$step" -lt "$2" ] || return 0 ;; esac
+        sleep 0.1
+    done
+    check "$1 reached step $2 in a minute" yes "no: ${step:-no log}"
+}
+# A rank of the launcher $1, which waits for a child that is one: the last.
+rank_of() { pgrep -P "$1" | tail -n 1; }
+result_of() { sed -n 's/^.*"result": *"\([a-z]*\)".*$/\1/p' "$1/run.json"; }
+
+# Rank 1 alone is signalled, and all stop at the same step.
+mpirun -q -n 2 ./train-mpi long.ini --out stopped --quiet --threads 1 >stopped.out 2>&1 &
+running=$!
+wait_for stopped 30
+kill -TERM "$(rank_of $running)"
+wait $running
+check "status after SIGTERM to a rank" 143 $?
+check "result" interrupted "$(result_of stopped)"
+check_match "rank 0 says how to resume" '^to resume: ./train-mpi resume stopped$' "$(cat stopped.out)"
+# The launcher is signalled. It waits as long as the option says, a second otherwise, passes that on, and waits again.
+mpirun -q --mca odls_base_sigkill_timeout 3 -n 4 ./train-mpi resume stopped --quiet --threads 1 >resumed.out 2>&1 &
+running=$!
+wait_for stopped $(($(steps_of stopped) + 20))
+kill -TERM $running
+wait $running
+check "result after SIGTERM to mpirun" interrupted "$(result_of stopped)"
+check_match "it was saved" '^stopped after [0-9]+ steps' "$(cat resumed.out)"
+running=
+# A rank is killed: all end within seconds, and there is a checkpoint. (What mpirun says of it is one line with -q left out.)
+ranks 2 resume stopped --quiet --threads 2 >killed.out 2>&1 &
+running=$!
+wait_for stopped $(($(steps_of stopped) + 40))
+launcher=$(pgrep -P $running mpirun)
+kill -KILL "$(rank_of "$launcher")"
+before=$(date +%s)
+wait $running
+check "status after SIGKILL to a rank" 137 $?
+running=
+check "seconds until all had ended, up to 10" yes "$([ $(($(date +%s) - before)) -le 10 ] && echo yes)"
+check "processes that are left" "" "$(pgrep -f "^\./train-mpi resume stopped")"
+check "result of a killed run" running "$(result_of stopped)"
+# However it was stopped: continued by four, it has the bits of a run that never was.
+last=$(($(steps_of stopped) + 15))
+mkdir whole && sed "s/^steps = .*/steps = $last/" long.ini >whole/long.ini
+./train-mpi whole/long.ini --out whole/run --quiet --threads 2 >/dev/null
+ranks 4 resume stopped --quiet --threads 1 --set train.steps=$last >resumed.out 2>&1
+check "status of the last resume" 0 $?
+same_run "stopped twice, killed, and resumed by other ranks" whole/run stopped
+
+# --- what is refused: nothing is written, and rank 0 alone says why
+refused() {
+    want=$1 pattern=$2
+    shift 2
+    "$@" >said 2>&1
+    check "status of: $*" "$want" $?
+    check "lines of: $*" 1 "$(grep -c . said)"
+    check_match "refusal of: $*" "$pattern" "$(cat said)"
+    check "written by: $*" "" "$(ls -d new 2>/dev/null)"
+}
+refused 2 'train.shards = 4 are not divided among 3 ranks: start 1, 2, 4 ... 4 of them' ranks 3 tiny.ini --out new
+refused 2 'train.shards = 4 are not divided among 8 ranks' ranks 8 tiny.ini --out new
+refused 2 'train.shards = 3 \(--set\) must be a power of two that divides' ranks 2 tiny.ini --out new --set train.shards=3
+refused 2 'must be a power of two that divides train.batch = 6' ranks 2 tiny.ini --out new --set train.batch=6
+refused 2 'by1 exists' ranks 2 tiny.ini --out by1
+refused 2 'cannot read config none.ini' ranks 2 none.ini --out new
+refused 1 'rank 1: train.lr is 0.002, and that of rank 0 is 0.001' \
+    mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new --set train.lr=0.002
+refused 2 'rank 1: cannot read config none.ini' \
+    mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi none.ini --out new
+
+# --- ranks that compute something else
+mutant() {
+    mkdir -p "mutant/$build" && (
+        cd "$repository" && cp -a src data docs Makefile train.c "$tmp/mutant" &&
+            cp -a "$build/float" "$build/embedded" "$build/mpi" "$tmp/mutant/$build"
+    )
+    sed "$3" "$repository/$2" >"mutant/$2"
+    cmp -s "$repository/$2" "mutant/$2" && check "the pattern for $2 changes it" yes no
+    make -s -C mutant WARNINGS=-w CFLAGS= "$build/train-mpi" || check "$1 compiles" yes no
+    cp "mutant/$build/train-mpi" "$1"
+    rm -rf mutant
+}
+mutant other-kernels src/ops/matmul.c 's/"sqrtdk", "sqrtdk"/"others", "others"/; s/"OpenBLAS"/"AnotherBLAS"/'
+refused 1 'rank 2: the kernel of products is (others|AnotherBLAS), and that of rank 0 is (sqrtdk|OpenBLAS)' \
+    mpirun -q -n 2 ./train-mpi tiny.ini --out new : -n 1 ./other-kernels tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new
+mutant other-update src/train/optimizer.c 's/(root + k.eps)/(root + 2 * k.eps)/'
+mpirun -q -n 1 ./train-mpi tiny.ini --quiet --out drift : -n 1 ./other-update tiny.ini --quiet --out drift >said 2>&1
+check "status of ranks that drift apart" 1 $?
+check_match "what they say" 'rank 1: the hash of the parameters after 25 steps is [0-9a-f]{16}, and that of rank 0 is' "$(cat said)"
+check "result" failed "$(result_of drift)"
+check "parameters of the checkpoint, which is older" 0 "$(./train-mpi eval drift >/dev/null 2>&1; echo $?)"
+
+checked

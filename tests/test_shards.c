@@ -1,0 +1,185 @@
+/* train.shards: the parts of a batch and the order of their sum. The tree is compared, to the bit, with one that is put
+   together here from passes over single shards; the result with that of the undivided batch, to rounding; and neither
+   threads nor the order in which shards are computed may change a bit. */
+#include "training.h"
+
+#include "model/initialization.h"
+#include "ops/matmul.h"
+#include "train/loop.h"
+
+enum { B = 8, SEED = 5, NUMBER = 3 };
+
+/* What one step of the config computes. */
+typedef struct {
+    double loss;
+    real *gradients, *score_max; /* (flat), (L,H) */
+    size_t flat, heads;
+} Result;
+
+typedef struct {
+    Corpus corpus;
+    Model model;
+    Engine engine;
+    int32_t *tokens, *targets;
+} Setup;
+
+static void setup(Setup *s, size_t threads) {
+    Error err = {0};
+    assert_true(config_corpus(&s->corpus, &config, NULL, &err));
+    const ModelShape shape = model_shape(&config, s->corpus.vocabulary.count);
+    assert_true(model_make(&s->model, &shape, B, threads, true, &err));
+    assert_true(engine_make(&s->engine, (EngineKind)config.train.engine, &s->model, &err));
+    assert_true(engine_make_shards(&s->engine, (size_t)config.train.shards, &err));
+    tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
+    s->tokens = kept(calloc(2 * B * shape.T, sizeof *s->tokens));
+    s->targets = s->tokens + B * shape.T;
+}
+
+static void teardown(Setup *s) {
+    engine_free(&s->engine);
+    model_free(&s->model);
+    corpus_free(&s->corpus);
+}
+
+static Result step_of(size_t shards, size_t threads) {
+    Setup s;
+    config.train.shards = (int64_t)shards;
+    setup(&s, threads);
+    const Model *m = &s.model;
+    Result r = {.flat = m->tensors.flat, .heads = m->shape.L * m->shape.attention.H};
+    /* Twice: the second time the arrays hold what the first has left. */
+    for (size_t step = NUMBER - 1; step <= NUMBER; step++)
+        r.loss = step_gradients(&s.engine, &s.corpus, &config, step, s.tokens, s.targets, NULL);
+    r.gradients = copied_reals(m->gradients, r.flat);
+    r.score_max = copied_reals(m->score_max, r.heads);
+    teardown(&s);
+    return r;
+}
+
+static bool same_bits(const Result *a, const Result *b) {
+    return a->loss == b->loss && memcmp(a->gradients, b->gradients, a->flat * sizeof(real)) == 0 &&
+           memcmp(a->score_max, b->score_max, a->heads * sizeof(real)) == 0;
+}
+
+/* Gradients are sums of some hundred terms of both signs; grouped anew they differ by some units of rounding, 2^-24, of
+   the largest. A shard that is missing, or whose dropout or batch is another, changes them by a tenth. */
+static void equal_to_rounding(void **state) {
+    (void)state;
+    static const char *const runs[][6] = {
+        {"train.batch=8"},
+        {"train.batch=8", "model.dropout=0.2", "train.accumulate=3", "model.layers=2"},
+        {"train.batch=8", "model.norm=post", "model.dropout=0.1", "model.tie_embeddings=no"},
+        {"train.batch=8", "data.task=recall", "data.corpus=\"\"", "data.recall_pairs=3", "train.accumulate=2"},
+        {"train.batch=8", "attention.score=additive", "attention.sink=learned", "model.dropout=0.2"},
+        {"train.batch=8", "train.engine=plain", "train.accumulate=2"},
+    };
+    for (size_t n = 0; n < COUNT_OF(runs); n++) {
+        configure(runs[n]);
+        const Result whole = step_of(1, 2);
+        const double largest = max_abs(whole.gradients, whole.flat);
+        bool other_bits = false;
+        for (size_t shards = 2; shards <= B; shards *= 2) {
+            const Result r = step_of(shards, 2);
+            assert_close(r.loss, whole.loss, 1e-6 * whole.loss, "run %zu, %zu shards: loss", n, shards);
+            for (size_t i = 0; i < r.flat; i++)
+                assert_close(r.gradients[i], whole.gradients[i], 2e-6 * largest, "run %zu, %zu shards: gradient %zu", n,
+                             shards, i);
+            /* a maximum has no rounding, but products of other shapes may have */
+            for (size_t i = 0; i < r.heads; i++)
+                assert_close(r.score_max[i], whole.score_max[i], matmul_is_own() ? 0 : 1e-5, "run %zu, head %zu", n, i);
+            other_bits = other_bits || !same_bits(&r, &whole);
+        }
+        assert_true(other_bits); /* else nothing was divided */
+    }
+}
+
+static void threads_change_no_bit(void **state) {
+    (void)state;
+    CONFIGURE("train.batch=8", "model.dropout=0.2", "train.accumulate=2", "model.layers=2");
+    if (!matmul_is_own()) skip();
+    for (size_t shards = 1; shards <= B; shards *= 2) {
+        const Result one = step_of(shards, 1);
+        for (size_t threads = 2; threads <= 5; threads++) {
+            const Result r = step_of(shards, threads);
+            assert_that(same_bits(&r, &one), "%zu shards by %zu threads", shards, threads);
+        }
+    }
+}
+
+/* The gradients of one shard of the step, by itself. */
+static real *gradients_of(Setup *s, size_t shard) {
+    const size_t T = s->model.shape.T;
+    for (uint64_t part = 0; part < 2; part++) {
+        const Pass pass = {.training = true,
+                           .seed = (uint64_t)config.train.seed,
+                           .micro_step = 2 * NUMBER + part,
+                           .with_backward = true,
+                           .zero_gradients = part == 0,
+                           .sequences = {shard * 2, shard * 2 + 2},
+                           .batch_weight = .5};
+        corpus_training_batch(&s->corpus, pass.seed, pass.micro_step, B, T, s->tokens, s->targets);
+        model_pass(&s->model, &(Batch){s->tokens, s->targets, B, T}, &pass);
+    }
+    return copied_reals(s->model.gradients, s->model.tensors.flat);
+}
+
+/* ((0 + 1) + (2 + 3)), each shard over both accumulated batches first; the shards computed from the last to the first,
+   as other machines might. */
+static void sum_is_a_tree(void **state) {
+    (void)state;
+    Setup s;
+    real *part[4];
+    CONFIGURE("train.batch=8", "train.shards=4", "train.accumulate=2", "model.dropout=0.2");
+    setup(&s, 2);
+    for (size_t shard = 4; shard-- > 0;) part[shard] = gradients_of(&s, shard);
+    teardown(&s);
+    const Result r = step_of(4, 1);
+    size_t in_order = 0;
+    for (size_t i = 0; i < r.flat; i++) {
+        const real sum = (part[0][i] + part[1][i]) + (part[2][i] + part[3][i]);
+        assert_that(r.gradients[i] == sum, "gradient %zu is %a, the tree's %a", i, (double)r.gradients[i], (double)sum);
+        in_order += r.gradients[i] == ((part[0][i] + part[1][i]) + part[2][i]) + part[3][i];
+    }
+    assert_true(in_order < r.flat - 1000); /* another order would have been seen */
+}
+
+/* A checkpoint is of its shards: with others the sums would have another order. */
+static void resumed_with_its_own(void **state) {
+    (void)state;
+    Error err = {0};
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.threads = 1, .command_line = "./train resume", .progress = &progress};
+    CONFIGURE("train.steps=5", "train.shards=2", "train.qk_clip=0.5");
+    train("run", 1);
+    set_text("run/config.ini", "shards = 2", "shards = 4");
+    assert_false(train_resume(in("run"), NULL, 0, &options, &outcome, &err));
+    assert_that(err.status == STATUS_USAGE && strstr(err.message, "train.shards = 2"), "%s", err.message);
+}
+
+static void refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *settings[3], *says;
+    } cases[] = {
+        {{"train.shards=3", "train.batch=6"}, "train.shards = 3 (--set) must be a power of two that divides"},
+        {{"train.shards=8"}, "train.shards = 8 (--set) must be a power of two that divides train.batch = 4"},
+        {{"train.shards=0"}, "from 1 to 65536"},
+    };
+    CONFIGURE("train.shards=4");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Error err = {0};
+        assert_false(config_load(&config, in("tiny.ini"), cases[i].settings, 1 + !!cases[i].settings[1], &err));
+        assert_int_equal(err.status, STATUS_USAGE);
+        assert_that(strstr(err.message, cases[i].says) != NULL, "%s", err.message);
+    }
+}
+
+int main(void) {
+    matmul_setup();
+    const struct CMUnitTest tests[] = {
+        TRAINING_TEST(equal_to_rounding), TRAINING_TEST(threads_change_no_bit),
+        TRAINING_TEST(sum_is_a_tree),     TRAINING_TEST(resumed_with_its_own),
+        TRAINING_TEST(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
