@@ -182,8 +182,8 @@ static void unused(void **state) {
     (void)state;
     static const char
         *const left[] = {"true", "touch new/run.json.new", "touch new/run.json.new new/config.ini new/vocab.json.new",
-                         "cd new && mkdir checkpoint && touch run.json.new config.ini vocab.json metrics.csv"
-                         " attention.csv samples.txt checkpoint/last.safetensors"},
+                         ("cd new && mkdir checkpoint && touch run.json.new config.ini vocab.json metrics.csv"
+                          " attention.csv samples.txt checkpoint/last.safetensors")},
                *const used[] = {"touch new/config.ini", "cp ours new/run.json", "touch new/mine.txt new/run.json.new",
                                 "mkdir new/attention && touch new/run.json.new",
                                 "cp ours new/run.json && touch new/run.json.new"};
