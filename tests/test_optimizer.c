@@ -329,13 +329,13 @@ static void orthogonalized(void **state) {
     for (size_t c = 0; c < COUNT_OF(shapes); c++) {
         const size_t m = shapes[c].m, n = shapes[c].n, ldx = n + shapes[c].gap, ldy = n + 1;
         const real *x = matrix_of(m, n, shapes[c].gap, shapes[c].rank), *before = normal_reals(m * ldy, 1);
-        real *y = copied_reals(before, m * ldy), *scratch = reals(newton_schulz_scratch(m, n));
+        real *y = copied_reals(before, m * ldy), *scratch = reals(newton_schulz_scratch(m, n, false));
         double *expected = calloc(m * n, sizeof *expected), most = 0;
         assert_non_null(expected);
         for (size_t i = 0; i < m * n; i++) expected[i] = (double)x[i / n * ldx + i % n];
         reference_newton_schulz(expected, m, n);
         for (size_t i = 0; i < m * n; i++) most = fmax(most, fabs(expected[i]));
-        newton_schulz(m, n, x, ldx, -3, y, ldy, scratch);
+        newton_schulz(m, n, x, ldx, false, -3, y, ldy, scratch);
         for (size_t i = 0; i < m; i++) {
             for (size_t j = 0; j < n; j++)
                 assert_close(y[i * ldy + j], (double)before[i * ldy + j] - 3 * expected[i * n + j],
@@ -371,11 +371,50 @@ static void singular_values(void **state) {
     const real *x = matrix_of(m, n, 0, m);
     real *y = reals(m * n);
     assert_true(largest_eigenvalue(x, m, n, 0, -1) < 0.1); /* .01 to .1 of the squares before, in sum 1 */
-    newton_schulz(m, n, x, n, 1, y, n, reals(newton_schulz_scratch(m, n)));
+    newton_schulz(m, n, x, n, false, 1, y, n, reals(newton_schulz_scratch(m, n, false)));
     const double largest = sqrt(largest_eigenvalue(y, m, n, 0, -1));
     const double smallest = sqrt(4 - largest_eigenvalue(y, m, n, 4, 1));
     assert_that(smallest > 0.6 && smallest < largest && largest < 1.3, "singular values from %g to %g", smallest,
                 largest);
+}
+
+/* In bf16: how far the result is from the definition, as a share of its norm, where the smaller side is 16 or more, and
+   the largest singular value. Columns from the fifth on are smaller by so many decades. */
+static void orthogonalized_in_bf16(void **state) {
+    (void)state;
+    static const struct {
+        size_t m, n, gap, rank;
+        double decades;
+    } shapes[] = {{1, 1, 0, 1, 0},       {37, 1, 3, 1, 0},      {16, 16, 0, 16, 0}, {40, 40, 5, 3, 0},
+                  {128, 128, 0, 128, 0}, {128, 128, 0, 128, 4}, {64, 96, 0, 1, 0},  {128, 512, 3, 128, 0},
+                  {128, 512, 0, 128, 4}, {130, 33, 7, 33, 2},   {96, 31, 65, 31, 3}};
+    for (size_t c = 0; c < COUNT_OF(shapes); c++) {
+        const size_t m = shapes[c].m, n = shapes[c].n, ld = n + shapes[c].gap;
+        const double decades = shapes[c].decades;
+        real *x = matrix_of(m, n, shapes[c].gap, shapes[c].rank), *y = reals(m * n);
+        double *expected = calloc(m * n, sizeof *expected), squares = 0, norm = 0, distance = 0;
+        assert_non_null(expected);
+        for (size_t i = 0; i < m * n; i++) {
+            real *entry = &x[i / n * ld + i % n];
+            *entry *= (real)pow(10, i % n < 4 ? 0 : -decades);
+            squares += (double)*entry * (double)*entry;
+        }
+        for (size_t i = 0; i < m * n; i++) {
+            x[i / n * ld + i % n] /= (real)sqrt(squares);
+            expected[i] = (double)x[i / n * ld + i % n];
+        }
+        reference_newton_schulz(expected, m, n);
+        newton_schulz(m, n, x, ld, true, 1, y, n, reals(newton_schulz_scratch(m, n, true)));
+        for (size_t i = 0; i < m * n; i++) {
+            norm += expected[i] * expected[i];
+            distance += ((double)y[i] - expected[i]) * ((double)y[i] - expected[i]);
+        }
+        distance = sqrt(distance / norm);
+        assert_that(m < 16 || n < 16 || distance < 0.06, "%zu x %zu, %g decades: off by %g", m, n, decades, distance);
+        const double largest = sqrt(largest_eigenvalue(y, m, n, 0, -1));
+        assert_that(largest < 1.3, "%zu x %zu, %g decades: a singular value of %g", m, n, decades, largest);
+        free(expected);
+    }
 }
 
 /* Whichever thread has a matrix, the bits are the same. */
@@ -427,8 +466,16 @@ static void decay_alone(void **state) {
 
 int main(void) {
     matmul_setup();
-    const struct CMUnitTest tests[] = {
-        TEST(schedule),    TEST(norm),           TEST(adamw),           TEST(sgd),          TEST(muon),
-        TEST(not_learned), TEST(orthogonalized), TEST(singular_values), TEST(muon_threads), TEST(decay_alone)};
+    const struct CMUnitTest tests[] = {TEST(schedule),
+                                       TEST(norm),
+                                       TEST(adamw),
+                                       TEST(sgd),
+                                       TEST(muon),
+                                       TEST(not_learned),
+                                       TEST(orthogonalized),
+                                       TEST(singular_values),
+                                       TEST(orthogonalized_in_bf16),
+                                       TEST(muon_threads),
+                                       TEST(decay_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,8 @@ static double take_step(Bench *b, Engine *engine, bool clocks) {
 static double muon_flops(const Optimizer *o) {
     double sum = 0;
     for (size_t i = 0; i < o->matrix_count; i++)
-        sum += newton_schulz_flops(o->matrices[i].rows, o->matrices[i].columns);
+        sum += newton_schulz_flops(o->matrices[i].rows, o->matrices[i].columns,
+                                   o->config->train.precision == PRECISION_BF16);
     return sum;
 }
 
@@ -178,9 +179,8 @@ static void print_table(const Bench *b) {
         const Line *l = &lines[i];
         if (l->seconds < 1e-3 * total) continue;
         printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
-        const double peak = i == OP_COUNT + UPDATE ? b->sgemm : b->peak; /* Muon's own products stay in fp32 */
         if (l->flops > 0)
-            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
+            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
         else if (l->bytes > 0)
             printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
         putchar('\n');

@@ -1,5 +1,5 @@
 /* The iteration of newton_schulz.h on the Gram matrix: nothing but products of symmetric matrices of the smaller side,
-   of which half is computed, and one product with the whole matrix at the end. */
+   of which half is computed, and one product with the whole matrix at the end, or before each restart too. */
 #include "ops/newton_schulz.h"
 
 #include <string.h>
@@ -7,58 +7,101 @@
 #include "base/memory.h"
 #include "ops/matmul.h"
 
-enum { ITERATIONS = 5 };
+enum { ITERATIONS = 5, RESTART = 2 /* iterations of a part in bf16, after which it restarts */ };
 static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;
+
+/* X (rows, columns), the next row `ld` further, and s, its smaller side. */
+typedef struct {
+    size_t rows, columns, s, ld;
+    const real *x;
+    bool tall, bf16;
+} Whole;
+
+/* p + shift I, (s,s) and symmetric. */
+typedef struct {
+    real *p, shift;
+} Shifted;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-size_t newton_schulz_scratch(size_t rows, size_t columns) {
-    const size_t s = smaller(rows, columns);
-    return size_mul(4, size_mul(s, s)); /* G, Q, P and one more */
+size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16) {
+    const size_t s = smaller(rows, columns), whole = size_mul(rows, columns);
+    return size_add(size_mul(4, size_mul(s, s)), bf16 ? size_mul(2, whole) : 0); /* G, Q, P, one more; two X */
 }
 
-double newton_schulz_flops(size_t rows, size_t columns) {
+double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     const double s = (double)smaller(rows, columns), all = (double)rows * (double)columns;
-    const double symmetric = 4 * ITERATIONS - 3; /* the first P is Q, and the last G is not needed */
-    return s * s * s * symmetric + s * all + 2 * s * all;
+    const int parts = bf16 ? (ITERATIONS + RESTART - 1) / RESTART : 1;
+    const int symmetric = 4 * ITERATIONS - 3 * parts; /* a part's first P is Q, and its last G is not needed */
+    return s * s * s * symmetric + 3 * s * all * parts;
 }
 
-/* c (s,s) = alpha op(a) op(b), which is symmetric: its lower half is computed, and copied to the upper. */
-static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, real alpha, const real *a,
-                              const real *b, size_t stride, real *c) {
+/* c (s,s) = alpha op(a) op(b), or c + that, which is symmetric: its lower half is computed, and copied to the upper. */
+static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, bool bf16, bool add, real alpha,
+                              const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    matmul_product(&(Product){op_a, op_b, false, s, s, k, stride, stride, s, alpha, LOWER_C, 0, false}, a, b, c);
+    matmul_product(&(Product){op_a, op_b, add, s, s, k, stride, stride, s, alpha, LOWER_C, 0, bf16}, a, b, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
 }
 
-/* c = alpha a b, all (s,s) */
-static void multiply(size_t s, real alpha, const real *a, const real *b, real *c) {
-    symmetric_product(PLAIN, PLAIN, s, s, alpha, a, b, s, c);
+/* out = (q + a I) (z + b I) - a b I, all (s,s) and symmetric. */
+static void multiply(const Whole *o, Shifted q, Shifted z, real *out) {
+    const size_t s = o->s;
+    const bool shifted = q.shift != 0;
+    for (size_t i = 0; i < s && shifted; i++)
+        for (size_t j = 0; j <= i; j++) out[i * s + j] = q.shift * z.p[i * s + j] + z.shift * q.p[i * s + j];
+    symmetric_product(PLAIN, PLAIN, s, s, o->bf16, shifted, 1, q.p, z.p, s, out);
 }
 
-void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, real alpha, real *y, size_t ldy,
-                   real *scratch) {
-    const bool tall = rows > columns;
-    const size_t s = smaller(rows, columns), n = s * s;
-    real *g = scratch, *q = g + n, *p = q + n, *other = p + n, *swap; /* (s,s) */
-    symmetric_product(tall ? TRANSPOSED : PLAIN, tall ? PLAIN : TRANSPOSED, s, tall ? rows : columns, 1, x, x, ldx, g);
-    for (int i = 0; i < ITERATIONS; i++) {
-        multiply(s, C, g, g, q);
-        for (size_t j = 0; j < n; j++) q[j] += B * g[j];
-        for (size_t j = 0; j < s; j++) q[j * s + j] += A;
-        if (i == 0) memcpy(p, q, n * sizeof *p);
+/* P, the product of the Q of so many iterations from X on. Its p is in scratch (4 s s). */
+static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
+    const size_t s = o->s, n = s * s;
+    real *other = scratch + 3 * n, *swap; /* (s,s) */
+    Shifted g = {scratch, 0}, q = {scratch + n, o->bf16 ? A : 0}, p = {scratch + 2 * n, 1};
+    symmetric_product(o->tall ? TRANSPOSED : PLAIN, o->tall ? PLAIN : TRANSPOSED, s, o->tall ? o->rows : o->columns,
+                      o->bf16, false, 1, o->x, o->x, o->ld, g.p);
+    for (int i = 0; i < iterations; i++) {
+        symmetric_product(PLAIN, PLAIN, s, s, o->bf16, false, C, g.p, g.p, s, q.p);
+        for (size_t j = 0; j < n; j++) q.p[j] += B * g.p[j];
+        for (size_t j = 0; j < s; j++) q.p[j * s + j] += A - q.shift;
+        if (i == 0) memcpy(p.p, q.p, n * sizeof *p.p);
         else {
-            multiply(s, 1, q, p, other);
-            swap = p;
-            p = other;
+            multiply(o, q, p, other);
+            swap = p.p;
+            p.p = other;
             other = swap;
         }
-        if (i + 1 == ITERATIONS) break; /* the last G is not needed */
-        multiply(s, 1, q, g, other);
-        multiply(s, 1, q, other, g);
+        p.shift *= q.shift;
+        if (i + 1 == iterations) break; /* the last G is not needed */
+        multiply(o, q, g, other);
+        multiply(o, q, (Shifted){other, 0}, g.p);
     }
-    if (tall) matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, x, ldx, p, s, true, y, ldy);
-    else matmul(false, PLAIN, PLAIN, rows, columns, s, alpha, p, s, x, ldx, true, y, ldy);
+    return p;
+}
+
+/* y (rows, columns) = y + alpha P X, where X is tall y + alpha X P. */
+static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
+    for (size_t i = 0; i < o->rows && p.shift != 0; i++)
+        for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->ld + j];
+    if (o->tall) matmul(o->bf16, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->ld, p.p, o->s, true, y, ldy);
+    else matmul(o->bf16, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->ld, true, y, ldy);
+}
+
+void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, bool bf16, real alpha, real *y, size_t ldy,
+                   real *scratch) {
+    const size_t s = smaller(rows, columns), all = rows * columns;
+    real *next = scratch + 4 * s * s, *spare = next + all; /* in bf16: (rows, columns) each */
+    Whole o = {rows, columns, s, ldx, x, rows > columns, bf16};
+    int left = ITERATIONS;
+    for (; bf16 && left > RESTART; left -= RESTART) {
+        memset(next, 0, all * sizeof *next);
+        apply(&o, 1, polynomial(&o, RESTART, scratch), next, columns);
+        o.x = next;
+        o.ld = columns;
+        next = spare;
+        spare = scratch + 4 * s * s;
+    }
+    apply(&o, alpha, polynomial(&o, left, scratch), y, ldy);
 }

@@ -20,7 +20,10 @@ static bool by_muon(const Optimizer *o, const Tensor *t) {
     return o->config->train.optimizer == OPTIMIZER_MUON && t->blocks->is_matrix;
 }
 
-static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns); }
+static bool in_bf16(const Optimizer *o) { return o->config->train.precision == PRECISION_BF16; }
+
+/* Floating-point operations that sort the matrices; their order is the same in bf16. */
+static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
 /* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
    at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
@@ -29,7 +32,8 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
         if (block->lr_scale == 0) continue; /* not learned, so not decayed either */
         const size_t columns = block->end - block->begin;
         const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
-        const size_t workspace = size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns));
+        const size_t workspace =
+            size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns, in_bf16(o)));
         if (workspace > o->workspace_size) o->workspace_size = workspace;
         size_t i = o->matrix_count++;
         if (!o->matrices) continue;
@@ -157,7 +161,7 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         lanes_scale(x + r * columns, columns, inverse);
         lanes_scale(p + r * width, columns, decay);
     }
-    newton_schulz(rows, columns, x, columns, (real)-lr, p, width, newton_schulz_space);
+    newton_schulz(rows, columns, x, columns, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
 /* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
