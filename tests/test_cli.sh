@@ -525,7 +525,14 @@ check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_
 # --- a text for the pictures that the corpus lacks
 ends 0 "$train" tiny.ini --set log.attention_text=a~b --out other_text
 check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
-    "$(cat "$said/err")"
+    "$(tr -s '\n ' ' ' <"$said/err")"
+check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/err")"
+for sets in 'train.steps=5000 --set train.batch=6400 --set train.optimizer=muon' \
+    'attention.scale_learned=head --set attention.scale_length=log --set attention.softcap=5'; do
+    # shellcheck disable=SC2086 # a list of words
+    ends 0 "$train" tiny.ini --dry-run --set $sets
+    check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"
+done
 
 # --- a sweep by shares
 ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet
