@@ -92,7 +92,8 @@ for words in --help -h help --version --keys 'bench --help' 'resume --help' 'swe
 done
 check "help sweep" "$("$train" sweep --help)" "$("$train" help sweep)"
 check "help" "$("$train" --help)" "$("$train" help)"
-check "--version" "$("$train" --version)" "$("$train" -V)"
+for word in -V --vers --v; do check "$word" "$("$train" --version)" "$("$train" $word)"; done
+check "--key" "$("$train" --keys)" "$("$train" --key)"
 check "help train" "usage: ./train CONFIG.ini [options]" "$("$train" help train | head -n 1)"
 check "train CONFIG.ini" "$("$train" tiny.ini --dry-run)" "$("$train" train tiny.ini --dry)"
 # README.md and docs/usage.md have every verb, and usage.md every option but those that all verbs take.
@@ -119,6 +120,7 @@ refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
 refuses 2 'there is no verb and no file swep; did you mean sweep\?' "$train" swep sweep.ini
 refuses 2 'there is no verb swep; did you mean sweep\?' "$train" help swep
+refuses 2 'there is no verb and no file tain; did you mean train\?' "$train" tain tiny.ini
 refuses 2 'there is no verb tiny.ini: ./train --help lists the verbs' "$train" help tiny.ini
 refuses 2 'there is no verb and no file evaluate: ./train --help lists the verbs' "$train" evaluate runs/tiny
 refuses 2 'no option --treads' "$train" tiny.ini --treads 2
