@@ -248,7 +248,7 @@ notebook: train
 # What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1
 CONFIGS := $(wildcard configs/*.ini configs/scores/*.ini configs/cluster/*.sbatch)
-DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/images/*)
+DOCUMENTS := LICENSE README.md CHANGELOG.md data/README.md data/LICENSE $(wildcard docs/*.md docs/demo.html docs/images/*)
 INSTALLED := $(BUILD)/train:bin/sqrtdk $(BUILD)/train-double:bin/sqrtdk-double $(MANUAL):share/man/man1/sqrtdk.1 \
 	share/completion.bash:share/bash-completion/completions/sqrtdk \
 	$(foreach f,$(CONFIGS) data/get_shakespeare.sh,$(f):share/sqrtdk/$(f)) $(foreach f,$(DOCUMENTS),$(f):share/doc/sqrtdk/$(f))
@@ -285,5 +285,6 @@ clean:
 
 FORCE:
 .SECONDARY:
+.DELETE_ON_ERROR:
 
 -include $(BUILD)/mpi/ranks.d $(FLOAT:.o=.d) $(DOUBLE:.o=.d) $(TESTS:%=$(BUILD)/float/tests/%.d) $(TESTS:%=$(BUILD)/double/tests/%.d) $(FUZZERS:%=$(BUILD)/float/tests/fuzz/%.d) $(BUILD)/float/train.d $(BUILD)/double/train.d

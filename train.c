@@ -33,7 +33,7 @@ static void print_help(void) {
            SQRTDK_VERSION);
     for (const Verb *const *verb = VERBS; *verb; verb++)
         printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
-    printf("       %s --help | --version | --keys | help VERB\n\noptions of training\n", program_name);
+    printf("       %s --help | --version | -V | --keys | help VERB\n\noptions of training\n", program_name);
     verb_print_options(&train_verb, stdout);
     printf("\nStart with: %s configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n",
            program_name);
@@ -74,13 +74,20 @@ static bool check_word(const char *word, const char *next, bool help, Error *err
     const bool before_name = next && *next != '-' && !strpbrk(word, "./");
     size_t best = SIZE_MAX;
     if (*word == '-' || (!help && path_exists(word))) return true;
-    for (size_t i = 1; VERBS[i]; i++)
-        if (text_is_nearer(word, VERBS[i]->name, &best)) nearest = VERBS[i]->name;
+    for (size_t i = 0; VERBS[i]; i++) {
+        const char *name = VERBS[i]->name ? VERBS[i]->name : "train";
+        if (text_is_nearer(word, name, &best)) nearest = name;
+    }
     if (nearest)
         return usage_error(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word,
                            nearest);
     return (!help && !before_name) || usage_error(err, "there is no verb%s %.40s: %s --help lists the verbs",
                                                   help ? "" : " and no file", word, program_name);
+}
+
+/* Whether a word is this option, perhaps cut short. */
+static bool is_option(const char *word, const char *option) {
+    return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
 }
 
 static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
@@ -93,8 +100,8 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     const int first = train || verb != &train_verb;               /* the verb takes the place of the program's name */
     const char *only = argc == 2 ? argv[1] : "";
     if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return false;
-    if (strcmp(only, "--version") == 0 || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (strcmp(only, "--keys") == 0) /* docs/config.md */ config_write_markdown(stdout);
+    if (is_option(only, "--version") || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
+    else if (is_option(only, "--keys")) /* docs/config.md */ config_write_markdown(stdout);
     else if (!command_parse(verb, argc - first, argv + first, command, err)) return false;
     else if (command->help && !first) print_help();
     else if (command->help) verb_print_help(verb, stdout);

@@ -3,12 +3,13 @@
 #   PATH=DIRECTORY_OF_SQRTDK:$PATH share/man.sh >sqrtdk.1
 set -eu
 help=$(sqrtdk --help)
+date=$(sed -n 's/^date-released: //p' "${0%/*}/../CITATION.cff")
 
 # Text as roff shows it: a backslash, a hyphen, and what begins a request at the start of a line.
 escaped() { sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^[.']/\\\\\&&/"; }
 
 cat <<END
-.TH SQRTDK 1 "" "$(sqrtdk --version)"
+.TH SQRTDK 1 "$date" "$(sqrtdk --version)"
 .SH NAME
 sqrtdk \- train a small transformer and show what the divisor of its attention scores does
 .SH SYNOPSIS
@@ -18,7 +19,8 @@ $(printf '%s\n' "$help" | sed -nE 's/^(usage:|      ) (sqrtdk .*)/\2/p' | escape
 .SH COMMANDS
 END
 for verb in train $(printf '%s\n' "$help" | sed -n 's/^       sqrtdk \([a-z]*\) .*\[options\]$/\1/p'); do
-    sqrtdk "$verb" --help | escaped | awk '
+    text=$(sqrtdk "$verb" --help) # by itself: of a pipe that begins with it, its failure would be lost
+    printf '%s\n' "$text" | escaped | awk '
         NR == 1 { sub(/^usage: /, ""); print ".SS " $0; next }
         # "  --name VALUE   text", or the text in a line of its own
         /^  \\-/ {

@@ -92,7 +92,8 @@ for words in --help -h help --version --keys 'bench --help' 'resume --help' 'swe
 done
 check "help sweep" "$("$train" sweep --help)" "$("$train" help sweep)"
 check "help" "$("$train" --help)" "$("$train" help)"
-check "--version" "$("$train" --version)" "$("$train" -V)"
+for word in -V --vers --v; do check "$word" "$("$train" --version)" "$("$train" $word)"; done
+check "--key" "$("$train" --keys)" "$("$train" --key)"
 check "help train" "usage: ./train CONFIG.ini [options]" "$("$train" help train | head -n 1)"
 check "train CONFIG.ini" "$("$train" tiny.ini --dry-run)" "$("$train" train tiny.ini --dry)"
 # README.md and docs/usage.md have every verb, and usage.md every option but those that all verbs take.
@@ -119,6 +120,7 @@ refuses 2 'cannot read .*missing.ini' "$train" missing.ini
 refuses 2 'did you mean tiny.ini' "$train" tiny
 refuses 2 'there is no verb and no file swep; did you mean sweep\?' "$train" swep sweep.ini
 refuses 2 'there is no verb swep; did you mean sweep\?' "$train" help swep
+refuses 2 'there is no verb and no file tain; did you mean train\?' "$train" tain tiny.ini
 refuses 2 'there is no verb tiny.ini: ./train --help lists the verbs' "$train" help tiny.ini
 refuses 2 'there is no verb and no file evaluate: ./train --help lists the verbs' "$train" evaluate runs/tiny
 refuses 2 'no option --treads' "$train" tiny.ini --treads 2
@@ -525,7 +527,14 @@ check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_
 # --- a text for the pictures that the corpus lacks
 ends 0 "$train" tiny.ini --set log.attention_text=a~b --out other_text
 check_match "the note on another text" "pictures show validation text instead: log.attention_text has the character '~'" \
-    "$(cat "$said/err")"
+    "$(tr -s '\n ' ' ' <"$said/err")"
+check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/err")"
+for sets in 'train.steps=5000 --set train.batch=6400 --set train.optimizer=muon' \
+    'attention.scale_learned=head --set attention.scale_length=log --set attention.softcap=5'; do
+    # shellcheck disable=SC2086 # a list of words
+    ends 0 "$train" tiny.ini --dry-run --set $sets
+    check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"
+done
 
 # --- a sweep by shares
 ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet

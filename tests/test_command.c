@@ -110,6 +110,9 @@ static void where_words_stand(void **state) {
     assert_refused(&VERB, "a.ini", "b.ini",
                    "one argument too many: \"b.ini\"; usage: ./train verb CONFIG.ini [options]");
     assert_refused(&BARE, "a.ini", NULL, "one argument too many: \"a.ini\"; usage: ./train bare [options]");
+    assert_refused(&BARE, "a=1", NULL, "one argument too many: \"a=1\"; usage: ./train bare [options]");
+    assert_refused(&PLAIN, "a.ini", "lr=1",
+                   "one argument too many: \"lr=1\"; write --set lr=1 to set a key of the config");
     assert_refused(&PLAIN, "--quiet", NULL,
                    "nothing to do: usage: ./train CONFIG.ini [options], for example ./train configs/dk64_scaled.ini "
                    "(--help says more)");
@@ -118,8 +121,10 @@ static void where_words_stand(void **state) {
 static void what_is_refused(void **state) {
     (void)state;
     assert_refused(&VERB, "--onn", NULL, "there is no option --onn here: ./train verb --help lists them");
-    assert_refused(&VERB, "--n", "1",
-                   "there is no option --n here: ./train verb --help lists them"); /* two options begin so */
+    assert_refused(&VERB, "--n", "1", "--n may mean --name or --number: write more of it");
+    assert_refused(&VERB, "--n=1", NULL, "--n=1 may mean --name or --number: write more of it");
+    assert_refused(&PLAIN, "--lr", "1",
+                   "there is no option --lr here: ./train --help lists them; --set KEY=VALUE sets a key of the config");
     assert_refused(&PLAIN, "-x", NULL, "there is no option -x here: ./train --help lists them");
     assert_refused(&PLAIN, "-qx", NULL, "there is no option -qx here: ./train --help lists them");
     assert_refused(&PLAIN, "-set", NULL, "there is no option -set here: ./train --help lists them");

@@ -25,6 +25,7 @@ done
 sqrtdk configs/dk64_scaled.ini --quiet --set train.steps=1 --set eval.batches=1 --set log.sample_tokens=4 >/dev/null
 check "runs" dk64_scaled "$(ls runs)"
 check_match "the divisors of the sweep" '^attention.scale_divisor = none, sqrt_dk, 2sqrt_dk, dk$' "$(sqrtdk sweep configs/ablate_dk64.ini --dry-run)"
+check_match "a directory of configs" 'configs/scores: it is a directory; name a file$' "$(sqrtdk configs/scores 2>&1)"
 check_match "a config without its directory" 'did you mean configs/dk64_scaled.ini\?' "$(sqrtdk dk64_scaled 2>&1)"
 check_match "what gets Tiny Shakespeare" 'tinyshakespeare.txt: No such file.*; .*/usr/share/sqrtdk/data/get_shakespeare.sh downloads it' \
     "$(sqrtdk configs/shakespeare_cpu.ini 2>&1)"

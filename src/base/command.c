@@ -79,19 +79,36 @@ static bool take_value(const Option *o, const char *text, Error *err) {
 
 static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
     OptionList *all = &command->targets;
-    if (!verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1))
-        return usage_error(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+    const bool full = !verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1);
+    if (full && verb->takes_set && strchr(word, '='))
+        return usage_error(err, "one argument too many: \"%.100s\"; write --set %.100s to set a key of the config",
+                           word, word);
+    if (full) return usage_error(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     all->items[all->count++] = word;
     command->target = all->items[0];
     return true;
 }
 
-/* The error for an option that getopt_long refuses: it is unknown, has a value and takes none, or lacks its value. */
-static bool refuse(const Verb *verb, const Option *options, const char *word, Error *err) {
+/* Writes "--top-k or --top-p": the options that begin with a word such as "--top" or "--top=5". */
+static void list_meant(const char *word, const Option *options, size_t count, char *out, size_t capacity) {
+    const size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word, "=") : 0;
+    *out = 0;
+    for (size_t i = 0; length > 2 && i < count; i++)
+        if (strncmp(options[i].name, word + 2, length - 2) == 0)
+            text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
+}
+
+/* The error for an option that getopt_long refuses: it is unknown, is cut too short, has a value and takes none, or
+   lacks its value. */
+static bool refuse(const Verb *verb, const Option *options, size_t count, const char *word, Error *err) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
+    char meant[256];
+    list_meant(word, options, count, meant, sizeof meant);
+    if (!o && *meant) return usage_error(err, "%.100s may mean %s: write more of it", word, meant);
     if (!o)
-        return usage_error(err, "there is no option %.100s here: %s%s%s --help lists them", word, program_name,
-                           verb->name ? " " : "", verb->name ? verb->name : "");
+        return usage_error(err, "there is no option %.100s here: %s%s%s --help lists them%s", word, program_name,
+                           verb->name ? " " : "", verb->name ? verb->name : "",
+                           verb->takes_set && word[1] == '-' ? "; --set KEY=VALUE sets a key of the config" : "");
     if (!o->value) return usage_error(err, "--%s takes no value", o->name);
     return usage_error(err, "--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
@@ -126,7 +143,7 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
         bool taken = code == 1           ? take_target(verb, command, optarg, err)
-                     : code < FIRST_CODE ? refuse(verb, options, word, err)
+                     : code < FIRST_CODE ? refuse(verb, options, count, word, err)
                                          : take_option(&options[code - FIRST_CODE], argv[optind - 1], err);
         if (!taken) return false;
     }

@@ -63,8 +63,8 @@ static bool parse_line(Config *config, char *line, int number, char section[128]
 /* Adds to "cannot read" the file that was probably meant: one with .ini behind it, or in configs/. */
 static void hint_at_file(const char *path, Error *err) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    if (strlen(path) > 400 || path_exists(path) || !*base) return;
     char candidates[3][512], found[4096];
+    if (strlen(path) > 400 || path_exists(path_installed(path, found)) || !*base) return;
     snprintf(candidates[0], sizeof *candidates, "%s.ini", path);
     snprintf(candidates[1], sizeof *candidates, "configs/%s", base);
     snprintf(candidates[2], sizeof *candidates, "configs/%s.ini", base);

@@ -101,7 +101,7 @@ static bool parse_integer(const Key *key, const char *text, int64_t *integer) {
 
 static bool refuse_value(const Key *key, const char *text, Error *why) {
     const char *const *words = key->kind == KIND_SCALE ? SCALE_NAMES : key->choices;
-    char accepted[256], hint[96] = "";
+    char accepted[256], hint[96] = "", pointed[CONFIG_TEXT_MAX];
     double number;
     value_accepted(key, accepted, sizeof accepted);
     for (size_t best = SIZE_MAX; words && *words; words++)
@@ -109,7 +109,9 @@ static bool refuse_value(const Key *key, const char *text, Error *why) {
     if (key->kind == KIND_INTEGER && parse_number(text, &number) && number == floor(number) &&
         number >= (double)key->least && number <= (double)key->most && number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
-    if (key->kind != KIND_INTEGER && strchr(text, ',') && !text[strspn(text, "0123456789,")])
+    snprintf(pointed, sizeof pointed, "%s", text);
+    if (strchr(pointed, ',')) *strchr(pointed, ',') = '.';
+    if (key->kind != KIND_INTEGER && strchr(text, ',') && parse_number(pointed, &number))
         snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
     return usage_error(why, "%s takes %s%s", key->name, accepted, hint);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "base/text.h"
 #include "data/recall.h"
 #include "model/measure.h"
 #include "ops/matmul.h"
@@ -49,6 +50,22 @@ typedef struct {
 } Lines;
 #define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
 
+/* A text on as many lines of a terminal of 80 columns as it takes, broken at blanks. */
+static void say_wrapped(const Lines *l, const char *label, const char *text) {
+    const size_t columns = 68 - strlen(l->mark);
+    while (*text) {
+        size_t end = strcspn(text, " "), next = end;
+        while (text[end] && utf8_columns(text, next) <= columns) {
+            end = next;
+            next += strspn(text + next, " ");
+            next += strcspn(text + next, " ");
+        }
+        SAY(l, label, "%.*s", (int)end, text);
+        text += end + strspn(text + end, " ");
+        label = "";
+    }
+}
+
 static void announce_corpus(const Lines *l, const Run *run) {
     const Config *config = &run->config;
     const Corpus *corpus = &run->corpus;
@@ -74,16 +91,11 @@ static void announce_corpus(const Lines *l, const Run *run) {
 }
 
 static void announce_scores(const Lines *l, const ModelShape *s, const Config *config, double measured) {
-    char title[256], factor[64], shown[40] = "";
-    config_scores_title(config, 0, title, sizeof title);
-    snprintf(factor, sizeof factor, "that is multiplied by %.6g%s", (double)s->attention.multiplier,
-             s->attention.learned == LEARNED_NO && !config->attention.switch_step ? "" : " at the start");
-    if (strlen(title) < 36) {
-        SAY(l, "attention", "%s, %s", title, factor);
-    } else {
-        SAY(l, "attention", "%s,", title);
-        SAY(l, "", "%s", factor);
-    }
+    char text[320], shown[40] = "";
+    config_scores_title(config, 0, text, 256);
+    text_append(text, sizeof text, ", that is multiplied by %.6g%s", (double)s->attention.multiplier,
+                s->attention.learned == LEARNED_NO && !config->attention.switch_step ? "" : " at the start");
+    say_wrapped(l, "attention", text);
     if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
     SAY(l, "", "standard deviation at the start: %.3g predicted%s", predicted_score_std(s, (Init)config->model.init),
         shown);
@@ -103,10 +115,10 @@ void announce(Progress *to, const char *mark, const Run *run, const Engine *engi
         s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T);
     SAY(l, "", "%s parameters", parameters);
     announce_scores(l, s, config, measured_std);
-    SAY(l, "training", "%lld step%s of %lld x %zu characters, %.3g GFLOP each; %s, lr %g",
-        (long long)config->train.steps, config->train.steps == 1 ? "" : "s",
-        (long long)config->train.batch * (long long)config->train.accumulate, s->T,
-        model_flops(s, (double)tokens_per_step(config)) / 1e9, OPTIMIZERS[config->train.optimizer], config->train.lr);
+    SAY(l, "training", "%lld step%s of %lld x %zu characters, %.3g GFLOP each;", (long long)config->train.steps,
+        config->train.steps == 1 ? "" : "s", (long long)config->train.batch * (long long)config->train.accumulate, s->T,
+        model_flops(s, (double)tokens_per_step(config)) / 1e9);
+    SAY(l, "", "%s, lr %g", OPTIMIZERS[config->train.optimizer], config->train.lr);
     if (config->train.warmup >= config->train.steps)
         SAY(l, "", "warmup takes %lld steps: lr is not reached before the end", (long long)config->train.warmup);
     if (config->train.optimizer == OPTIMIZER_MUON)
@@ -121,4 +133,8 @@ void announce(Progress *to, const char *mark, const Run *run, const Engine *engi
         SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
+}
+
+void announce_note(Progress *to, const char *note) {
+    if (*note) say_wrapped(&(Lines){to, ""}, "note", note);
 }

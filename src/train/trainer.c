@@ -155,7 +155,7 @@ static bool start_run(Trainer *t, const Config *config, const TrainOptions *opti
         if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
         progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
         announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
-        if (*t->text_note.message) progress_message(t->progress, "  note      %s", t->text_note.message);
+        announce_note(t->progress, t->text_note.message);
     }
     t->start = omp_get_wtime();
     return end_run(t, options, loop_run(t, err), err);
