@@ -59,7 +59,8 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 /* Makes sure of the logs first: the checkpoint names their sizes. */
 bool loop_save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
-    return logs_sync(&t->logs, err) && checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err);
+    return logs_sync(&t->logs, err) &&
+           checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err);
 }
 
 /* The rows of attention.csv, one for each head of each layer. */
@@ -160,7 +161,8 @@ static bool validate(Trainer *t, Error *err) {
     if (logs_rounded(e.loss) < t->state.best_val_loss) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
-        if (!checkpoint_save_best(&t->run, &t->model, t->state.step, err)) return false;
+        const RunState best = {.step = t->state.step}; /* no seconds: the same bytes every time */
+        if (!checkpoint_save(&t->run, CHECKPOINT_BEST, &t->model, NULL, &best, err)) return false;
     }
     return write_sample(t, err);
 }

@@ -246,7 +246,8 @@ bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Er
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     RunState state;
     if (!max_batch) max_batch = (size_t)run->config.train.batch;
-    if (!model_make(model, &shape, max_batch, threads, false, err) || !checkpoint_load(run, model, NULL, &state, err))
+    if (!model_make(model, &shape, max_batch, threads, false, err) ||
+        !checkpoint_load(run, CHECKPOINT_LAST, model, NULL, &state, err))
         return false;
     run->step = state.step;
     return true;

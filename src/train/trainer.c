@@ -36,8 +36,7 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
     t->progress = options->progress;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
-        !engine_make(&t->engine, (EngineKind)c->train.engine, &t->model, err) ||
-        !engine_make_shards(&t->engine, (size_t)c->train.shards, err) ||
+        !engine_make(&t->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &t->model, err) ||
         !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
         !training_memory_fits(training_memory(&t->engine, &t->optimizer), err))
         return false;
@@ -181,7 +180,7 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
 static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
     if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
-        !checkpoint_load(&t->run, &t->model, &t->optimizer, &t->state, err))
+        !checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err))
         return false;
     return t->state.step <= steps ||
            usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);
