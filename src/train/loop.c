@@ -67,33 +67,18 @@ bool loop_save(Trainer *t, Error *err) {
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
-        const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
-        const NormStatistics *query = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {[ATTENTION_STEP] = (double)t->state.step,
-                                               [ATTENTION_LAYER] = (double)layer,
-                                               [ATTENTION_HEAD] = (double)head,
-                                               [ATTENTION_SCORE_STD] = s->score_std,
-                                               [ATTENTION_SCORE_MAX] = s->score_max,
-                                               [ATTENTION_ENTROPY] = s->entropy,
-                                               [ATTENTION_MAX_WEIGHT] = s->max_weight,
-                                               [ATTENTION_SATURATED] = s->saturated,
-                                               [ATTENTION_GRAD_Q_MEAN] = query->mean,
-                                               [ATTENTION_GRAD_Q_RMS] = query->rms,
-                                               [ATTENTION_GRAD_Q_MEDIAN] = query->median,
-                                               [ATTENTION_GRAD_Q_P10] = query->p10,
-                                               [ATTENTION_GRAD_Q_P99] = query->p99,
-                                               [ATTENTION_GRAD_SCORES_MEAN] = scores->mean,
-                                               [ATTENTION_GRAD_SCORES_RMS] = scores->rms,
-                                               [ATTENTION_GRAD_SCORES_MEDIAN] = scores->median,
-                                               [ATTENTION_GRAD_SCORES_P10] = scores->p10,
-                                               [ATTENTION_GRAD_SCORES_P99] = scores->p99,
-                                               [ATTENTION_W_Q_NORM] = s->w_q_norm,
-                                               [ATTENTION_W_K_NORM] = s->w_k_norm,
-                                               [ATTENTION_OVERFLOWS] = s->rounding.overflows,
-                                               [ATTENTION_INFINITIES] = s->rounding.infinities,
-                                               [ATTENTION_SUBNORMALS] = s->rounding.subnormals};
-        logs_append(&t->logs, LOG_ATTENTION, row);
+        const struct {
+            double place[3], scores[5];
+            GradientStatistics gradients;
+            double norms[2], rounding[3];
+        } row = {{(double)t->state.step, (double)(i / H), (double)(i % H)},
+                 {s->score_std, s->score_max, s->entropy, s->max_weight, s->saturated},
+                 t->gradients[i],
+                 {s->w_q_norm, s->w_k_norm},
+                 {s->rounding.overflows, s->rounding.infinities, s->rounding.subnormals}};
+        _Static_assert(sizeof row == ATTENTION_COLUMNS * sizeof(double), "the columns in the order of ATTENTION_TABLE");
+        logs_append(&t->logs, LOG_ATTENTION, (const double *)&row);
     }
 }
 

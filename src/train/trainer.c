@@ -52,7 +52,8 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
 /* trainer_make for a new run, whose text is not loaded yet and whose directory must be free. */
 static bool trainer_make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
     const bool is_free = ranks_index() > 0 || results_check(options->out, options->force, err);
-    return is_free && run_new(&t->run, config, err) && trainer_make(t, options, err);
+    t->run.config = *config;
+    return is_free && config_corpus(&t->run.corpus, config, NULL, err) && trainer_make(t, options, err);
 }
 
 /* Whether every rank is ready, and to train the same run by the same kernels. Nothing is written before. */
