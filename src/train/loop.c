@@ -67,12 +67,13 @@ bool loop_save(Trainer *t, Error *err) {
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
+        const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
         const struct {
             double place[3], scores[5];
             GradientStatistics gradients;
             double norms[2], rounding[3];
-        } row = {{(double)t->state.step, (double)(i / H), (double)(i % H)},
+        } row = {{(double)t->state.step, (double)layer, (double)head},
                  {s->score_std, s->score_max, s->entropy, s->max_weight, s->saturated},
                  t->gradients[i],
                  {s->w_q_norm, s->w_k_norm},
