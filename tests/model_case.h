@@ -59,7 +59,7 @@ static inline void setup(Setup *u, const Case *c, bool training) {
     assert_that(
         model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training, &err),
         "%s: %s", c->name, err.message);
-    assert_true(engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, &u->model, &err));
+    assert_true(engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, 1, &u->model, &err));
     gradcheck_parameters(&u->model, c->init, SEED);
     u->ids = malloc(2 * B * T * sizeof *u->ids);
     assert_non_null(u->ids);

@@ -97,9 +97,9 @@ static void best(void **state) {
     EXPORT("attention.switch_step=3", "attention.switch_divisor=0.5");
     assert_close(model.shape.attention.divisor, 0.5, 0, "divisor of the last");
     const real first = model.parameters[0];
-    assert_true(checkpoint_save_best(&run, &model, 2, &err));
+    assert_true(checkpoint_save(&run, CHECKPOINT_BEST, &model, NULL, &(RunState){.step = 2}, &err));
     model.parameters[0] = first + 1;
-    assert_that(checkpoint_load_best(&run, &model, &loaded, &err), "%s", err.message);
+    assert_that(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), "%s", err.message);
     assert_true(model.parameters[0] == first);
     assert_int_equal(loaded.step, 2);
     assert_close(model.shape.attention.divisor, 4, 0, "divisor of the best");
@@ -110,10 +110,12 @@ static void best(void **state) {
     assert_non_null(number);
     number[strlen("\\\"step\\\":")] = '-';
     put("run/checkpoint/best.safetensors", file, size);
-    assert_refused(checkpoint_load_best(&run, &model, &loaded, &err), &err, "best.safetensors", "no step");
+    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), &err, "best.safetensors",
+                   "no step");
     number[strlen("\\\"step\\\":")] = '1';
     put("run/checkpoint/best.safetensors", file, size);
-    assert_refused(checkpoint_load_best(&run, &model, &loaded, &err), &err, "checksum", "another step");
+    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), &err, "checksum",
+                   "another step");
 }
 
 static void refused(void **state) {

@@ -16,7 +16,7 @@ static void compare(const Case *c) {
     Engine plain;
     Error err = {0};
     setup(&u, c, true);
-    assert_that(engine_make(&plain, ENGINE_PLAIN, &u.model, &err), "%s: %s", c->name, err.message);
+    assert_that(engine_make(&plain, ENGINE_PLAIN, 1, &u.model, &err), "%s: %s", c->name, err.message);
     const size_t rows = u.batch.B * u.batch.T;
     for (size_t r = 0; c->answers && r < rows; r++)
         if (r % c->answers) u.ids[rows + r] = -1;

@@ -38,7 +38,7 @@ static void check_model(const Config *c, const char *name) {
     for (size_t i = 0; i < count; i++) ids[i] = (int32_t)(i * i / 3 % V);
     const Batch batch = {ids, ids + B * T, B, T};
     assert_that(model_make(&model, &shape, B, 2, true, &err), "%s: %s", name, err.message);
-    assert_true(engine_make(&engine, ENGINE_FAST, &model, &err));
+    assert_true(engine_make(&engine, ENGINE_FAST, 1, &model, &err));
     gradcheck_parameters(&model, (Init)c->model.init, 1);
     const TrainingLoss original = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1};
     assert_that(gradcheck_model(&original, 16, NULL, &table, &err), "%s: %s", name, err.message);

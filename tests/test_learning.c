@@ -126,7 +126,7 @@ static void memorises_a_batch(void **state) {
     (void)state;
     for (int mode = SCALE_SQRT_DK; mode <= SCALE_2SQRT_DK; mode++)
         for (int n = 0; n < 4; n++) {
-            const real multiplier = (real)scale_multiplier((ScaleDivisor){.mode = (ScaleMode)mode}, 16);
+            const real multiplier = (real)(1 / divisor_value((ScaleDivisor){.mode = (ScaleMode)mode}, 16));
             const ModelShape shape = {
                 .T = 16,
                 .C = 32,

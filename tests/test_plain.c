@@ -26,8 +26,7 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     const ModelShape shape = model_shape(&config, corpus.vocabulary.count);
     assert_true(shape.T <= CONTEXT_MAX && config.train.batch == BATCH);
     assert_true(model_make(&model, &shape, BATCH, 2, true, &err));
-    assert_true(engine_make(&engine, kind, &model, &err));
-    assert_true(engine_make_shards(&engine, (size_t)config.train.shards, &err));
+    assert_true(engine_make(&engine, kind, (size_t)config.train.shards, &model, &err));
     assert_true(optimizer_make(&optimizer, &config, &model.tensors, 2, &err));
     tensors_initialize(&model.tensors, &shape, (Init)config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {

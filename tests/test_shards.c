@@ -28,8 +28,7 @@ static void setup(Setup *s, size_t threads) {
     assert_true(config_corpus(&s->corpus, &config, NULL, &err));
     const ModelShape shape = model_shape(&config, s->corpus.vocabulary.count);
     assert_true(model_make(&s->model, &shape, B, threads, true, &err));
-    assert_true(engine_make(&s->engine, (EngineKind)config.train.engine, &s->model, &err));
-    assert_true(engine_make_shards(&s->engine, (size_t)config.train.shards, &err));
+    assert_true(engine_make(&s->engine, (EngineKind)config.train.engine, (size_t)config.train.shards, &s->model, &err));
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
     s->tokens = kept(calloc(2 * B * shape.T, sizeof *s->tokens));
     s->targets = s->tokens + B * shape.T;

@@ -97,7 +97,7 @@ static void start(Fixture *f, size_t threads) {
     Error err = {0};
     ModelShape shape = model_shape(&config, fixture_number(f, "vocabulary"));
     assert_that(model_make(&model, &shape, (size_t)config.train.batch, threads, true, &err), "%s", err.message);
-    assert_true(engine_make(&engine, (EngineKind)config.train.engine, &model, &err));
+    assert_true(engine_make(&engine, (EngineKind)config.train.engine, 1, &model, &err));
     assert_that(optimizer_make(&optimizer, &config, &model.tensors, threads, &err), "%s", err.message);
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];

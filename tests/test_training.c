@@ -107,9 +107,10 @@ static void memory(void **state) {
     assert_that(train_check(&config, &options, NULL, &checked, &err), "%s", err.message);
     const ModelShape shape = model_shape(&config, 21);
     assert_true(model_make(&model, &shape, 4, 3, true, &err));
-    assert_true(engine_make(&fast, ENGINE_FAST, &model, &err) && engine_make(&plain, ENGINE_PLAIN, &model, &err));
+    assert_true(engine_make(&fast, ENGINE_FAST, 1, &model, &err) && engine_make(&plain, ENGINE_PLAIN, 1, &model, &err));
     assert_true(optimizer_make(&optimizer, &config, &model.tensors, 3, &err));
-    const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity;
+    const size_t arenas = model.parameter_arena.capacity + model.activation_arena.capacity + optimizer.arena.capacity +
+                          fast.shards.arena.capacity;
     const size_t bytes = training_memory(&fast, &optimizer);
     assert_int_equal(bytes, arenas + 3 * matmul_buffer_bytes(false));
     assert_int_equal(training_memory(&plain, &optimizer), bytes + plain.plain.arena.capacity);

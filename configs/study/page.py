@@ -59,7 +59,6 @@ MEASURES = {
     "previous": "share of queries",
     "step_cost": "time of a step, √d_k's as 1",
     "score_max": "largest score",
-    "infinities": "infinite scores",
 }
 WHEN = {"first": "at the start", "last": "at the end"}
 WAYS = {

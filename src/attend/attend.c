@@ -106,13 +106,11 @@ static void show_losses(const Terminal *t, const LogTable *metrics) {
 
 bool attend_show_run(const Terminal *t, const Run *run, Error *err) {
     const Config *c = &run->config;
-    LogTable metrics = {0};
-    Json *description = NULL;
+    LogTable metrics;
     char duration[32];
-    bool ok = run_description_load(&description, run->directory, err) &&
-              logs_read(run->directory, LOG_METRICS, &metrics, err);
+    const bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err);
     if (ok) {
-        const char *result = js_as_text(js_get(description, "result"));
+        const char *result = js_as_text(js_get(run->description, "result"));
         const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
         progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
         print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
@@ -122,7 +120,6 @@ bool attend_show_run(const Terminal *t, const Run *run, Error *err) {
         if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
         fputc('\n', t->out);
     }
-    js_free(description);
     log_table_free(&metrics);
     return ok;
 }

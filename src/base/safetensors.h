@@ -54,5 +54,5 @@ const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
 bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err);
 
 /* Whether the file's content has the checksum that its metadata names: an error of status STATUS_USAGE when it does
-   not. A file without one, of another program or an older version, passes. */
+   not. A file without one, of another program, passes. */
 bool safetensors_check(const SafetensorsFile *file, Error *err);

@@ -241,8 +241,7 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
     if (!config_corpus(&b->corpus, c, NULL, err)) return false;
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
     if (!model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
-        !engine_make(&b->engine, (EngineKind)c->train.engine, &b->model, err) ||
-        !engine_make_shards(&b->engine, (size_t)c->train.shards, err) ||
+        !engine_make(&b->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &b->model, err) ||
         !optimizer_make(&b->optimizer, c, &b->model.tensors, threads, err) ||
         !training_memory_fits(training_memory(&b->engine, &b->optimizer), err))
         return false;
@@ -278,8 +277,7 @@ static bool measure(Bench *b, Error *err) {
 static bool measure_plain(Bench *b, Error *err) {
     Engine plain;
     double steps[PLAIN_STEPS];
-    bool ok = engine_make(&plain, ENGINE_PLAIN, &b->model, err) &&
-              engine_make_shards(&plain, (size_t)b->config->train.shards, err) &&
+    bool ok = engine_make(&plain, ENGINE_PLAIN, (size_t)b->config->train.shards, &b->model, err) &&
               training_memory_fits(training_memory(&plain, &b->optimizer), err);
     if (ok) {
         size_t made = 0;

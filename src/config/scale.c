@@ -22,8 +22,6 @@ double divisor_value(ScaleDivisor divisor, size_t d_k) {
     return NAN;
 }
 
-double scale_multiplier(ScaleDivisor divisor, size_t d_k) { return 1 / divisor_value(divisor, d_k); }
-
 bool scale_parse(const char *text, ScaleDivisor *divisor) {
     for (int mode = SCALE_SQRT_DK; mode < SCALE_NUMBER; mode++) {
         if (strcmp(text, SCALE_NAMES[mode]) == 0) {

@@ -22,8 +22,6 @@ extern const char *const SCALE_NAMES[];
 
 /* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
-/* What the scores q.k are multiplied by: 1 / divisor_value. */
-double scale_multiplier(ScaleDivisor divisor, size_t d_k);
 
 /* One of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);

@@ -10,7 +10,7 @@ bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err) {
     Engine engine;
     int32_t *tokens = calloc(2 * B * T, sizeof *tokens);
     if (!tokens) return runtime_error(err, "no memory for the batches");
-    bool ok = engine_make(&engine, (EngineKind)run->config.train.engine, model, err);
+    bool ok = engine_make(&engine, (EngineKind)run->config.train.engine, 1, model, err);
     if (ok) *evaluation = evaluate(&engine, &run->corpus, B, 0, tokens, tokens + B * T);
     engine_free(&engine);
     free(tokens);

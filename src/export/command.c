@@ -21,7 +21,8 @@ static bool run_export(const Command *command, int *signal, Error *err) {
     const bool ok = results_name(path, sizeof path, hf, 1, err) &&
                     run_open(&run, command->target, NULL, 0, false, err) && export_check(&run.config, err) &&
                     export_check_path(path, err) && run_load_model(&run, &model, 1, command_threads(command), err) &&
-                    (!best || checkpoint_load_best(&run, &model, &state, err)) && export_write(&run, &model, path, err);
+                    (!best || checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &state, err)) &&
+                    export_write(&run, &model, path, err);
     if (ok) print_plain(stdout, "model     %s, of step %zu", path, best ? state.step : run.step);
     model_free(&model);
     run_close(&run);

@@ -85,8 +85,7 @@ static bool check(Combination *c, size_t threads, FILE *print) {
     if (ok) {
         const ModelShape shape = model_shape(config, corpus.vocabulary.count);
         ok = model_make(&model, &shape, B, threads, true, &c->err) &&
-             engine_make(&engine, (EngineKind)config->train.engine, &model, &c->err) &&
-             engine_make_shards(&engine, shards, &c->err);
+             engine_make(&engine, (EngineKind)config->train.engine, shards, &model, &c->err);
     }
     if (ok) {
         gradcheck_parameters(&model, (Init)config->model.init, loss.seed);

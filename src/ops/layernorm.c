@@ -4,6 +4,7 @@
 #include "ops/layernorm.h"
 
 #include "ops/lanes.h"
+#include "ops/linear.h"
 
 MULTIVERSIONED void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *gamma,
                                       const real *beta, size_t rows, size_t C) {
@@ -51,29 +52,23 @@ MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, con
 
 /* Columns `first` to `first + width` <= PIECE, summed in registers. */
 enum { PIECE = 64 };
-static inline __attribute__((always_inline)) void backward_columns(real *dgamma, real *dbeta, const real *dy,
-                                                                   const real *x, const real *mean, const real *rstd,
-                                                                   size_t rows, size_t C, size_t first, size_t width) {
-    real gamma[PIECE], beta[PIECE];
-    for (size_t c = 0; c < width; c++) {
-        gamma[c] = dgamma[first + c];
-        beta[c] = dbeta ? dbeta[first + c] : 0;
-    }
+static inline __attribute__((always_inline)) void backward_columns(real *dgamma, const real *dy, const real *x,
+                                                                   const real *mean, const real *rstd, size_t rows,
+                                                                   size_t C, size_t first, size_t width) {
+    real gamma[PIECE];
+    for (size_t c = 0; c < width; c++) gamma[c] = dgamma[first + c];
     for (size_t r = 0; r < rows; r++) {
         const real *dy_r = dy + r * C + first, *x_r = x + r * C + first, m = mean[r], s = rstd[r];
-        for (size_t c = 0; c < width; c++) {
-            gamma[c] += dy_r[c] * (x_r[c] - m) * s;
-            beta[c] += dy_r[c];
-        }
+        for (size_t c = 0; c < width; c++) gamma[c] += dy_r[c] * (x_r[c] - m) * s;
     }
     for (size_t c = 0; c < width; c++) dgamma[first + c] = gamma[c];
-    for (size_t c = 0; dbeta && c < width; c++) dbeta[first + c] = beta[c];
 }
 
 MULTIVERSIONED void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x,
                                               const real *mean, const real *rstd, size_t rows, size_t C,
                                               Range columns) {
     size_t c = columns.begin;
-    for (; c + PIECE <= columns.end; c += PIECE) backward_columns(dgamma, dbeta, dy, x, mean, rstd, rows, C, c, PIECE);
-    if (c < columns.end) backward_columns(dgamma, dbeta, dy, x, mean, rstd, rows, C, c, columns.end - c);
+    for (; c + PIECE <= columns.end; c += PIECE) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, PIECE);
+    if (c < columns.end) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, columns.end - c);
+    if (dbeta) linear_backward_bias(dbeta, dy, rows, C, columns);
 }

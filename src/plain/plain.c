@@ -4,11 +4,21 @@
    is clever or fast. `train.engine = plain` trains with it, and the tests hold the fast engine against it.
 
    The derivations are in docs/backward.md. All of them are the chain rule: where y = f(x), the backward function gets
-   dy = dL/dy and adds dL/dx = dy df/dx to dx, and in the same way the gradients of the weights. */
+   dy = dL/dy and adds dL/dx = dy df/dx to dx, and in the same way the gradients of the weights. So what is used twice
+   gets both parts; gradients start at zero, in decoder_backward. A forward function overwrites its output.
+
+   Letters: T positions of a sequence, C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers. Arrays are row-major,
+   and weights have GPT-2's orientation, y = x W + b with W (in,out). */
 #include "plain/plain.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The parameters of a layer and their gradients: a linear layer's W (in,out) and b (out), a LayerNorm's gain W (C) and
+   bias b (C). b and db are NULL in a model without biases. */
+typedef struct {
+    real *W, *b, *dW, *db;
+} Parameters;
 
 /* --- Arithmetic. */
 
@@ -36,15 +46,17 @@ static real softmax(real *x, size_t n) {
     return largest + (real)log((double)sum);
 }
 
-/* --- Embedding: x_t = wte[token_t] + wpe[t] */
+/* --- Embedding: x_t = wte[token_t] + wpe[t]; x (T,C), tokens (T), wte (V,C), wpe (T or more,C) */
 
-void plain_embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T, size_t C) {
+static void plain_embedding_forward(real *x, const int32_t *tokens, const real *wte, const real *wpe, size_t T,
+                                    size_t C) {
     for (size_t t = 0; t < T; t++)
         for (size_t c = 0; c < C; c++) x[t * C + c] = wte[(size_t)tokens[t] * C + c] + wpe[t * C + c];
 }
 
 /* dwte[token_t] += dx_t,   dwpe[t] += dx_t */
-void plain_embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t T, size_t C) {
+static void plain_embedding_backward(real *dwte, real *dwpe, const real *dx, const int32_t *tokens, size_t T,
+                                     size_t C) {
     for (size_t t = 0; t < T; t++) {
         add_scaled(dwte + (size_t)tokens[t] * C, 1, dx + t * C, C);
         add_scaled(dwpe + t * C, 1, dx + t * C, C);
@@ -52,7 +64,7 @@ void plain_embedding_backward(real *dwte, real *dwpe, const real *dx, const int3
 }
 
 /* --- LayerNorm, each position by itself: xhat = (x - mean) rstd with rstd = 1 / sqrt(variance + 1e-5),
-       y = xhat gain + bias   (Ba, Kiros, Hinton 2016, equations 3 and 4) */
+       y = xhat gain + bias; y, x (T,C)   (Ba, Kiros, Hinton 2016, equations 3 and 4) */
 
 static void mean_and_rstd(const real *x, size_t C, real *mean, real *rstd) {
     real sum = 0, squares = 0;
@@ -62,7 +74,7 @@ static void mean_and_rstd(const real *x, size_t C, real *mean, real *rstd) {
     *rstd = (real)(1 / sqrt((double)(squares / (real)C) + 1e-5));
 }
 
-void plain_layernorm_forward(real *y, const real *x, PlainParameters w, size_t T, size_t C) {
+static void plain_layernorm_forward(real *y, const real *x, Parameters w, size_t T, size_t C) {
     for (size_t t = 0; t < T; t++, x += C, y += C) {
         real mean, rstd;
         mean_and_rstd(x, C, &mean, &rstd);
@@ -72,7 +84,7 @@ void plain_layernorm_forward(real *y, const real *x, PlainParameters w, size_t T
 
 /* dgain += dy xhat,   dbias += dy,   and with g = dy gain:   dx += rstd (g - mean(g) - xhat mean(g xhat)). The two
    means are there because mean and rstd depend on every x of the position. */
-void plain_layernorm_backward(real *dx, const real *dy, const real *x, PlainParameters w, size_t T, size_t C) {
+static void plain_layernorm_backward(real *dx, const real *dy, const real *x, Parameters w, size_t T, size_t C) {
     for (size_t t = 0; t < T; t++, x += C, dx += C, dy += C) {
         real mean, rstd, mean_g = 0, mean_g_xhat = 0;
         mean_and_rstd(x, C, &mean, &rstd);
@@ -90,9 +102,9 @@ void plain_layernorm_backward(real *dx, const real *dy, const real *x, PlainPara
     }
 }
 
-/* --- Linear layer: y_t = b + sum_i x_ti W_i, with W_i row i of W */
+/* --- Linear layer: y_t = b + sum_i x_ti W_i, with W_i row i of W; y (T,out), x (T,in) */
 
-void plain_linear_forward(real *y, const real *x, PlainParameters w, size_t T, size_t in, size_t out) {
+static void plain_linear_forward(real *y, const real *x, Parameters w, size_t T, size_t in, size_t out) {
     for (size_t t = 0; t < T; t++) {
         for (size_t o = 0; o < out; o++) y[t * out + o] = w.b ? w.b[o] : 0;
         for (size_t i = 0; i < in; i++) add_scaled(y + t * out, x[t * in + i], w.W + i * out, out);
@@ -100,8 +112,8 @@ void plain_linear_forward(real *y, const real *x, PlainParameters w, size_t T, s
 }
 
 /* dx_ti += dy_t . W_i,   dW_i += x_ti dy_t,   db += dy_t */
-void plain_linear_backward(real *dx, const real *dy, const real *x, PlainParameters w, size_t T, size_t in,
-                           size_t out) {
+static void plain_linear_backward(real *dx, const real *dy, const real *x, Parameters w, size_t T, size_t in,
+                                  size_t out) {
     for (size_t t = 0; t < T; t++) {
         for (size_t i = 0; i < in; i++) {
             dx[t * in + i] += dot(dy + t * out, w.W + i * out, out);
@@ -113,9 +125,10 @@ void plain_linear_backward(real *dx, const real *dy, const real *x, PlainParamet
 
 /* --- Attention (Vaswani et al. 2017, equation 1), for each head:
        s_ij = q_i . k_j / divisor for the keys j <= i,   p_i = softmax(s_i),   o_i = sum_j p_ij v_j
+       qkv (T,3HD): the queries of all heads, then their keys, then their values; p (H,T,T); out (T,HD), head by head.
        config_divisor and divisor_value (src/config) give the divisor. */
 
-void plain_attention_forward(real *out, real *p, const real *qkv, size_t T, size_t H, size_t D, real divisor) {
+static void plain_attention_forward(real *out, real *p, const real *qkv, size_t T, size_t H, size_t D, real divisor) {
     const size_t row = 3 * H * D; /* from a position's q, k and v to the next one's */
     for (size_t h = 0; h < H; h++) {
         const real *q = qkv + h * D, *k = q + H * D, *v = k + H * D;
@@ -135,8 +148,8 @@ void plain_attention_forward(real *out, real *p, const real *qkv, size_t T, size
 
 /* dv_j += p_ij do_i,   dp_ij = do_i . v_j,   ds_ij = p_ij (dp_ij - sum_k p_ik dp_ik),
    dq_i += ds_ij k_j / divisor,   dk_j += ds_ij q_i / divisor */
-void plain_attention_backward(real *dqkv, const real *dout, const real *p, const real *qkv, size_t T, size_t H,
-                              size_t D, real divisor) {
+static void plain_attention_backward(real *dqkv, const real *dout, const real *p, const real *qkv, size_t T, size_t H,
+                                     size_t D, real divisor) {
     const size_t row = 3 * H * D;
     for (size_t h = 0; h < H; h++) {
         const real *q = qkv + h * D, *k = q + H * D, *v = k + H * D;
@@ -157,28 +170,29 @@ void plain_attention_backward(real *dqkv, const real *dout, const real *p, const
     }
 }
 
-/* --- Residual connection: y = x + branch */
+/* --- Residual connection: y = x + branch, all (n) */
 
-void plain_residual_forward(real *y, const real *x, const real *branch, size_t n) {
+static void plain_residual_forward(real *y, const real *x, const real *branch, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] + branch[i];
 }
 
 /* dx += dy,   dbranch += dy */
-void plain_residual_backward(real *dx, real *dbranch, const real *dy, size_t n) {
+static void plain_residual_backward(real *dx, real *dbranch, const real *dy, size_t n) {
     add_scaled(dx, 1, dy, n);
     add_scaled(dbranch, 1, dy, n);
 }
 
-/* --- GELU: y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3)   (Hendrycks and Gimpel 2016) */
+/* --- GELU: y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3), entry by entry
+   (Hendrycks and Gimpel 2016) */
 
 static double tanh_u(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 
-void plain_gelu_forward(real *y, const real *x, size_t n) {
+static void plain_gelu_forward(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = (real)((double)x[i] / 2 * (1 + tanh_u((double)x[i])));
 }
 
 /* dx += dy ((1 + tanh u)/2 + x/2 (1 - tanh^2 u) du/dx) with du/dx = sqrt(2/pi) (1 + 3 0.044715 x^2) */
-void plain_gelu_backward(real *dx, const real *dy, const real *x, size_t n) {
+static void plain_gelu_backward(real *dx, const real *dy, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const double x_i = (double)x[i], tanh_i = tanh_u(x_i), du = sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x_i * x_i);
         dx[i] += dy[i] * (real)((1 + tanh_i) / 2 + x_i / 2 * (1 - tanh_i * tanh_i) * du);
@@ -187,25 +201,26 @@ void plain_gelu_backward(real *dx, const real *dy, const real *x, size_t n) {
 
 /* --- ReLU: y = max(x, 0)   (Nair and Hinton 2010); a NaN stays one */
 
-void plain_relu_forward(real *y, const real *x, size_t n) {
+static void plain_relu_forward(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
 /* dx += dy, but for x <= 0 */
-void plain_relu_backward(real *dx, const real *dy, const real *x, size_t n) {
+static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] += x[i] <= 0 ? 0 : dy[i];
 }
 
-/* --- Logits: logits_tv = x_t . W_v, a linear layer by W^T without bias */
+/* --- Logits: logits_tv = x_t . W_v, a linear layer by W^T without bias; logits (T,V), x (T,C), W (V,C): the token
+   embedding where it is tied to the output */
 
-void plain_logits_forward(real *logits, const real *x, const real *W, size_t T, size_t C, size_t V) {
+static void plain_logits_forward(real *logits, const real *x, const real *W, size_t T, size_t C, size_t V) {
     for (size_t t = 0; t < T; t++)
         for (size_t v = 0; v < V; v++) logits[t * V + v] = dot(x + t * C, W + v * C, C);
 }
 
 /* dx_t += dlogits_tv W_v,   dW_v += dlogits_tv x_t */
-void plain_logits_backward(real *dx, real *dW, const real *dlogits, const real *x, const real *W, size_t T, size_t C,
-                           size_t V) {
+static void plain_logits_backward(real *dx, real *dW, const real *dlogits, const real *x, const real *W, size_t T,
+                                  size_t C, size_t V) {
     for (size_t t = 0; t < T; t++)
         for (size_t v = 0; v < V; v++) {
             add_scaled(dx + t * C, dlogits[t * V + v], W + v * C, C);
@@ -213,10 +228,11 @@ void plain_logits_backward(real *dx, real *dW, const real *dlogits, const real *
         }
 }
 
-/* --- Cross-entropy: p_t = softmax(logits_t),   loss_t = -ln p_t,target = ln sum_v exp(logits_tv) - logits_t,target */
+/* --- Cross-entropy: p_t = softmax(logits_t),   loss_t = -ln p_t,target = ln sum_v exp(logits_tv) - logits_t,target
+   in nats, 0 for a target below 0; losses, targets (T), probabilities (T,V) */
 
-void plain_cross_entropy_forward(real *losses, real *probabilities, const real *logits, const int32_t *targets,
-                                 size_t T, size_t V) {
+static void plain_cross_entropy_forward(real *losses, real *probabilities, const real *logits, const int32_t *targets,
+                                        size_t T, size_t V) {
     memcpy(probabilities, logits, T * V * sizeof(real));
     for (size_t t = 0; t < T; t++) {
         const real log_sum = softmax(probabilities + t * V, V);
@@ -224,9 +240,10 @@ void plain_cross_entropy_forward(real *losses, real *probabilities, const real *
     }
 }
 
-/* dlogits_tv += weight (p_tv - 1) for the target v, weight p_tv for the others; 0 for a target below 0 */
-void plain_cross_entropy_backward(real *dlogits, const real *probabilities, const int32_t *targets, real weight,
-                                  size_t T, size_t V) {
+/* Of the loss weight * (the sum of the losses): dlogits_tv += weight (p_tv - 1) for the target v, weight p_tv for the
+   others; 0 for a target below 0 */
+static void plain_cross_entropy_backward(real *dlogits, const real *probabilities, const int32_t *targets, real weight,
+                                         size_t T, size_t V) {
     for (size_t t = 0; t < T; t++)
         for (size_t v = 0; targets[t] >= 0 && v < V; v++)
             dlogits[t * V + v] += weight * (probabilities[t * V + v] - (real)(v == (size_t)targets[t]));
@@ -265,8 +282,8 @@ typedef struct PlainSequence {
 static real *weight(const Sequence *s, TensorRole role, size_t l) { return tensor_at(s->tensors, s->W, role, l); }
 static real *dweight(const Sequence *s, TensorRole role, size_t l) { return tensor_at(s->tensors, s->dW, role, l); }
 /* A layer's weight has this role, and its bias the next. */
-static PlainParameters parameters(const Sequence *s, TensorRole role, size_t l) {
-    return (PlainParameters){weight(s, role, l), weight(s, role + 1, l), dweight(s, role, l), dweight(s, role + 1, l)};
+static Parameters parameters(const Sequence *s, TensorRole role, size_t l) {
+    return (Parameters){weight(s, role, l), weight(s, role + 1, l), dweight(s, role, l), dweight(s, role + 1, l)};
 }
 
 /* --- The two sublayers of block l: from x (T,C) to proj_1, and from x to proj_2. */

@@ -17,7 +17,7 @@ typedef struct {
 enum { SHARD_LEVELS = 16 }; /* 2^16 shards: the largest batch */
 
 typedef struct {
-    size_t own;                /* shards of this rank; 1 in a process alone, which needs no shards_make */
+    size_t own;                /* shards of this rank */
     size_t n, maxima, threads; /* as shards_make got them */
     ShardSum held[SHARD_LEVELS];
     real *parts;     /* (ranks, segment): what this rank adds up of the ranks' gradients; NULL without other ranks */

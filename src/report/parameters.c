@@ -82,7 +82,7 @@ static bool add_model(Json *json, Run *run, Model *m, Error *err) {
     bool fits = false;
     m->parameters = calloc(m->tensors.flat + 1, sizeof *m->parameters); /* never 0 bytes */
     if (!m->parameters) return runtime_error(err, "no memory for the parameters");
-    if (!checkpoint_load(run, m, NULL, &state, err) || !add_tensors(json, m, &fits, err)) return false;
+    if (!checkpoint_load(run, CHECKPOINT_LAST, m, NULL, &state, err) || !add_tensors(json, m, &fits, err)) return false;
     if (!fits) {
         js_set(json, "left_out", js_text("a parameter is above 65504, the largest number of the page's format, fp16"));
         js_remove(json, "parameters");

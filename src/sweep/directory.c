@@ -65,8 +65,7 @@ static bool wait_for(const char *directory, Error *err) {
     }
 }
 
-/* Whether the run was trained with the config that the sweep's config.ini gives it. A key that the program did not
-   have then counts as its default. */
+/* Whether the run was trained with the config that the sweep's config.ini gives it. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     static Config trained; /* large */
     char path[4096], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];

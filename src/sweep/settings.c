@@ -98,8 +98,7 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
 /* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
     const size_t d_k = (size_t)config->model.d_k;
-    return (real)scale_multiplier(config->attention.scale_divisor, d_k) ==
-           (real)scale_multiplier((ScaleDivisor){SCALE_SQRT_DK, 0}, d_k);
+    return (real)(1 / divisor_value(config->attention.scale_divisor, d_k)) == (real)(1 / sqrt((double)d_k));
 }
 
 static size_t find_reference(const Sweep *s, size_t setting) {

@@ -40,7 +40,7 @@ typedef struct {
 static AttentionConfig attention_of(TheoryScoring scoring, size_t d_k) {
     return (AttentionConfig){.H = 1,
                              .D = d_k,
-                             .multiplier = (real)scale_multiplier(scoring.divisor, d_k),
+                             .multiplier = (real)(1 / divisor_value(scoring.divisor, d_k)),
                              .score = scoring.score == THEORY_ADDITIVE ? SCORE_ADDITIVE : SCORE_DOT,
                              .qk_norm = scoring.score == THEORY_COSINE ? QK_NORM_L2 : QK_NORM_NONE,
                              .softcap = scoring.score == THEORY_SOFTCAP ? (real)THEORY_CAP : 0,

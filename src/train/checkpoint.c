@@ -10,7 +10,8 @@
 #include "base/safetensors.h"
 
 enum { FORMAT = 3 }; /* of the state; another number means another version of the program */
-static const char LAST[] = "checkpoint/last.safetensors", BEST[] = "checkpoint/best.safetensors";
+static const char *const NAMES[] = {
+    [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
 
 /* --- tensors */
 
@@ -33,9 +34,10 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
     snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-/* All arrays of a checkpoint, moments under the names that torch.optim gives them. Without an optimizer the moments
-   have no memory: their entries in the file are checked, their numbers are not read. The caller frees list->items. */
-static bool list_arrays(ArrayList *list, const Run *run, const Model *model, const Optimizer *o, Error *err) {
+/* All arrays of a file, moments under the names that torch.optim gives them. Without an optimizer the moments have no
+   memory: their entries in the file are checked, their numbers are not read. The caller frees list->items. */
+static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, const Optimizer *o,
+                        Error *err) {
     const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;
@@ -43,6 +45,7 @@ static bool list_arrays(ArrayList *list, const Run *run, const Model *model, con
     *list = (ArrayList){calloc(3 * count, sizeof *list->items), 0};
     if (!list->items) return runtime_error(err, "no memory for a list of tensors");
     for (size_t i = 0; i < count; i++) add_array(list, "", &tensors[i], model->parameters);
+    if (which == CHECKPOINT_BEST) return true;
     for (size_t i = 0; i < count; i++)
         if (has_velocity(kind, &tensors[i])) add_array(list, "momentum_buffer.", &tensors[i], first);
     for (size_t i = 0; i < count; i++)
@@ -155,31 +158,29 @@ static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s,
     return ok;
 }
 
-/* --- saving and loading. best.safetensors has the parameters alone, the first arrays of the list. */
+/* --- saving and loading */
 
-static bool save(const Run *run, const char *name, const Model *model, const Optimizer *optimizer, const RunState *s,
-                 Error *err) {
+bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, const Optimizer *optimizer,
+                     const RunState *s, Error *err) {
     char path[4096], *text = NULL;
     ArrayList list = {0};
     Json *state = state_json(&run->config, s);
-    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, name, err) &&
-                    list_arrays(&list, run, model, optimizer, err) &&
-                    safetensors_save(path, list.items, name == BEST ? model->tensors.count : list.count,
-                                     &(Metadata){"state", text}, 1, err);
+    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, NAMES[which], err) &&
+                    list_arrays(&list, run, which, model, optimizer, err) &&
+                    safetensors_save(path, list.items, list.count, &(Metadata){"state", text}, 1, err);
     js_free(state);
     free(text);
     free(list.items);
     return ok;
 }
 
-static bool load(const Run *run, const char *name, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
+bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
     const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     char path[4096];
     ArrayList list = {0};
     SafetensorsFile file = {0};
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!run_path(run, path, name, err) || !list_arrays(&list, run, model, optimizer, err)) return false;
-    if (name == BEST) list.count = model->tensors.count;
+    if (!run_path(run, path, NAMES[which], err) || !list_arrays(&list, run, which, model, optimizer, err)) return false;
     const bool ok = safetensors_open(&file, path, limit, err) && read_state(run, &file, s, err) &&
                     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
                     check_numbers(&file, &list, err);
@@ -187,18 +188,4 @@ static bool load(const Run *run, const char *name, Model *model, Optimizer *opti
     free(list.items);
     if (ok) attention_set_step(&model->shape.attention, &run->config, s->step);
     return ok;
-}
-
-bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *s, Error *err) {
-    return save(run, LAST, model, optimizer, s, err);
-}
-bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
-    return load(run, LAST, model, optimizer, s, err);
-}
-
-bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err) {
-    return save(run, BEST, model, NULL, &(RunState){.step = step}, err); /* no seconds: the same bytes every time */
-}
-bool checkpoint_load_best(const Run *run, Model *model, RunState *s, Error *err) {
-    return load(run, BEST, model, NULL, s, err);
 }

@@ -10,20 +10,18 @@
 #include "train/optimizer.h"
 #include "train/run.h"
 
-/* Into RUN/checkpoint/, which must be there. The logs must be on disk (logs_sync), since the state names their sizes.
-   Fails with STATUS_FAILED. */
-bool checkpoint_save(const Run *run, const Model *model, const Optimizer *optimizer, const RunState *state, Error *err);
+typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
 
-/* The parameters, which have the lowest validation loss so far, at `step`. After a kill they may be of a later step
-   than the checkpoint, until the resumed run comes there again. */
-bool checkpoint_save_best(const Run *run, const Model *model, size_t step, Error *err);
+/* Into RUN/checkpoint/, which must be there. The logs must be on disk (logs_sync), since the state names their sizes.
+   Fails with STATUS_FAILED. The parameters of CHECKPOINT_BEST, which takes no optimizer and of the state the step
+   alone, have the lowest validation loss so far. After a kill they may be of a later step than CHECKPOINT_LAST, until
+   the resumed run comes there again. */
+bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, const Optimizer *optimizer,
+                     const RunState *state, Error *err);
 
 /* Fills the model's parameters, sets its divisor to that of the checkpoint's step, and fills the optimizer's moments
    unless `optimizer` is NULL, and of *state what the checkpoint holds: step, seconds and sizes of the logs. Whatever is
    not as checkpoint_save wrote it for this config is an error of status STATUS_USAGE that names it: the file, which is
    missing, an entry of the state, a key of the config, a tensor's name, type or shape, a NaN or an infinity. Parameters
    and moments are undefined then. */
-bool checkpoint_load(const Run *run, Model *model, Optimizer *optimizer, RunState *state, Error *err);
-
-/* checkpoint_load of the parameters of best.safetensors. */
-bool checkpoint_load_best(const Run *run, Model *model, RunState *state, Error *err);
+bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Optimizer *optimizer, RunState *state, Error *err);

@@ -4,16 +4,10 @@
 
 #include <string.h>
 
-bool engine_make(Engine *e, EngineKind kind, Model *model, Error *err) {
-    *e = (Engine){.model = model, .kind = kind, .shards.own = 1};
-    return kind == ENGINE_FAST ||
-           plain_make(&e->plain, &model->shape, &model->tensors, model->max_batch, model->threads, err);
-}
-
-bool engine_make_shards(Engine *e, size_t shards, Error *err) {
-    const Model *m = e->model;
-    e->gradients = m->gradients;
-    return shards_make(&e->shards, shards, m->tensors.flat, m->shape.L * m->shape.attention.H, m->threads, err);
+bool engine_make(Engine *e, EngineKind kind, size_t shards, Model *m, Error *err) {
+    *e = (Engine){.model = m, .kind = kind, .gradients = m->gradients};
+    return (kind == ENGINE_FAST || plain_make(&e->plain, &m->shape, &m->tensors, m->max_batch, m->threads, err)) &&
+           shards_make(&e->shards, shards, m->tensors.flat, m->shape.L * m->shape.attention.H, m->threads, err);
 }
 
 void engine_free(Engine *e) {

@@ -11,22 +11,20 @@
 typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
-    Plain plain;     /* of ENGINE_PLAIN */
-    Shards shards;   /* one, until engine_make_shards */
+    Plain plain; /* of ENGINE_PLAIN */
+    Shards shards;
     real *gradients; /* the model's own array, while model->gradients is one of the shards' */
 } Engine;
 
 /* For batches and threads as the model has them; `model` must have been made and must outlive it. Fails when memory is
-   missing. Free with engine_free, also after a failure. */
-bool engine_make(Engine *engine, EngineKind kind, Model *model, Error *err);
+   missing, and as shards_make does. Free with engine_free, also after a failure. */
+bool engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model, Error *err);
 void engine_free(Engine *engine);
 
 /* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
    not get `cached`. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* The passes of a step are made shard by shard (ranks/shards.h), over the sequences of shards_sequences.
-   engine_make_shards takes the memory for that, and fails as shards_make does. engine_end_shard is shards_end for
-   model->gradients and model->score_max, and returns what it returns. */
-bool engine_make_shards(Engine *engine, size_t shards, Error *err);
+/* The passes of a step are made shard by shard (ranks/shards.h), over the sequences of shards_sequences. This is
+   shards_end for model->gradients and model->score_max, and returns what it returns. */
 double engine_end_shard(Engine *engine, size_t shard, double loss);

@@ -59,7 +59,8 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 /* Makes sure of the logs first: the checkpoint names their sizes. */
 bool loop_save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
-    return logs_sync(&t->logs, err) && checkpoint_save(&t->run, &t->model, &t->optimizer, &t->state, err);
+    return logs_sync(&t->logs, err) &&
+           checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err);
 }
 
 /* The rows of attention.csv, one for each head of each layer. */
@@ -68,31 +69,17 @@ static void log_heads(const Trainer *t) {
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
         const size_t layer = i / H, head = i % H;
         const HeadStatistics *s = &t->heads[i];
-        const NormStatistics *query = &t->gradients[i].query, *scores = &t->gradients[i].scores;
-        const double row[ATTENTION_COLUMNS] = {[ATTENTION_STEP] = (double)t->state.step,
-                                               [ATTENTION_LAYER] = (double)layer,
-                                               [ATTENTION_HEAD] = (double)head,
-                                               [ATTENTION_SCORE_STD] = s->score_std,
-                                               [ATTENTION_SCORE_MAX] = s->score_max,
-                                               [ATTENTION_ENTROPY] = s->entropy,
-                                               [ATTENTION_MAX_WEIGHT] = s->max_weight,
-                                               [ATTENTION_SATURATED] = s->saturated,
-                                               [ATTENTION_GRAD_Q_MEAN] = query->mean,
-                                               [ATTENTION_GRAD_Q_RMS] = query->rms,
-                                               [ATTENTION_GRAD_Q_MEDIAN] = query->median,
-                                               [ATTENTION_GRAD_Q_P10] = query->p10,
-                                               [ATTENTION_GRAD_Q_P99] = query->p99,
-                                               [ATTENTION_GRAD_SCORES_MEAN] = scores->mean,
-                                               [ATTENTION_GRAD_SCORES_RMS] = scores->rms,
-                                               [ATTENTION_GRAD_SCORES_MEDIAN] = scores->median,
-                                               [ATTENTION_GRAD_SCORES_P10] = scores->p10,
-                                               [ATTENTION_GRAD_SCORES_P99] = scores->p99,
-                                               [ATTENTION_W_Q_NORM] = s->w_q_norm,
-                                               [ATTENTION_W_K_NORM] = s->w_k_norm,
-                                               [ATTENTION_OVERFLOWS] = s->rounding.overflows,
-                                               [ATTENTION_INFINITIES] = s->rounding.infinities,
-                                               [ATTENTION_SUBNORMALS] = s->rounding.subnormals};
-        logs_append(&t->logs, LOG_ATTENTION, row);
+        const struct {
+            double place[3], scores[5];
+            GradientStatistics gradients;
+            double norms[2], rounding[3];
+        } row = {{(double)t->state.step, (double)layer, (double)head},
+                 {s->score_std, s->score_max, s->entropy, s->max_weight, s->saturated},
+                 t->gradients[i],
+                 {s->w_q_norm, s->w_k_norm},
+                 {s->rounding.overflows, s->rounding.infinities, s->rounding.subnormals}};
+        _Static_assert(sizeof row == ATTENTION_COLUMNS * sizeof(double), "the columns in the order of ATTENTION_TABLE");
+        logs_append(&t->logs, LOG_ATTENTION, (const double *)&row);
     }
 }
 
@@ -160,7 +147,8 @@ static bool validate(Trainer *t, Error *err) {
     if (logs_rounded(e.loss) < t->state.best_val_loss) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
-        if (!checkpoint_save_best(&t->run, &t->model, t->state.step, err)) return false;
+        const RunState best = {.step = t->state.step}; /* no seconds: the same bytes every time */
+        if (!checkpoint_save(&t->run, CHECKPOINT_BEST, &t->model, NULL, &best, err)) return false;
     }
     return write_sample(t, err);
 }

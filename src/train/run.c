@@ -1,6 +1,5 @@
 /* The directory of a run, and run.json in it. A process that trains holds a lock on the directory from the moment it
-   has made or opened it until run_close, so that two never write the same logs. run.json is not kept in memory: it is
-   loaded, changed and saved each time. */
+   has made or opened it until run_close, so that two never write the same logs. */
 #include "train/run.h"
 
 #include <stdlib.h>
@@ -34,16 +33,10 @@ static bool write_config(const Run *run, Error *err) {
 
 #define LOGS "logs" /* the hash of a run's logs as it left them */
 
-static bool save_description(Json *d, const Run *run, Error *err) {
-    const bool ok = run_description_save(d, run->directory, err);
-    js_free(d);
-    return ok;
-}
-
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
     char fingerprint[HASH_DIGITS], *text;
-    Json *d = run_description(command_line, model->threads);
+    Json *d = run->description = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
     if (ranks_count() > 1) js_set(d, "ranks", js_integer((int64_t)ranks_count()));
     js_set(d, "products", js_text(matmul_kernels(model->shape.attention.bf16)));
@@ -58,10 +51,9 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
     if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
     js_set(d, "result", js_text("running"));
     const bool ok = js_dump(d, JS_INDENTED, &text, err);
-    if (ok) fputs(text, run->description.stream);
+    if (ok) fputs(text, run->beginning.stream);
     free(text);
-    js_free(d);
-    return ok && file_writer_commit(&run->description, err);
+    return ok && file_writer_commit(&run->beginning, err);
 }
 
 /* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
@@ -92,16 +84,15 @@ static Json *resumed_entry(const Model *model, size_t step, const char *command_
 bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err) {
     static const char *const of_the_end[] = {"error",     "steps",   "train_loss", "val_loss", "best_val_loss",
                                              "best_step", "seconds", "end",        LOGS};
+    Json *d = run->description;
     if (!write_config(run, err)) return false;
-    Json *d;
-    if (!run_description_load(&d, run->directory, err)) return false;
     js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
     for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
     js_set(d, "result", js_text("running"));
     progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                      (long long)run->config.train.steps);
     note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
-    return save_description(d, run, err);
+    return run_description_save(d, run->directory, err);
 }
 
 /* A hash of the logs that tables and pictures are made from. */
@@ -140,10 +131,9 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
     const char *result = signal ? "interrupted" : "finished";
     const bool complete = failure ? failure->status == STATUS_DIVERGED : signal == 0;
     char logs[HASH_DIGITS];
+    Json *d = run->description;
     if (failure) result = complete ? "diverged" : "failed";
     if (complete && !hash_logs(run->directory, logs, err)) return false;
-    Json *d;
-    if (!run_description_load(&d, run->directory, err)) return false;
     js_set(d, "result", js_text(result));
     if (failure) js_set(d, "error", js_text(failure->message));
     js_set(d, "steps", js_integer((int64_t)state->step));
@@ -154,7 +144,7 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
     js_set(d, "seconds", js_number(state->seconds));
     js_set(d, "end", time_now());
     if (complete) js_set(d, LOGS, js_text(logs));
-    return save_description(d, run, err);
+    return run_description_save(d, run->directory, err);
 }
 
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
@@ -175,16 +165,11 @@ bool run_count_ngrams(Run *run, Error *err) {
 
 /* --- the directory */
 
-bool run_new(Run *run, const Config *config, Error *err) {
-    *run = (Run){.config = *config};
-    return config_corpus(&run->corpus, config, NULL, err);
-}
-
 bool run_create(Run *run, const char *out, bool force, Error *err) {
     char path[4096];
     if (!results_make(&run->results, out, run->config.log.out, force, err)) return false;
     memcpy(run->directory, run->results.path, sizeof run->directory);
-    return run_path(run, path, "run.json", err) && file_writer_open(&run->description, path, err) &&
+    return run_path(run, path, "run.json", err) && file_writer_open(&run->beginning, path, err) &&
            write_config(run, err) && run_path(run, path, "vocab.json", err) &&
            vocabulary_save(&run->corpus.vocabulary, path, err) && run_path(run, path, "checkpoint", err) &&
            directory_make(path, false, err);
@@ -210,8 +195,8 @@ static bool check_no_sweep(const char *path, const Json *d, Error *err) {
 static bool open_config(Run *run, const char *const *overrides, size_t count, Error *err) {
     char path[4096];
     int64_t threads;
-    Json *d;
-    if (!run_description_load(&d, run->directory, err)) return false;
+    if (!run_description_load(&run->description, run->directory, err)) return false;
+    const Json *d = run->description;
     const bool ok = check_no_sweep(run->directory, d, err) && run_path(run, path, "config.ini", err) &&
                     config_load(&run->config, path, overrides, count, err);
     const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
@@ -220,7 +205,6 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
     run->finished = result && strcmp(result, "finished") == 0;
     if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
     text_make_plain(run->config.name);
-    js_free(d);
     return ok;
 }
 
@@ -234,19 +218,16 @@ bool run_open(Run *run, const char *directory, const char *const *overrides, siz
 }
 
 bool run_load_corpus(Run *run, Error *err) {
-    if (!config_corpus(&run->corpus, &run->config, &run->vocabulary, err)) return false;
-    Json *d;
-    if (!run_description_load(&d, run->directory, err)) return false;
-    const bool ok = description_check_corpus(d, run->directory, run->config.data.corpus, &run->corpus, err);
-    js_free(d);
-    return ok;
+    return config_corpus(&run->corpus, &run->config, &run->vocabulary, err) &&
+           description_check_corpus(run->description, run->directory, run->config.data.corpus, &run->corpus, err);
 }
 
 bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err) {
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
     RunState state;
     if (!max_batch) max_batch = (size_t)run->config.train.batch;
-    if (!model_make(model, &shape, max_batch, threads, false, err) || !checkpoint_load(run, model, NULL, &state, err))
+    if (!model_make(model, &shape, max_batch, threads, false, err) ||
+        !checkpoint_load(run, CHECKPOINT_LAST, model, NULL, &state, err))
         return false;
     run->step = state.step;
     return true;
@@ -255,7 +236,8 @@ bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Er
 void run_close(Run *run) {
     corpus_free(&run->corpus);
     vocabulary_free(&run->vocabulary);
-    if (run->description.stream) fclose(run->description.stream);
+    js_free(run->description);
+    if (run->beginning.stream) fclose(run->beginning.stream);
     results_release(&run->results);
     *run = (Run){0};
 }

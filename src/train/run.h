@@ -1,7 +1,6 @@
 /* A run: one training in one directory. Here are the directory as it is made and opened (its config, vocabulary and
    text, and the lock that keeps other processes out) and run.json, which says what the run is, when it was resumed and
-   how it ended. run.json is loaded, changed and saved each time; docs/formats.md lists its entries. What the run
-   measured is in its logs (train/logs.h). */
+   how it ended; docs/formats.md lists its entries. What the run measured is in its logs (train/logs.h). */
 #pragma once
 
 #include "base/files.h"
@@ -18,7 +17,8 @@ typedef struct {
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     ResultsDirectory results;     /* the lock, and for a new run what --force has moved */
-    FileWriter description;       /* run.json of a run that begins, from run_create until run_begin */
+    FileWriter beginning;         /* run.json of a run that begins, from run_create until run_begin */
+    Json *description;            /* run.json, once it is written or read */
 
     /* What is known of an opened run, which was trained before. */
     Vocabulary vocabulary; /* vocab.json; a new run has its corpus's */
@@ -37,14 +37,11 @@ typedef struct {
     size_t log_size[LOG_COUNT]; /* bytes of the logs before anything is measured at `step` */
 } RunState;
 
-/* A new run, nothing of which is on disk yet: copies the config and loads its text, which fails as corpus_load does.
-   Free with run_close, also after a failure; the same goes for run_open. */
-bool run_new(Run *run, const Config *config, Error *err);
 /* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
    text, it does nothing. run_begin writes it to run.json. */
 bool run_count_ngrams(Run *run, Error *err);
-/* Makes the directory of a new run (see results_make), locks it, opens run.json, writes config.ini and vocab.json, and
-   makes checkpoint/. */
+/* Makes the directory of a new run, which has a config and its text (see results_make), locks it, opens run.json,
+   writes config.ini and vocab.json, and makes checkpoint/. */
 bool run_create(Run *run, const char *out, bool force, Error *err);
 /* Writes run.json, with result "running". It comes when the logs have their headers and there is a checkpoint, so that
    a directory with a run.json can be resumed. One that has run.json.new alone is a beginning, and nothing was measured
@@ -53,7 +50,8 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until run_close. What is wrong with it, a process that trains there, and the directory of a sweep
-   are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
+   are errors of status STATUS_USAGE. Loads neither the text nor the parameters. Close with run_close, also after a
+   failure. */
 bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
 bool run_load_corpus(Run *run, Error *err);

@@ -12,11 +12,10 @@
 enum { TENSORS = 4 };
 
 bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t T, Error *err) {
-    const size_t heads = size_mul(L, H), count = size_mul(heads, T * T), all = size_mul(2, size_add(count, heads)),
-                 bytes = size_mul(all, sizeof(float));
+    const size_t heads = L * H, count = heads * T * T;
+    float *numbers = calloc(2 * (count + heads), sizeof *numbers);
     *s = (Snapshot){.L = L, .H = H, .T = T};
     memcpy(s->text, text, T * sizeof *text);
-    float *numbers = bytes == SIZE_MAX ? NULL : calloc(all, sizeof *numbers);
     if (!numbers) return runtime_error(err, "no memory for a snapshot of the attention");
     s->attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
     return true;

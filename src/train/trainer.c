@@ -36,8 +36,7 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
     t->progress = options->progress;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
-        !engine_make(&t->engine, (EngineKind)c->train.engine, &t->model, err) ||
-        !engine_make_shards(&t->engine, (size_t)c->train.shards, err) ||
+        !engine_make(&t->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &t->model, err) ||
         !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
         !training_memory_fits(training_memory(&t->engine, &t->optimizer), err))
         return false;
@@ -53,7 +52,8 @@ static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
 /* trainer_make for a new run, whose text is not loaded yet and whose directory must be free. */
 static bool trainer_make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
     const bool is_free = ranks_index() > 0 || results_check(options->out, options->force, err);
-    return is_free && run_new(&t->run, config, err) && trainer_make(t, options, err);
+    t->run.config = *config;
+    return is_free && config_corpus(&t->run.corpus, config, NULL, err) && trainer_make(t, options, err);
 }
 
 /* Whether every rank is ready, and to train the same run by the same kernels. Nothing is written before. */
@@ -181,7 +181,7 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
 static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
     if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
-        !checkpoint_load(&t->run, &t->model, &t->optimizer, &t->state, err))
+        !checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err))
         return false;
     return t->state.step <= steps ||
            usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);

@@ -9,7 +9,6 @@
 
 typedef struct {
     Run run;
-    Json *description; /* run.json */
     LogTable metrics, attention;
     Ruler ruler;
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
@@ -102,8 +101,8 @@ static void say_gradients(const Files *f, Why *why) {
 
 /* How a run that has not finished stands. */
 static void say_result(const Files *f, Why *why) {
-    const char *result = js_as_text(js_get(f->description, "result")),
-               *error = js_as_text(js_get(f->description, "error"));
+    const char *result = js_as_text(js_get(f->run.description, "result")),
+               *error = js_as_text(js_get(f->run.description, "error"));
     const double step = log_last(&f->metrics, METRICS_STEP);
     if (f->run.finished) return;
     char *p = why_next(why);
@@ -159,9 +158,7 @@ static void say_limits(const Files *f, Why *why) {
 }
 
 static bool read_files(Files *f, const char *directory, Error *err) {
-    if (!run_open(&f->run, directory, NULL, 0, false, err) ||
-        !run_description_load(&f->description, f->run.directory, err) ||
-        !ruler_read(&f->ruler, f->run.directory, err) ||
+    if (!run_open(&f->run, directory, NULL, 0, false, err) || !ruler_read(&f->ruler, f->run.directory, err) ||
         !logs_read_any(f->run.directory, LOG_METRICS, &f->metrics, err) ||
         !logs_read_any(f->run.directory, LOG_ATTENTION, &f->attention, err))
         return false;
@@ -190,7 +187,6 @@ bool why_run(const char *directory, Why *why, Error *err) {
     }
     log_table_free(&f.metrics);
     log_table_free(&f.attention);
-    js_free(f.description);
     run_close(&f.run);
     return ok;
 }
