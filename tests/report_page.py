@@ -529,6 +529,9 @@ def side_by_side(page, settings):
         (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
     page.hover("#sides figure:first-child svg", *at(9, 4))
     page.equal(marks(), ["92,42"] * shown, "the crosses of query 9, key 4")
+    losses = page.js("return sides.map(s => settings[s.at].val_loss.mean)")
+    ends = [f"trained to a validation loss of {loss:.2f}" in figure.text for figure, loss in zip(page.all("#sides figure"), losses)]
+    page.equal(ends, [True] * shown, "the losses above the matrices")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
     said = [float(re.match(r"weight (\S+),", p.text)[1]) for p in page.all("#sides p")]
     page.near(said, weights, 6e-4, "the weights below the matrices")
@@ -555,6 +558,12 @@ def sweep_words(page, path):
     difference = s["difference"]["mean"]
     page.equal(page.text("#caption"), f"Undivided ends {abs(difference):.2f} nats {'higher' if difference > 0 else 'lower'} than "
                f"÷ √d_k; {100 * sum(saturated) / len(saturated):.0f} % of its rows are saturated: one weight is above 0.99.", "the caption")
+
+
+def order(page, first):
+    """What a page begins with: attention, of runs that are compared the table of what differs."""
+    page.equal(page.js("return document.querySelector('main > section').id"), first, "the first section")
+    page.equal(page.js("return document.querySelector('nav a').getAttribute('href')"), "#" + first, "the first link")
 
 
 def sweep_page(page, settings):
@@ -599,6 +608,7 @@ def run_page(browser, name, *keys, check=None, limit=1e6, **config):
 
 
 def interact(page, run):
+    order(page, "attention")
     controls(page, run)
     divisors(page, run)
     strip(page)
@@ -623,6 +633,7 @@ def sweep(browser, name, section, settings):
         file.write(TINY + "[sweep]\n" + section)
     train("sweep", name + ".ini", "--out", os.path.abspath(name), "--force", "--quiet")
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
+    order(page, "attention")
     sweep_words(page, page.path)
     sweep_page(page, settings)
     page.finish(2e6)
@@ -633,6 +644,7 @@ def compare(browser, *names):
         make(name, *SCORES.get(name, []))
     train("report", *names, "--out", "comparison.html")
     page = Page(browser, os.path.abspath("comparison.html"))
+    order(page, "settings")
     for index, name in enumerate(names):
         right_weights(page, os.path.abspath(name), index)
     sweep_page(page, len(names))

@@ -106,6 +106,7 @@ function make_matrix(run) {
 function make_sides() {
     const make = at => {
         const setting = settings[at], run = run_of(setting), words = el("p"), now = el("span");
+        const loss = setting.val_loss.mean;
         const side = {...draw_matrix(run, true, {onpointermove: event => choose(place_of(side, event)),
             onclick: event => {
                 const place = place_of(side, event); /* before anything moves */
@@ -114,7 +115,7 @@ function make_sides() {
                 choose(place, true);
             }}), at, run, words, now};
         side.figure = el("figure", {}, el("h3", {class: "legend"}, with_color("b", setting, setting.label), now),
-            side.svg, words);
+            finite(loss) ? `trained to a validation loss of ${fixed(loss, 2)}` : null, side.svg, words);
         return side;
     };
     sides = settings.length > 1 ? state.sides.map(make) : [];

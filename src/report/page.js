@@ -158,6 +158,7 @@ document.title = `${data.title}: sqrtdk`;
 $("title").textContent = data.heading;
 $("why").textContent = plain(data.why || "");
 $("notes").textContent = data.notes.join(" ");
+if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
 const show_results = data.kind === "run" ? show_run : show_settings;
 const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];
 for (const show of [...parts, show_setup]) show();
