@@ -222,6 +222,7 @@ function update() {
         (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` on this text: entropy ` +
         `${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
         (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`) +
+        (finite(loss_of(run)) ? ` Mean loss of the text: ${fixed(loss_of(run), 3)}.` : "") +
         (finds.head === undefined ? "" : ` It puts ${fixed(looks_up(run, a), 2)} of the weight on the value that is ` +
         `asked for (outlined; its key is dashed). Layer ${s.layers[finds.layer]}, head ${finds.head} does most of this.`);
     update_row();

@@ -23,7 +23,7 @@ function show_run() {
         ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
         ...recalls.length ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
         ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
-        ["standard deviation of the scores", ...ends("score_std").map(short)]]));
+        ["standard deviation of the scores", ...ends("score_std").map(x => short(x))]]));
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
     const steps = run.metrics_table.step?.at(-1) ?? 0, text = recalls.length ? "recall" : corpus;
     const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,

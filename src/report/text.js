@@ -40,6 +40,7 @@ function follow() {
     };
     if (!advance(steps)) setTimeout(go_on);
     show_text(run);
+    if (text.shown === run) text.drawn();
 }
 
 /* --- reading the text */
@@ -67,9 +68,12 @@ function* read_all(all) {
             yield* read(r, ids.slice(from, from + m.T), divisor);
             ids.slice(from + 1, from + m.T + 1).forEach((id, t) => losses.push(cross_entropy(r.logits[t], id)));
         }
-        Object.assign(run, {losses, own: shows_own(run) ? own_snapshot(run) : undefined});
+        Object.assign(run, {losses, own: !shows_own(run) ? undefined :
+            {...snapshot_of(run, run.reading), trained: snapshot_of(run, run.trained)}});
     }
 }
+/* The mean loss of the text; NaN without a model. */
+const loss_of = run => mean((run.losses ?? []).filter((_, i) => i > 0 && counts(run, i)));
 /* The matrix shows what was logged until the text or the divisor changes, and at earlier steps, whose model is not
    here. */
 const at_last_step = ({snapshots: {steps}}) => nearest_of(steps, state.step) === steps.length - 1;
@@ -78,7 +82,6 @@ function shows_own(run) {
     return changed && run.reading.ids.length > 0 && at_last_step(run);
 }
 /* What was read, in the form of a snapshot. */
-const own_snapshot = run => ({...snapshot_of(run, run.reading), trained: snapshot_of(run, run.trained)});
 function snapshot_of(run, {model: m, ids, heads}) {
     const {layers} = run.snapshots, chosen = layers.flatMap(l => heads[l]);
     const own = layers.flatMap(l => m.heads[l]), triangle = ids.length * (ids.length + 1) / 2;
@@ -91,7 +94,7 @@ function snapshot_of(run, {model: m, ids, heads}) {
 /* --- showing it */
 function show_text(run) {
     const {characters, ids, T} = model_of(run), losses = run.losses ?? [], shown = shown_text(run);
-    const known = shown.filter(c => ids.has(c)).length, counted = losses.filter((_, i) => i > 0 && counts(run, i));
+    const known = shown.filter(c => ids.has(c)).length, loss = loss_of(run);
     let i = 0;
     $("own-losses").replaceChildren(...shown.map(c => {
         if (!ids.has(c)) return el("del", {title: "a character that the model does not know"}, visible(c));
@@ -101,7 +104,7 @@ function show_text(run) {
         return el("span", {style: `--loss: ${Math.round(70 * strong)}%`, title}, visible(c) + line_end);
     }));
     $("own-words").textContent = plain([
-        counted.length ? `Mean loss of this text: ${fixed(mean(counted), 3)} nats per ${unit_of(run)}` +
+        finite(loss) ? `Mean loss of this text: ${fixed(loss, 3)} nats per ${unit_of(run)}` +
             `${state.divisor === null ? "" : `, with scores divided by ${short(state.divisor)}`}. ` : "",
         known === shown.length ? "" :
             `Left out: ${plural(shown.length - known, "character")} that the model does not know. `,
@@ -161,11 +164,14 @@ function write_on() {
 function divisors_of(run) {
     const trained = Math.exp(-mean(model_of(run).heads.flat().map(head => Math.log(Math.abs(head.multiplier)))));
     const grid = Array.from({length: 4 * OCTAVES + 1}, (_, i) => trained * 2 ** (i / 2 - OCTAVES));
-    const named = [["none", 1], ["√d_k", Math.sqrt(run.d_k)], ["2√d_k", 2 * Math.sqrt(run.d_k)], ["d_k", run.d_k]];
-    const is_trained = c => Math.abs(c / trained - 1) < 1e-6, same = named.find(([, c]) => is_trained(c));
-    const marks = named.filter(([, c]) => !is_trained(c) && c >= grid[0] && c <= grid.at(-1));
-    return {trained, marks: [[same ? `${same[0]}, as trained` : "as trained", trained], ...marks],
-        all: [...new Set([trained, ...grid, ...marks.map(([, c]) => c)])]};
+    const root = Math.sqrt(run.d_k), same = (b, c) => Math.abs(b / c - 1) < 1e-6;
+    const named = [["none", 1], ["√d_k", root], ["2√d_k", 2 * root], ["d_k", run.d_k]]
+        .filter(([, c]) => c > grid[0] && c < grid.at(-1));
+    const all = [trained, ...grid, ...named.map(([, c]) => c)]
+        .filter((c, i, list) => list.findIndex(b => same(b, c)) === i);
+    const names = c => named.filter(([, b]) => same(b, c)).map(([name]) => name);
+    return {trained, all, marks: all.filter((c, i) => i === 0 || names(c).length).map((x, i) =>
+        ({x, label: [...names(x), short(x)].join(" = ") + (i === 0 ? ", as trained" : "")}))};
 }
 function* curve_steps(run) {
     const {trained, all} = divisors_of(run), losses = new Map();
@@ -183,14 +189,15 @@ function* curve_steps(run) {
     run.curve = losses;
 }
 function show_curve(run) {
-    const {color} = settings[state.setting], marks = divisors_of(run).marks.map(([name, c]) =>
-        ({label: `${name} = ${short(c)}`, color: "#8c8c8c", dots: true, points: [[c, run.curve.get(c)]]}));
+    const {color} = settings[state.setting], {marks} = divisors_of(run);
+    const here = c => c === null ? [] : [{x: c, now: true, label: `now ${short(c)}`}];
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
     $("curve-words").textContent = "";
     $("curve-chart").replaceChildren();
     chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "divisor",
-        y: `loss (nats per ${unit_of(run)})`, log_x: true, series: [{label: "this model", color, points}, ...marks],
+        y: `loss (nats per ${unit_of(run)})`, log_x: true, series: [{label: "loss", color, points}],
+        marks: () => [...marks, ...here(state.divisor)],
         how: `the mean loss on ${plural(run.model.excerpt.length, "window")} of validation text. It is the trained ` +
             "model with its scores divided by another number, not a model that was trained with that divisor."});
     text.drawn = drawings.at(-1);
