@@ -507,6 +507,7 @@ def unscripted(browser, path):
         file.write(whole[:whole.rindex("<script>")])
     page = Page(browser, os.path.abspath("unscripted.html"))
     page.check("JavaScript, which is switched off" in page.text("body"), "the page says that its script did not run")
+    page.check(page.text("#why").startswith("Scores divided by √d_k = 4: "), f"the first sentence of `why`: {page.text('#why')}")
     page.equal([e.tag_name for e in page.all("button, input, select, section, nav") if e.is_displayed()], [], "dead controls")
 
 
