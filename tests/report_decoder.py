@@ -204,6 +204,12 @@ def own_text():
     page.check(page.js("return $('text').value") == written, f"written: {page.js('return $(`text`).value')!r}, expected {written!r}")
     page.js("$('write').click(); $('text').dispatchEvent(new Event('input'))")
     page.check(page.js("return text.writing === null"), "typing stops the writing")
+    page.type((TEXT * 40)[:1990])
+    page.js("$('write').click()")
+    page.wait("return text.writing === null && following.next().done")
+    page.equal(page.js("return [$('text').value.length, $('write').disabled]"), [2000, True], "writing ends where the field is full")
+    page.type(short)
+    page.check(page.element("write").is_enabled(), "a shorter text may be continued")
 
     page.divide(None)
     browser.execute_script("$('curve').scrollIntoView()")

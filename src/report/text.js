@@ -44,6 +44,7 @@ function follow() {
 }
 
 /* --- reading the text */
+const is_full = () => $("text").value.length >= $("text").maxLength;
 const shown_text = run => text.typed === null ? run.snapshots.text : Array.from(text.typed);
 const ids_of = run => shown_text(run).map(c => model_of(run).ids.get(c)).filter(id => id !== undefined);
 const unit_of = run => run.keys["data.task"] === "recall" ? "answer" : "character";
@@ -111,6 +112,7 @@ function show_text(run) {
         known > T ? `What comes next, and the matrix, are of the last ${T} characters. ` : "",
         at_last_step(run) ? "" : `The model is that of step ${run.model.step}; the matrix shows another step and the ` +
             "run's text."].join(""));
+    $("write").disabled = is_full() && !text.writing;
     const last = run.reading?.logits.at(-1);
     if (!last) return $("own-next").replaceChildren();
     const p = new Float64Array(last.length);
@@ -121,17 +123,18 @@ function show_text(run) {
 }
 /* null: the run's text. */
 function set_text(typed) {
+    stop_writing();
     text.typed = typed === null ? null : plain(typed);
     $("text").value = text.typed ?? "";
     Object.assign(state, {query: state.locked ? state.query : Infinity});
     update();
 }
-/* Writes on, a character at a time, until the text or the setting is changed. */
+/* Writes on, a character at a time, until the text or the setting is changed, or the field is full. */
 function* writing(run) {
     const m = model_of(run), start = [m.ids.get("\n") ?? m.ids.get("a") ?? 0], r = make_reading(m, null);
     let ids = ids_of(run).slice(-m.T);
     if (!ids.length) ids = start;
-    for (let i = 0; i < WRITTEN && run === current(); i++) {
+    for (let i = 0; i < WRITTEN && run === current() && !is_full(); i++) {
         yield* read(r, ids, state.divisor);
         const id = draw(r.logits[ids.length - 1], Number($("temperature").value), Math.random());
         text.typed = $("text").value += plain(m.characters[id]);
@@ -151,7 +154,6 @@ function write_on() {
     const steps = text.writing = writing(current()), one = () => {
         if (steps !== text.writing) return;
         if (!steps.next().done) return setTimeout(one, 10);
-        stop_writing();
         set_text($("text").value);
     };
     $("write").textContent = "stop";
@@ -217,15 +219,9 @@ function pursue() {
 function show_model() {
     if (!runs.some(run => run.model)) return;
     const wait = () => { text.quiet = performance.now() + 400; };
-    $("text").addEventListener("input", () => {
-        stop_writing();
-        set_text($("text").value);
-    });
+    $("text").addEventListener("input", () => set_text($("text").value));
     $("write").addEventListener("click", write_on);
-    $("own-reset").addEventListener("click", () => {
-        stop_writing();
-        set_text(null);
-    });
+    $("own-reset").addEventListener("click", () => set_text(null));
     $("temperature").addEventListener("input", () => { $("temperature-value").textContent = $("temperature").value; });
     for (const type of ["pointerdown", "keydown", "input", "wheel"])
         addEventListener(type, wait, {capture: true, passive: true});
