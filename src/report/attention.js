@@ -252,10 +252,12 @@ function play() {
     playing = setInterval(next_step, 600);
     $("play").textContent = "stop";
 }
-/* Space plays where it does nothing else. */
+/* Space plays where it does nothing else, and while the button is in sight instead of scrolling the page. */
 function play_by_key(event) {
     const other = event.target.closest("button, select, textarea, summary, a, input:not([type=range])");
-    if (event.key !== " " || other || !event.target.closest("#attention") || $("play").hidden) return;
+    const {top, bottom} = $("play").getBoundingClientRect(), in_sight = bottom > 0 && top < innerHeight; /* 0: hidden */
+    const here = event.target.closest("#attention") || (event.target === document.body && in_sight);
+    if (event.key !== " " || other || !here || $("play").hidden) return;
     play();
     event.preventDefault();
 }
