@@ -183,7 +183,6 @@ function update_divisor(run, own) {
         "would have learned other weights.";
     if ($("marks").dataset.d_k === String(run.d_k)) return;
     $("marks").dataset.d_k = run.d_k;
-    $("divisor-marks").replaceChildren(...marks.map(([, c]) => el("option", {value: Math.log(c)})));
     $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
         el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
 }
