@@ -204,6 +204,12 @@ def own_text():
     page.check(page.js("return $('text').value") == written, f"written: {page.js('return $(`text`).value')!r}, expected {written!r}")
     page.js("$('write').click(); $('text').dispatchEvent(new Event('input'))")
     page.check(page.js("return text.writing === null"), "typing stops the writing")
+    page.type((TEXT * 40)[:1990])
+    page.js("$('write').click()")
+    page.wait("return text.writing === null && following.next().done")
+    page.equal(page.js("return [$('text').value.length, $('write').disabled]"), [2000, True], "writing ends where the field is full")
+    page.type(short)
+    page.check(page.element("write").is_enabled(), "a shorter text may be continued")
 
     page.divide(None)
     browser.execute_script("$('curve').scrollIntoView()")
@@ -220,7 +226,16 @@ def own_text():
             losses += [loss(row, target) for row, target in zip(rows, window["targets"])]
         page.near([min(curve, key=lambda point: abs(point[0] - divisor))[1]], [sum(losses) / len(losses)], 1e-4, f"the curve at {divisor}")
     said = page.element("curve").text
-    page.check("as trained" in said and "2√d_k" in said and "not a model that was trained with that divisor" in said, f"the curve says: {said}")
+    page.check("not a model that was trained with that divisor" in said, f"the curve says: {said}")
+    marks = lambda: dict(page.js("return [...document.querySelectorAll('#curve .mark')].map(e => [e.textContent, e.querySelector('path').getAttribute('d')])"))
+    page.equal(list(marks()), ["√d_k = 4, as trained", "none = 1", "2√d_k = 8", "d_k = 16"], "the marks of the curve")
+    page.divide(8)
+    page.check(marks().get("now 8") == marks()["2√d_k = 8"], f"the slider's place on the curve: {marks()}")
+    at = f"{min(curve, key=lambda point: abs(point[0] - 8))[1]:.4g}".rstrip("0")
+    page.check(f"divisor 8:\nloss: {at}" in page.element("curve").text, f"the loss there, {at}: {page.element('curve').text}")
+    page.check(f"Mean loss of the text: {page.js('return loss_of(runs[0])'):.3f}" in page.element("figures").text, "the loss beside the slider")
+    page.divide(None)
+    page.check("now 8" not in marks(), "no such mark as trained")
     page.finish()
 
 

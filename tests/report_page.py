@@ -361,6 +361,12 @@ def plays(page):
     page.focus("#side")
     page.press(Keys.SPACE, Keys.ESCAPE)
     page.check(page.js("return playing === null"), "Space on another control")
+    for place, playing in ("#samples", False), ("#play", True):
+        page.js("document.activeElement.blur(); document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", place)
+        page.press(Keys.SPACE)
+        page.equal(page.js("return playing !== null"), playing, f"Space without a focus, {place} in sight")
+    page.press(Keys.SPACE)
+    page.check(page.js("return playing === null"), "Space stops without a focus")
     media = lambda value: page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
         "features": [{"name": "prefers-reduced-motion", "value": value}]})
     media("reduce")
@@ -507,6 +513,7 @@ def unscripted(browser, path):
         file.write(whole[:whole.rindex("<script>")])
     page = Page(browser, os.path.abspath("unscripted.html"))
     page.check("JavaScript, which is switched off" in page.text("body"), "the page says that its script did not run")
+    page.check(page.text("#why").startswith("Scores divided by √d_k = 4: "), f"the first sentence of `why`: {page.text('#why')}")
     page.equal([e.tag_name for e in page.all("button, input, select, section, nav") if e.is_displayed()], [], "dead controls")
 
 
@@ -529,6 +536,9 @@ def side_by_side(page, settings):
         (s.left + (arguments[1] + .5) * s.cell) / m.width, (s.top + (arguments[0] + .5) * s.cell) / m.height]""", query, key)
     page.hover("#sides figure:first-child svg", *at(9, 4))
     page.equal(marks(), ["92,42"] * shown, "the crosses of query 9, key 4")
+    losses = page.js("return sides.map(s => settings[s.at].val_loss.mean)")
+    ends = [f"trained to a validation loss of {loss:.2f}" in figure.text for figure, loss in zip(page.all("#sides figure"), losses)]
+    page.equal(ends, [True] * shown, "the losses above the matrices")
     weights = page.js("return sides.map(s => s.a.w[9 * s.T + 4])")
     said = [float(re.match(r"weight (\S+),", p.text)[1]) for p in page.all("#sides p")]
     page.near(said, weights, 6e-4, "the weights below the matrices")
@@ -555,6 +565,12 @@ def sweep_words(page, path):
     difference = s["difference"]["mean"]
     page.equal(page.text("#caption"), f"Undivided ends {abs(difference):.2f} nats {'higher' if difference > 0 else 'lower'} than "
                f"÷ √d_k; {100 * sum(saturated) / len(saturated):.0f} % of its rows are saturated: one weight is above 0.99.", "the caption")
+
+
+def order(page, first):
+    """What a page begins with: attention, of runs that are compared the table of what differs."""
+    page.equal(page.js("return document.querySelector('main > section').id"), first, "the first section")
+    page.equal(page.js("return document.querySelector('nav a').getAttribute('href')"), "#" + first, "the first link")
 
 
 def sweep_page(page, settings):
@@ -599,6 +615,7 @@ def run_page(browser, name, *keys, check=None, limit=1e6, **config):
 
 
 def interact(page, run):
+    order(page, "attention")
     controls(page, run)
     divisors(page, run)
     strip(page)
@@ -623,6 +640,7 @@ def sweep(browser, name, section, settings):
         file.write(TINY + "[sweep]\n" + section)
     train("sweep", name + ".ini", "--out", os.path.abspath(name), "--force", "--quiet")
     page = Page(browser, os.path.abspath(f"{name}/report.html"))
+    order(page, "attention")
     sweep_words(page, page.path)
     sweep_page(page, settings)
     page.finish(2e6)
@@ -633,6 +651,7 @@ def compare(browser, *names):
         make(name, *SCORES.get(name, []))
     train("report", *names, "--out", "comparison.html")
     page = Page(browser, os.path.abspath("comparison.html"))
+    order(page, "settings")
     for index, name in enumerate(names):
         right_weights(page, os.path.abspath(name), index)
     sweep_page(page, len(names))

@@ -11,7 +11,7 @@ fail() {
     failed=$((failed + 1))
     printf 'FAILED: %s\n' "$1"
 }
-form() { sed 's|^\(<script type="application/json" id="data">\).*|\1|; s|^\(<h1 id="title">\).*|\1|' "$1"; }
+form() { sed 's|^\(<script type="application/json" id="data">\).*|\1|; s|^\(<h1 id="title">\).*|\1|; s|^\(<p id="why">\).*|\1|' "$1"; }
 data() { sed -n 's|^<script type="application/json" id="data">||p' "$1"; }
 keys() { data "$1" | grep -oE '"[A-Za-z0-9_]+": ?' | tr -d ' ' | sort -u; }
 

@@ -106,6 +106,7 @@ function make_matrix(run) {
 function make_sides() {
     const make = at => {
         const setting = settings[at], run = run_of(setting), words = el("p"), now = el("span");
+        const loss = setting.val_loss.mean;
         const side = {...draw_matrix(run, true, {onpointermove: event => choose(place_of(side, event)),
             onclick: event => {
                 const place = place_of(side, event); /* before anything moves */
@@ -114,7 +115,7 @@ function make_sides() {
                 choose(place, true);
             }}), at, run, words, now};
         side.figure = el("figure", {}, el("h3", {class: "legend"}, with_color("b", setting, setting.label), now),
-            side.svg, words);
+            finite(loss) ? `trained to a validation loss of ${fixed(loss, 2)}` : null, side.svg, words);
         return side;
     };
     sides = settings.length > 1 ? state.sides.map(make) : [];
@@ -182,7 +183,6 @@ function update_divisor(run, own) {
         "would have learned other weights.";
     if ($("marks").dataset.d_k === String(run.d_k)) return;
     $("marks").dataset.d_k = run.d_k;
-    $("divisor-marks").replaceChildren(...marks.map(([, c]) => el("option", {value: Math.log(c)})));
     $("marks").replaceChildren(...[...marks, ["as trained", null]].map(([words, c]) =>
         el("button", {type: "button", onclick: () => { state.divisor = c; update(); }}, words)));
 }
@@ -221,6 +221,7 @@ function update() {
         (settings.length > 1 ? ` of ${settings[state.setting].label}` : "") + ` on this text: entropy ` +
         `${fixed(a.entropy, 3)} (1 is uniform, 0 one-hot), mean largest weight ${fixed(a.largest, 3)}` +
         (state.divisor === null ? "." : `; as trained ${fixed(trained.entropy, 3)} and ${fixed(trained.largest, 3)}.`) +
+        (finite(loss_of(run)) ? ` Mean loss of the text: ${fixed(loss_of(run), 3)}.` : "") +
         (finds.head === undefined ? "" : ` It puts ${fixed(looks_up(run, a), 2)} of the weight on the value that is ` +
         `asked for (outlined; its key is dashed). Layer ${s.layers[finds.layer]}, head ${finds.head} does most of this.`);
     update_row();
@@ -250,10 +251,12 @@ function play() {
     playing = setInterval(next_step, 600);
     $("play").textContent = "stop";
 }
-/* Space plays where it does nothing else. */
+/* Space plays where it does nothing else, and while the button is in sight instead of scrolling the page. */
 function play_by_key(event) {
     const other = event.target.closest("button, select, textarea, summary, a, input:not([type=range])");
-    if (event.key !== " " || other || !event.target.closest("#attention") || $("play").hidden) return;
+    const {top, bottom} = $("play").getBoundingClientRect(), in_sight = bottom > 0 && top < innerHeight; /* 0: hidden */
+    const here = event.target.closest("#attention") || (event.target === document.body && in_sight);
+    if (event.key !== " " || other || !here || $("play").hidden) return;
     play();
     event.preventDefault();
 }

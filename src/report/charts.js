@@ -1,7 +1,7 @@
 /* Charts. One is {title, how, name (of its files), x, y (words of the axes), series, log_y, limit (values
    above it are drawn at the edge), log_x, small, levels: [{label, short, y}], thin lines to compare
-   with}; a series {label, color, dash, points, band: [[x, low, high]], pale,
-   dots}. */
+   with, marks: a function that gives [{label, x, now}], upright lines, of which `now` is where the reader is}; a series
+   {label, color, dash, points, band: [[x, low, high]], pale, dots}. */
 const drawings = []; /* a function for each chart, which draws it as wide as its column is */
 const margin = {left: 58, top: 10, bottom: 42};
 const with_color = (name, {color, dash}, ...children) =>
@@ -27,9 +27,9 @@ function draw_axes(svg, o, x, y, W, H, right) {
     const {left, top, bottom} = margin, line = (kind, d) => el("path", {class: kind, d});
     for (const tick of x.ticks)
         svg.append(line("grid", `M${x(tick)} ${top}V${H - bottom}`),
-            label(x(tick), H - bottom + 16, short(tick)));
+            label(x(tick), H - bottom + 16, short(tick, 7)));
     for (const tick of y.ticks)
-        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), label(left - 6, y(tick) + 4, short(tick), "end"));
+        svg.append(line("grid", `M${left} ${y(tick)}H${W - right}`), label(left - 6, y(tick) + 4, short(tick, 7), "end"));
     svg.append(line("axis", `M${left} ${top}V${H - bottom}H${W - right}`),
         label((left + W - right) / 2, H - 6, o.x),
         el("text", {transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle"}, o.y));
@@ -56,6 +56,12 @@ function draw_levels(levels, y, from, to) {
             label(to + 11, lowest + 4, level.label, "start"));
     });
 }
+/* Upright lines, each with its label along it. */
+function draw_marks(marks, x, low, high) {
+    return marks.map(mark => el("g", {class: mark.now ? "mark now" : "mark"},
+        el("path", {d: `M${x(mark.x)} ${low}V${high}`}), el("text", {"text-anchor": "end",
+            transform: `translate(${x(mark.x) + (mark.now ? 15 : -5)} ${high + 4}) rotate(-90)`}, mark.label)));
+}
 /* Draws a chart that is `W` wide. `show` gets the x that the mouse or the arrow keys choose. */
 function draw_chart(o, W, show) {
     const {left, top, bottom} = margin, H = Math.round(clamp(.42 * W, 260, 420));
@@ -69,12 +75,14 @@ function draw_chart(o, W, show) {
     const log_y = o.log_y && low > 0 && high > 10 * low;
     const x = make_scale(points.map(p => p[0]), o.log_x, left, W - right);
     const y = make_scale([...heights, ...levels.map(level => level.y - room)], log_y, H - bottom, top);
+    const marks = o.marks?.() ?? [], now = marks.find(mark => mark.now);
     const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img",
         "aria-label": `${o.title}; the arrow keys move along the curves`});
     const stops = [...new Set(points.map(p => p[0]))].sort((a, b) => a - b), cursor = el("path", {class: "cursor"});
     draw_axes(svg, {...o, y: o.y + (log_y ? " (logarithmic)" : "")}, x, y, W, H, right);
-    svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)), cursor);
-    let chosen = stops.length - 1;
+    svg.append(...draw_levels(levels, y, left, W - right), ...o.series.map(s => draw_series(s, x, y)),
+        ...draw_marks(marks, x, H - bottom, top), cursor);
+    let chosen = now ? nearest_of(stops, now.x) : stops.length - 1;
     const choose = i => {
         chosen = clamp(i, 0, stops.length - 1);
         show(stops[chosen]);

@@ -219,7 +219,7 @@ function* read(r, ids, divisor = r.divisor) {
     for (const list of [r.ids, r.logits, ...r.heads.flat().flatMap(head => [head.keys, head.values, head.raw])])
         list.length = same;
     r.divisor = divisor;
-    const few = Math.min(Math.max(Math.floor(8e6 / r.model.parameters), 1), 32);
+    const few = clamp(2 * Math.floor(2e6 / r.model.parameters), 1, 32);
     while (r.ids.length < ids.length) {
         forward(r, ids.slice(r.ids.length, r.ids.length + few));
         yield;

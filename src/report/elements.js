@@ -30,10 +30,10 @@ function scrolling(child) {
 }
 const label = (x, y, text, anchor = "middle") => el("text", {x, y, "text-anchor": anchor}, text);
 const finite = Number.isFinite;
-function short(x) {
+function short(x, digits = 4) {
     if (!finite(x)) return "–";
     const powers = Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3);
-    return powers ? x.toExponential(2).replace(/\.?0+e/, "e") : String(Number(x.toPrecision(4)));
+    return powers ? x.toExponential(2).replace(/\.?0+e/, "e") : String(Number(x.toPrecision(digits)));
 }
 /* A number without the digits that rounding to double has added. */
 const exact = x => Number.isInteger(x) ? x : Number(x.toPrecision(7));
@@ -80,7 +80,8 @@ function csv_text(rows) {
 /* A figure as a file of its own: what the style sheet says is written into each element. */
 function svg_text(svg) {
     const copy = svg.cloneNode(true), originals = svg.querySelectorAll("*");
-    const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering"];
+    const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "image-rendering",
+        "paint-order"];
     copy.querySelectorAll("*").forEach((element, i) => {
         const style = getComputedStyle(originals[i]);
         element.setAttribute("style", properties.map(key => `${key}: ${style.getPropertyValue(key)}`).join("; "));

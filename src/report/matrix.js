@@ -107,5 +107,5 @@ function draw_strip() {
         "training: two thirds of the scores within the inner band, 95 % within the outer." :
         " At step 0, N(0, 1) of the argument for √d_k is behind the divided scores.";
     $("strip").replaceChildren(scrolling(svg), el("p", {class: "how"},
-        `The row of query ${query} “${visible(text[query])}”, a bar for each key.${theory}`));
+        `The row of query ${query} “${visible(text[query])}”, a bar for each key; one that is too long ends at the edge.${theory}`));
 }

@@ -18,24 +18,26 @@ static void write_data(const char *json, FILE *out) {
     }
 }
 
-/* A text of the page itself, where there is no script to show it. */
-static void write_text(const char *text, FILE *out) {
-    char heading[512];
-    snprintf(heading, sizeof heading, "%s", text ? text : "sqrtdk");
-    text_make_plain(heading);
-    for (const char *c = heading; *c; c++) {
+/* A text of the page itself, where there is no script to show it; without this text `other`. */
+static void write_text(const Json *data, const char *key, const char *other, FILE *out) {
+    const char *text = js_as_text(js_get(data, key));
+    char plain[2048];
+    snprintf(plain, sizeof plain, "%s", text ? text : other);
+    text_make_plain(plain);
+    for (const char *c = plain; *c; c++) {
         if (strchr("<>&\"", *c)) fprintf(out, "&#%d;", *c);
         else fputc(*c, out);
     }
 }
 
-static void write_page(const char *heading, const char *json, FILE *out) {
+static void write_page(const Json *data, const char *json, FILE *out) {
     const char *text = report_html;
     for (const char *mark; (mark = strstr(text, "{{")) != NULL; text = strstr(mark, "}}") + 2) {
         fwrite(text, 1, (size_t)(mark - text), out);
         const char *name = mark + 2;
         if (strncmp(name, "data", 4) == 0) write_data(json, out);
-        else if (strncmp(name, "heading", 7) == 0) write_text(heading, out);
+        else if (strncmp(name, "heading", 7) == 0) write_text(data, "heading", "sqrtdk", out);
+        else if (strncmp(name, "why", 3) == 0) write_text(data, "why", "", out);
         else fputs(strncmp(name, "page.css", 8) == 0 ? report_css : report_js, out);
     }
     fputs(text, out);
@@ -46,7 +48,7 @@ static bool save(const Json *data, const char *path, Error *err) {
     char *json = NULL;
     bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, path, err);
     if (ok) {
-        write_page(js_as_text(js_get(data, "heading")), json, file.stream);
+        write_page(data, json, file.stream);
         ok = file_writer_commit(&file, err);
     }
     free(json);

@@ -23,7 +23,7 @@ function show_run() {
         ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
         ...recalls.length ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
         ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
-        ["standard deviation of the scores", ...ends("score_std").map(short)]]));
+        ["standard deviation of the scores", ...ends("score_std").map(x => short(x))]]));
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
     const steps = run.metrics_table.step?.at(-1) ?? 0, text = recalls.length ? "recall" : corpus;
     const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
@@ -158,6 +158,7 @@ document.title = `${data.title}: sqrtdk`;
 $("title").textContent = data.heading;
 $("why").textContent = plain(data.why || "");
 $("notes").textContent = data.notes.join(" ");
+if (data.kind === "runs") $("training").before($("attention")); /* what differs comes first */
 const show_results = data.kind === "run" ? show_run : show_settings;
 const parts = data.theory ? [show_theory] : [show_results, show_losses, show_attention, show_training, show_samples];
 for (const show of [...parts, show_setup]) show();

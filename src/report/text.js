@@ -40,9 +40,11 @@ function follow() {
     };
     if (!advance(steps)) setTimeout(go_on);
     show_text(run);
+    if (text.shown === run) text.drawn();
 }
 
 /* --- reading the text */
+const is_full = () => $("text").value.length >= $("text").maxLength;
 const shown_text = run => text.typed === null ? run.snapshots.text : Array.from(text.typed);
 const ids_of = run => shown_text(run).map(c => model_of(run).ids.get(c)).filter(id => id !== undefined);
 const unit_of = run => run.keys["data.task"] === "recall" ? "answer" : "character";
@@ -67,9 +69,12 @@ function* read_all(all) {
             yield* read(r, ids.slice(from, from + m.T), divisor);
             ids.slice(from + 1, from + m.T + 1).forEach((id, t) => losses.push(cross_entropy(r.logits[t], id)));
         }
-        Object.assign(run, {losses, own: shows_own(run) ? own_snapshot(run) : undefined});
+        Object.assign(run, {losses, own: !shows_own(run) ? undefined :
+            {...snapshot_of(run, run.reading), trained: snapshot_of(run, run.trained)}});
     }
 }
+/* The mean loss of the text; NaN without a model. */
+const loss_of = run => mean((run.losses ?? []).filter((_, i) => i > 0 && counts(run, i)));
 /* The matrix shows what was logged until the text or the divisor changes, and at earlier steps, whose model is not
    here. */
 const at_last_step = ({snapshots: {steps}}) => nearest_of(steps, state.step) === steps.length - 1;
@@ -78,7 +83,6 @@ function shows_own(run) {
     return changed && run.reading.ids.length > 0 && at_last_step(run);
 }
 /* What was read, in the form of a snapshot. */
-const own_snapshot = run => ({...snapshot_of(run, run.reading), trained: snapshot_of(run, run.trained)});
 function snapshot_of(run, {model: m, ids, heads}) {
     const {layers} = run.snapshots, chosen = layers.flatMap(l => heads[l]);
     const own = layers.flatMap(l => m.heads[l]), triangle = ids.length * (ids.length + 1) / 2;
@@ -91,7 +95,7 @@ function snapshot_of(run, {model: m, ids, heads}) {
 /* --- showing it */
 function show_text(run) {
     const {characters, ids, T} = model_of(run), losses = run.losses ?? [], shown = shown_text(run);
-    const known = shown.filter(c => ids.has(c)).length, counted = losses.filter((_, i) => i > 0 && counts(run, i));
+    const known = shown.filter(c => ids.has(c)).length, loss = loss_of(run);
     let i = 0;
     $("own-losses").replaceChildren(...shown.map(c => {
         if (!ids.has(c)) return el("del", {title: "a character that the model does not know"}, visible(c));
@@ -101,13 +105,14 @@ function show_text(run) {
         return el("span", {style: `--loss: ${Math.round(70 * strong)}%`, title}, visible(c) + line_end);
     }));
     $("own-words").textContent = plain([
-        counted.length ? `Mean loss of this text: ${fixed(mean(counted), 3)} nats per ${unit_of(run)}` +
+        finite(loss) ? `Mean loss of this text: ${fixed(loss, 3)} nats per ${unit_of(run)}` +
             `${state.divisor === null ? "" : `, with scores divided by ${short(state.divisor)}`}. ` : "",
         known === shown.length ? "" :
             `Left out: ${plural(shown.length - known, "character")} that the model does not know. `,
         known > T ? `What comes next, and the matrix, are of the last ${T} characters. ` : "",
         at_last_step(run) ? "" : `The model is that of step ${run.model.step}; the matrix shows another step and the ` +
             "run's text."].join(""));
+    $("write").disabled = is_full() && !text.writing;
     const last = run.reading?.logits.at(-1);
     if (!last) return $("own-next").replaceChildren();
     const p = new Float64Array(last.length);
@@ -118,17 +123,18 @@ function show_text(run) {
 }
 /* null: the run's text. */
 function set_text(typed) {
+    stop_writing();
     text.typed = typed === null ? null : plain(typed);
     $("text").value = text.typed ?? "";
     Object.assign(state, {query: state.locked ? state.query : Infinity});
     update();
 }
-/* Writes on, a character at a time, until the text or the setting is changed. */
+/* Writes on, a character at a time, until the text or the setting is changed, or the field is full. */
 function* writing(run) {
     const m = model_of(run), start = [m.ids.get("\n") ?? m.ids.get("a") ?? 0], r = make_reading(m, null);
     let ids = ids_of(run).slice(-m.T);
     if (!ids.length) ids = start;
-    for (let i = 0; i < WRITTEN && run === current(); i++) {
+    for (let i = 0; i < WRITTEN && run === current() && !is_full(); i++) {
         yield* read(r, ids, state.divisor);
         const id = draw(r.logits[ids.length - 1], Number($("temperature").value), Math.random());
         text.typed = $("text").value += plain(m.characters[id]);
@@ -148,7 +154,6 @@ function write_on() {
     const steps = text.writing = writing(current()), one = () => {
         if (steps !== text.writing) return;
         if (!steps.next().done) return setTimeout(one, 10);
-        stop_writing();
         set_text($("text").value);
     };
     $("write").textContent = "stop";
@@ -161,11 +166,14 @@ function write_on() {
 function divisors_of(run) {
     const trained = Math.exp(-mean(model_of(run).heads.flat().map(head => Math.log(Math.abs(head.multiplier)))));
     const grid = Array.from({length: 4 * OCTAVES + 1}, (_, i) => trained * 2 ** (i / 2 - OCTAVES));
-    const named = [["none", 1], ["√d_k", Math.sqrt(run.d_k)], ["2√d_k", 2 * Math.sqrt(run.d_k)], ["d_k", run.d_k]];
-    const is_trained = c => Math.abs(c / trained - 1) < 1e-6, same = named.find(([, c]) => is_trained(c));
-    const marks = named.filter(([, c]) => !is_trained(c) && c >= grid[0] && c <= grid.at(-1));
-    return {trained, marks: [[same ? `${same[0]}, as trained` : "as trained", trained], ...marks],
-        all: [...new Set([trained, ...grid, ...marks.map(([, c]) => c)])]};
+    const root = Math.sqrt(run.d_k), same = (b, c) => Math.abs(b / c - 1) < 1e-6;
+    const named = [["none", 1], ["√d_k", root], ["2√d_k", 2 * root], ["d_k", run.d_k]]
+        .filter(([, c]) => c > grid[0] && c < grid.at(-1));
+    const all = [trained, ...grid, ...named.map(([, c]) => c)]
+        .filter((c, i, list) => list.findIndex(b => same(b, c)) === i);
+    const names = c => named.filter(([, b]) => same(b, c)).map(([name]) => name);
+    return {trained, all, marks: all.filter((c, i) => i === 0 || names(c).length).map((x, i) =>
+        ({x, label: [...names(x), short(x)].join(" = ") + (i === 0 ? ", as trained" : "")}))};
 }
 function* curve_steps(run) {
     const {trained, all} = divisors_of(run), losses = new Map();
@@ -183,14 +191,15 @@ function* curve_steps(run) {
     run.curve = losses;
 }
 function show_curve(run) {
-    const {color} = settings[state.setting], marks = divisors_of(run).marks.map(([name, c]) =>
-        ({label: `${name} = ${short(c)}`, color: "#8c8c8c", dots: true, points: [[c, run.curve.get(c)]]}));
+    const {color} = settings[state.setting], {marks} = divisors_of(run);
+    const here = c => c === null ? [] : [{x: c, now: true, label: `now ${short(c)}`}];
     const points = [...run.curve].sort((a, b) => a[0] - b[0]);
     if (text.drawn) drawings.splice(drawings.indexOf(text.drawn), 1);
     $("curve-words").textContent = "";
     $("curve-chart").replaceChildren();
     chart($("curve-chart"), {title: "Loss of this model under other divisors", name: "divisors", x: "divisor",
-        y: `loss (nats per ${unit_of(run)})`, log_x: true, series: [{label: "this model", color, points}, ...marks],
+        y: `loss (nats per ${unit_of(run)})`, log_x: true, series: [{label: "loss", color, points}],
+        marks: () => [...marks, ...here(state.divisor)],
         how: `the mean loss on ${plural(run.model.excerpt.length, "window")} of validation text. It is the trained ` +
             "model with its scores divided by another number, not a model that was trained with that divisor."});
     text.drawn = drawings.at(-1);
@@ -210,15 +219,9 @@ function pursue() {
 function show_model() {
     if (!runs.some(run => run.model)) return;
     const wait = () => { text.quiet = performance.now() + 400; };
-    $("text").addEventListener("input", () => {
-        stop_writing();
-        set_text($("text").value);
-    });
+    $("text").addEventListener("input", () => set_text($("text").value));
     $("write").addEventListener("click", write_on);
-    $("own-reset").addEventListener("click", () => {
-        stop_writing();
-        set_text(null);
-    });
+    $("own-reset").addEventListener("click", () => set_text(null));
     $("temperature").addEventListener("input", () => { $("temperature-value").textContent = $("temperature").value; });
     for (const type of ["pointerdown", "keydown", "input", "wheel"])
         addEventListener(type, wait, {capture: true, passive: true});
