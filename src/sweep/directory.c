@@ -122,7 +122,8 @@ static bool check_planned(const Sweep *s, Error *err) {
 bool sweep_load(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        if ((path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
+        if (!directory_no_link(run->directory, err) ||
+            (path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
             return false;
     }
     return true;
@@ -156,7 +157,10 @@ bool sweep_view(Sweep *s, const char *directory, Error *err) {
 
 bool sweep_begin_share(Sweep *s, Error *err) {
     Corpus corpus;
-    for (size_t i = 0; i < s->run_count; i++) forgive(&s->runs[i]);
+    for (size_t i = 0; i < s->run_count; i++) {
+        forgive(&s->runs[i]);
+        if (!directory_no_link(s->runs[i].directory, err)) return false;
+    }
     const bool ok = config_corpus(&corpus, &s->runs[0].config, NULL, err) && check_corpus(s, &corpus, err);
     corpus_free(&corpus);
     return ok;

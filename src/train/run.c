@@ -190,11 +190,14 @@ bool run_create(Run *run, const char *out, bool force, Error *err) {
            directory_make(path, false, err);
 }
 
-/* Keeps other processes out of an opened directory. One without run.json is left unlocked: it is refused as soon as
-   that is read. */
+/* Keeps other processes out of an opened directory, in which nothing leads out of it. One without run.json is left
+   unlocked: it is refused as soon as that is read. */
 static bool lock_directory(Run *run, Error *err) {
+    static const char *const parts[] = {"checkpoint", "attention"};
     char path[4096];
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!run_path(run, path, parts[i], err) || !directory_no_link(path, err)) return false;
     memcpy(run->results.path, run->directory, sizeof run->directory);
     run->results.lock = -1;
     return results_enter(&run->results, err);
