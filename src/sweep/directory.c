@@ -98,10 +98,8 @@ bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     forgive(run);
     if (run->state != RUN_NOT_FINISHED) return check_config(s, run, err);
     if (results_unused(run->directory)) return true; /* killed before it began */
-    Json *description;
-    run->resumable = run_description_load(&description, run->directory, err);
-    js_free(description);
-    return run->resumable && check_config(s, run, err);
+    run->resumable = true;
+    return check_config(s, run, err);
 }
 
 /* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
@@ -150,9 +148,7 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
 }
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
-    if (!sweep_read(s, directory, false, err)) return false;
-    sweep_read_back(s);
-    return true;
+    return sweep_read(s, directory, false, err) && sweep_read_back(s, err);
 }
 
 bool sweep_begin_share(Sweep *s, Error *err) {
