@@ -207,20 +207,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-bool sweep_open(Sweep *s, Error *err) {
-    const Config *c = &s->runs[0].config;
-    Corpus corpus;
-    bool ok = config_corpus(&corpus, c, NULL, err) &&
-              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
-    corpus_free(&corpus);
-    if (ok && s->resumed) describe_resumed(s);
-    ok = ok && sweep_save(s, "running", NULL, err) && (s->resumed || save_config(s, err));
-    if (!ok && !s->resumed) results_abandon(&s->place, err);
-    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
-    return ok;
-}
-
-bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
+static void describe(const Sweep *s, const char *result, const Error *why) {
     Json *list = js_array();
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
@@ -236,5 +223,34 @@ bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
     js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
     if (why) js_set(s->description, "error", js_text(why->message));
+}
+
+bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
+    describe(s, result, why);
     return run_description_save(s->description, s->directory, err);
+}
+
+/* As of a run, config.ini comes before run.json: a directory that has the latter can be resumed. */
+static bool save_first(Sweep *s, Error *err) {
+    char path[4096];
+    FileWriter description;
+    if (!path_join(path, sizeof path, s->directory, "run.json", err) || !file_writer_open(&description, path, err))
+        return false;
+    describe(s, "running", NULL);
+    if (save_config(s, err)) return run_description_commit(s->description, &description, err);
+    fclose(description.stream);
+    return false;
+}
+
+bool sweep_open(Sweep *s, Error *err) {
+    const Config *c = &s->runs[0].config;
+    Corpus corpus;
+    bool ok = config_corpus(&corpus, c, NULL, err) &&
+              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
+    corpus_free(&corpus);
+    if (ok && s->resumed) describe_resumed(s);
+    ok = ok && (s->resumed ? sweep_save(s, "running", NULL, err) : save_first(s, err));
+    if (!ok && !s->resumed) results_abandon(&s->place, err);
+    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
+    return ok;
 }

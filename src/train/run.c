@@ -42,7 +42,7 @@ static bool save_description(Json *d, const Run *run, Error *err) {
 
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
-    char fingerprint[HASH_DIGITS], *text;
+    char fingerprint[HASH_DIGITS];
     Json *d = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
     if (ranks_count() > 1) js_set(d, "ranks", js_integer((int64_t)ranks_count()));
@@ -57,11 +57,9 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
     js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
     if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
     js_set(d, "result", js_text("running"));
-    const bool ok = js_dump(d, JS_INDENTED, &text, err);
-    if (ok) fputs(text, run->description.stream);
-    free(text);
+    const bool ok = run_description_commit(d, &run->description, err);
     js_free(d);
-    return ok && file_writer_commit(&run->description, err);
+    return ok;
 }
 
 /* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
