@@ -90,7 +90,7 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
 }
 
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
-    json_error_t error;
+    json_error_t error = {.line = 0};
     const bool before = memory_ran_out; /* for the document that is being built */
     const Block *newest = blocks.next;
     *value = NULL;
