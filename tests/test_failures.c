@@ -216,6 +216,23 @@ static void descriptions(void **state) {
     refuse_each(describe, "jansson", "a description", 45);
 }
 
+/* A text of JSON whose escapes and end come at each place of the parser's buffer, which grows as it is read. */
+static size_t letters;
+static bool parse(Error *err) {
+    char text[128];
+    Json *value;
+    snprintf(text, sizeof text, "[\"%.*s\\\"\\u00e9\"]", (int)letters,
+             "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghij");
+    const bool done = js_parse(text, strlen(text), "a text", &value, err);
+    js_free(value);
+    return done;
+}
+
+static void escapes(void **state) {
+    (void)state;
+    for (letters = 0; letters < 62; letters++) refuse_each(parse, NULL, "an escape", 3);
+}
+
 int main(void) {
     nowhere = fopen("/dev/null", "w");
     matmul_setup();
@@ -223,6 +240,7 @@ int main(void) {
         TRAINING_TEST(checking),
         TRAINING_TEST(finished_run),
         TRAINING_TEST(descriptions),
+        TRAINING_TEST(escapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,11 @@ static void directories(void **state) {
 
     put("outside", "stays");
     assert_int_equal(mkdir(in("kept"), 0700), 0);
+    assert_int_equal(symlink(in("kept"), in("a/elsewhere")), 0);
+    assert_false(directory_make(in("a/elsewhere"), false, &err));
+    assert_non_null(strstr(err.message, "a/elsewhere is a symbolic link"));
+    assert_true(directory_make(in("a/elsewhere/below"), true, &err)); /* a link on the way is the user's */
+    assert_int_equal(rmdir(in("kept/below")), 0);
     put("kept/inside", "stays");
     assert_int_equal(symlink(in("outside"), in("a/link")), 0);
     assert_int_equal(symlink(in("kept"), in("a/b/folder")), 0);

@@ -247,10 +247,30 @@ static void model_of_its_config(void **state) {
     assert_that(open_model("run", &err), "%s", err.message);
 }
 
+/* checkpoint/ or attention/ is elsewhere: what is written into it would not be in the run's directory. */
+static void linked_directories(void **state) {
+    (void)state;
+    static const char *const parts[] = {"checkpoint", "attention"};
+    make_run();
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        char command[256], words[64];
+        snprintf(command, sizeof command, "mv run/%s victim && ln -s ../victim run/%s", parts[i], parts[i]);
+        snprintf(words, sizeof words, "%s is a symbolic link", parts[i]);
+        assert_true(shell(command));
+        const char *before = contents(in("run/metrics.csv"), NULL);
+        refuse(words, RAISED);
+        assert_string_equal(before, contents(in("run/metrics.csv"), NULL));
+        snprintf(command, sizeof command, "rm run/%s && mv victim run/%s", parts[i], parts[i]);
+        assert_true(shell(command));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(refusals), TRAINING_TEST(changed_checkpoint), TRAINING_TEST(not_finite),
-        TRAINING_TEST(mutated),  TRAINING_TEST(lost_checkpoint),    TRAINING_TEST(model_of_its_config),
+        TRAINING_TEST(refusals),           TRAINING_TEST(changed_checkpoint),
+        TRAINING_TEST(not_finite),         TRAINING_TEST(mutated),
+        TRAINING_TEST(lost_checkpoint),    TRAINING_TEST(model_of_its_config),
+        TRAINING_TEST(linked_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
    of a single sweep. Flock does nothing here: what keeps the shares apart is the owner's file in each run. */
 #include "sweeping.h"
 
+#include <sys/resource.h>
+
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "locks.h"
 #include "sweep/parts.h"
@@ -139,6 +142,49 @@ static void left_alone(void **state) {
     assert_null(strstr(tables("sweep"), "did not finish"));
 }
 
+/* A process that dies while it writes the first files of a sweep leaves what the same command takes, or a sweep. Here
+   the system kills it as soon as a file would be longer than so many bytes. */
+static void dies_at_the_start(void **state) {
+    (void)state;
+    int how = 0, begun = 0, made = 0;
+    CONFIGURE(FOUR);
+    for (rlim_t bytes = 0; bytes < 8000 && !made; bytes += 100) {
+        const TrainOptions options = options_of(in("sweep"));
+        const struct rlimit longest = {bytes, bytes}, no_core = {0, 0};
+        FILE *nowhere = fopen("/dev/null", "w");
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0 && nowhere);
+        if (child == 0) {
+            setrlimit(RLIMIT_CORE, &no_core);
+            setrlimit(RLIMIT_FSIZE, &longest);
+            _exit(sweep_prepare(&config, &options, nowhere, &err) ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &how, 0), child);
+        fclose(nowhere);
+        made = WIFEXITED(how) && WEXITSTATUS(how) == 0;
+        begun += WIFSIGNALED(how) && path_exists(in("sweep/config.ini.new"));
+        if (!path_exists(in("sweep/run.json"))) prepare("sweep");
+        assert_non_null(strstr(tables("sweep"), "4 of 4 runs did not finish"));
+        assert_true(directory_remove(in("sweep"), &err));
+    }
+    assert_true(made && begun > 5);
+}
+
+/* What is trained in a directory of the sweep stays in it. */
+static void linked_run(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    prepare("sweep");
+    assert_true(shell("mkdir victim && ln -s ../victim sweep/scale_divisor=none+seed=1"));
+    assert_int_equal(status_of(start_share("a", "1/1")), STATUS_USAGE);
+    const TrainOptions options = options_of(NULL);
+    int signal_number;
+    assert_refused(sweep_resume(in("sweep"), &options, stdout, &signal_number, &err), &err,
+                   "none+seed=1 is a symbolic link", "a run elsewhere");
+    assert_true(shell("rmdir victim")); /* empty */
+}
+
 /* --- which share */
 
 static const char *const VARIABLES[] = {"SLURM_ARRAY_TASK_ID",
@@ -200,10 +246,8 @@ static void which_share(void **state) {
 int main(void) {
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(four_shares),
-        SWEEP_TEST(what_is_there),
-        SWEEP_TEST(left_alone),
-        SWEEP_TEST(which_share),
+        SWEEP_TEST(four_shares),       SWEEP_TEST(what_is_there), SWEEP_TEST(left_alone),
+        SWEEP_TEST(dies_at_the_start), SWEEP_TEST(linked_run),    SWEEP_TEST(which_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

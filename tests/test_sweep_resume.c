@@ -238,6 +238,9 @@ static void damaged_logs(void **state) {
         assert_true(shell(command));
         assert_refused(resume(NULL, "sweep"), &err, cases[i].words, cases[i].damage);
         assert_non_null(strstr(err.message, "scale_divisor=none+seed=1"));
+        Progress progress = progress_make(stderr, true);
+        const TrainOptions options = {.command_line = "./train sweep", .progress = &progress};
+        assert_refused(sweep_tables(in("sweep"), &options, stdout, &err), &err, cases[i].words, cases[i].damage);
         assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
         assert_true(shell("rm -r sweep && cp -a whole sweep"));
     }

@@ -160,6 +160,12 @@ const char *path_installed(const char *path, char out[4096]) {
     return length > 0 && length < 4096 && path_exists(out) ? out : path;
 }
 
+bool directory_no_link(const char *path, Error *err) {
+    struct stat info;
+    return lstat(path, &info) != 0 || !S_ISLNK(info.st_mode) ||
+           usage_error(err, "%s is a symbolic link, which is not followed: put the directory itself there", path);
+}
+
 bool directory_make(const char *path, bool must_be_new, Error *err) {
     char part[4096];
     struct stat info;
@@ -173,6 +179,7 @@ bool directory_make(const char *path, bool must_be_new, Error *err) {
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return runtime_error(err, "cannot make the directory %s: %s", part, strerror(errno));
     }
+    if (!must_be_new && !directory_no_link(part, err)) return false;
     if (mkdir(part, 0777) == 0) return true;
     const int reason = errno;
     return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||

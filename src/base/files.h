@@ -41,7 +41,10 @@ bool path_exists(const char *path);
 /* The path of a file that may have come with the program: `path` or, where there is nothing and it is relative, the
    file of that name in share/sqrtdk beside the program's own directory. Where that lacks it as well, `path` again. */
 const char *path_installed(const char *path, char out[4096]);
-/* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`. */
+/* Fails where the path is a symbolic link: what is written in such a directory would land elsewhere. */
+bool directory_no_link(const char *path, Error *err);
+/* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`, or where it is a
+   symbolic link. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
 /* Flushes the directory that holds `path` to disk, so that names made, renamed and removed in it last. A file system
    that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */

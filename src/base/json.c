@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,36 @@
    and adding NULL to an object fails too. js_dump reports the failure, so that no caller has to check each value. */
 static bool memory_ran_out = false;
 
+/* Jansson's lexer takes it that its buffer has grown: where that is refused it leaves out a character, and then reads
+   beyond the text or ends the program. So a parse that gets no memory is left at once, by a jump to `leave`, and the
+   blocks that it has taken since are given back. The list has all blocks of jansson's, the newest first. */
+typedef struct Block {
+    struct Block *next, *before;
+} Block;
+static Block blocks = {&blocks, &blocks};
+static jmp_buf leave;
+static bool parsing = false;
+
 static void *allocate(size_t size) {
-    void *memory = malloc(size);
-    if (!memory) memory_ran_out = true;
-    return memory;
+    Block *block = malloc(sizeof *block + size);
+    if (!block) {
+        memory_ran_out = true;
+        if (parsing) longjmp(leave, 1);
+        return NULL;
+    }
+    *block = (Block){blocks.next, &blocks};
+    block->next->before = block;
+    blocks.next = block;
+    return block + 1;
 }
-__attribute__((constructor)) static void begin(void) { json_set_alloc_funcs(allocate, free); }
+static void release(void *memory) {
+    if (!memory) return;
+    Block *block = (Block *)memory - 1;
+    block->next->before = block->before;
+    block->before->next = block->next;
+    free(block);
+}
+__attribute__((constructor)) static void begin(void) { json_set_alloc_funcs(allocate, release); }
 
 Json *js_object(void) { return json_object(); }
 Json *js_array(void) { return json_array(); }
@@ -52,9 +77,12 @@ void js_free(Json *value) { json_decref(value); }
 bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
     static const size_t flags[] = {JSON_COMPACT, JSON_INDENT(2) | JSON_REAL_PRECISION(15),
                                    JSON_COMPACT | JSON_ENSURE_ASCII};
-    *text = memory_ran_out ? NULL : json_dumps(value, flags[layout]);
-    const bool whole = !memory_ran_out; /* jansson may leave out what did not fit */
-    memory_ran_out = false;             /* the flag is for one document */
+    const size_t size = memory_ran_out ? 0 : json_dumpb(value, NULL, 0, flags[layout]);
+    *text = size ? malloc(size + 1) : NULL; /* to be freed by free */
+    const bool dumped = *text && json_dumpb(value, *text, size, flags[layout]) == size;
+    if (dumped) (*text)[size] = 0;
+    const bool whole = dumped && !memory_ran_out; /* jansson may leave out what did not fit */
+    memory_ran_out = false;                       /* the flag is for one document */
     if (whole) return true;
     free(*text);
     *text = NULL;
@@ -62,16 +90,19 @@ bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err) {
 }
 
 bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err) {
-    json_error_t error;
+    json_error_t error = {.line = 0};
     const bool before = memory_ran_out; /* for the document that is being built */
+    const Block *newest = blocks.next;
+    *value = NULL;
     memory_ran_out = false;
-    *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    parsing = true;
+    if (setjmp(leave) == 0) *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    parsing = false;
     const bool no_memory = memory_ran_out;
     memory_ran_out = before;
-    if (*value && !no_memory) return true;
-    js_free(*value); /* what jansson makes of a text that it could not hold */
-    *value = NULL;
+    while (no_memory && blocks.next != newest) release(blocks.next + 1);
     if (no_memory) return runtime_error(err, "no memory to read %s", what);
+    if (*value) return true;
     return usage_error(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
 }
 

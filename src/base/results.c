@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/lock.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -274,4 +273,16 @@ Json *run_description(const char *command_line, size_t threads) {
 bool run_description_save(Json *run, const char *directory, Error *err) {
     char path[4096];
     return path_join(path, sizeof path, directory, "run.json", err) && js_save(js_copy(run), JS_INDENTED, path, err);
+}
+
+bool run_description_commit(const Json *run, FileWriter *writer, Error *err) {
+    char *text;
+    if (!js_dump(run, JS_INDENTED, &text, err)) {
+        fclose(writer->stream);
+        writer->stream = NULL;
+        return false;
+    }
+    fputs(text, writer->stream);
+    free(text);
+    return file_writer_commit(writer, err);
 }

@@ -9,6 +9,7 @@
    if it were not there. */
 #pragma once
 
+#include "base/files.h"
 #include "base/json.h"
 
 #define SQRTDK_VERSION "0.6.0"
@@ -55,6 +56,9 @@ Json *run_description(const char *command_line, size_t threads);
 /* Reads run.json of a directory, which must be one of this program. The caller frees *run, which is NULL on failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
 bool run_description_save(Json *description, const char *directory, Error *err);
+/* Writes run.json through a writer that was opened for it before the files it vouches for were made: until now the
+   directory is a beginning, by its run.json.new. Closes the writer in either case. */
+bool run_description_commit(const Json *description, FileWriter *writer, Error *err);
 
 /* The time in UTC, as ISO 8601 writes it. */
 Json *time_now(void);

@@ -97,10 +97,8 @@ bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     forgive(run);
     if (run->state != RUN_NOT_FINISHED) return check_config(s, run, err);
     if (results_unused(run->directory)) return true; /* killed before it began */
-    Json *description;
-    run->resumable = run_description_load(&description, run->directory, err);
-    js_free(description);
-    return run->resumable && check_config(s, run, err);
+    run->resumable = true;
+    return check_config(s, run, err);
 }
 
 /* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
@@ -121,7 +119,8 @@ static bool check_planned(const Sweep *s, Error *err) {
 bool sweep_load(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        if ((path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
+        if (!directory_no_link(run->directory, err) ||
+            (path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
             return false;
     }
     return true;
@@ -148,14 +147,15 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
 }
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
-    if (!sweep_read(s, directory, false, err)) return false;
-    sweep_read_back(s);
-    return true;
+    return sweep_read(s, directory, false, err) && sweep_read_back(s, err);
 }
 
 bool sweep_begin_share(Sweep *s, Error *err) {
     Corpus corpus;
-    for (size_t i = 0; i < s->run_count; i++) forgive(&s->runs[i]);
+    for (size_t i = 0; i < s->run_count; i++) {
+        forgive(&s->runs[i]);
+        if (!directory_no_link(s->runs[i].directory, err)) return false;
+    }
     const bool ok = config_corpus(&corpus, &s->runs[0].config, NULL, err) && check_corpus(s, &corpus, err);
     corpus_free(&corpus);
     return ok;
@@ -206,20 +206,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-bool sweep_open(Sweep *s, Error *err) {
-    const Config *c = &s->runs[0].config;
-    Corpus corpus;
-    bool ok = config_corpus(&corpus, c, NULL, err) &&
-              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
-    corpus_free(&corpus);
-    if (ok && s->resumed) describe_resumed(s);
-    ok = ok && sweep_save(s, "running", NULL, err) && (s->resumed || save_config(s, err));
-    if (!ok && !s->resumed) results_abandon(&s->place, err);
-    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
-    return ok;
-}
-
-bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
+static void describe(const Sweep *s, const char *result, const Error *why) {
     Json *list = js_array();
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
@@ -235,5 +222,34 @@ bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
     js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
     if (why) js_set(s->description, "error", js_text(why->message));
+}
+
+bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
+    describe(s, result, why);
     return run_description_save(s->description, s->directory, err);
+}
+
+/* As of a run, config.ini comes before run.json: a directory that has the latter can be resumed. */
+static bool save_first(Sweep *s, Error *err) {
+    char path[4096];
+    FileWriter description;
+    if (!path_join(path, sizeof path, s->directory, "run.json", err) || !file_writer_open(&description, path, err))
+        return false;
+    describe(s, "running", NULL);
+    if (save_config(s, err)) return run_description_commit(s->description, &description, err);
+    fclose(description.stream);
+    return false;
+}
+
+bool sweep_open(Sweep *s, Error *err) {
+    const Config *c = &s->runs[0].config;
+    Corpus corpus;
+    bool ok = config_corpus(&corpus, c, NULL, err) &&
+              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
+    corpus_free(&corpus);
+    if (ok && s->resumed) describe_resumed(s);
+    ok = ok && (s->resumed ? sweep_save(s, "running", NULL, err) : save_first(s, err));
+    if (!ok && !s->resumed) results_abandon(&s->place, err);
+    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
+    return ok;
 }

@@ -122,18 +122,18 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
    whenever it has trained something else. */
 bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
-/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No run.json is a run that was
-   not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs both logs. Errors have status
-   STATUS_USAGE where a file is not as the program writes it. */
+/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No directory, or one in which
+   nothing was measured, is a run that was not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs
+   both logs. Errors have status STATUS_USAGE where a file is not as the program writes it. */
 bool sweep_read_run(SweepRun *run, Error *err);
 bool sweep_read_metrics(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);
 void sweep_clear_run(SweepRun *run); /* sets every measure to NaN */
 
 /* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
-   first; a run whose logs cannot be read has failed. */
+   first; a run whose logs are not as the program writes them has failed. It fails itself for want of memory alone. */
 void sweep_summarize(Sweep *sweep);
-void sweep_read_back(Sweep *sweep);
+bool sweep_read_back(Sweep *sweep, Error *err);
 
 /* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
 bool sweep_write_csv(const Sweep *sweep, Error *err);

@@ -42,9 +42,10 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     sweep_clear_run(run);
     run->state = RUN_NOT_FINISHED;
     *run->message = 0;
-    bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err) &&
-              (!there || run_description_load(&json, run->directory, err));
-    /* without a run.json there are no entries */
+    bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err);
+    /* Without a run.json there are no entries. A directory in which something else is has lost it, and is refused. */
+    if (ok && (there || (path_exists(run->directory) && !results_unused(run->directory))))
+        ok = run_description_load(&json, run->directory, err);
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
     for (SweepRunState state = RUN_FINISHED; result && state <= RUN_FAILED; state++)
         if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
@@ -148,15 +149,16 @@ void sweep_summarize(Sweep *s) {
     }
 }
 
-void sweep_read_back(Sweep *s) {
+bool sweep_read_back(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        Error unreadable;
-        if (sweep_read_logs(run, &unreadable)) continue;
+        if (sweep_read_logs(run, err)) continue;
+        if (err->status != STATUS_USAGE) return false;
         sweep_clear_run(run);
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
-        snprintf(run->message, sizeof run->message, "%s", unreadable.message);
+        snprintf(run->message, sizeof run->message, "%s", err->message);
     }
     sweep_summarize(s);
+    return true;
 }

@@ -81,16 +81,16 @@ static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
-/* Writes the tables of what there is, and records how the sweep ended. Fails where a run failed. Where nothing was
-   `trained`, as all runs had ended before, logs that cannot be read are for the user to mend (STATUS_USAGE). */
-static bool finish(Sweep *s, bool trained, FILE *out, int *signal_number, Error *err) {
+/* Writes the tables of what there is, and records how the sweep ended. Fails where a run failed. Where all runs had
+   `ended` before, logs that cannot be read are for the user to mend (STATUS_USAGE), and the old tables stay. */
+static bool finish(Sweep *s, bool ended, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
-    sweep_read_back(s);
-    if (!trained && count_unfinished(s, &failed) > 0)
+    const bool read = sweep_read_back(s, err);
+    if (read && ended && count_unfinished(s, &failed) > 0)
         return error_set(err, STATUS_USAGE, "%s has finished, but %s cannot be read: %s", s->directory, failed->name,
                          failed->message);
-    if (!sweep_write_csv(s, err)) {
+    if (!read || !sweep_write_csv(s, err)) {
         sweep_save(s, "failed", err, &ignored);
         return false;
     }
@@ -129,7 +129,7 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
     Sweep s = {.options = options, .config = *config};
     *signal_number = 0;
-    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, true, out, signal_number, err);
+    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, false, out, signal_number, err);
     sweep_free(&s);
     return ok;
 }
@@ -142,7 +142,7 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
     const bool ended = ok && count_unfinished(&s, &failed) == 0;
     if (ended) progress_message(options->progress, "%s has finished; its table is made again", directory);
     else ok = ok && check(&s, err) && train(&s, signal_number, err);
-    ok = ok && finish(&s, !ended, out, signal_number, err);
+    ok = ok && finish(&s, ended, out, signal_number, err);
     sweep_free(&s);
     return ok;
 }
@@ -210,8 +210,11 @@ bool sweep_share(const char *directory, const char *share, const TrainOptions *o
 
 bool sweep_tables(const char *directory, const TrainOptions *options, FILE *out, Error *err) {
     Sweep s = {.options = options};
+    const SweepRun *failed;
     int no_signal = 0;
-    const bool ok = sweep_read(&s, directory, true, err) && finish(&s, true, out, &no_signal, err);
+    bool ok = sweep_read(&s, directory, true, err);
+    const bool ended = ok && count_unfinished(&s, &failed) == 0;
+    ok = ok && finish(&s, ended, out, &no_signal, err);
     sweep_free(&s);
     return ok;
 }

@@ -35,7 +35,7 @@ static bool write_config(const Run *run, Error *err) {
 
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
-    char fingerprint[HASH_DIGITS], *text;
+    char fingerprint[HASH_DIGITS];
     Json *d = run->description = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
     if (ranks_count() > 1) js_set(d, "ranks", js_integer((int64_t)ranks_count()));
@@ -50,10 +50,7 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
     js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
     if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
     js_set(d, "result", js_text("running"));
-    const bool ok = js_dump(d, JS_INDENTED, &text, err);
-    if (ok) fputs(text, run->beginning.stream);
-    free(text);
-    return ok && file_writer_commit(&run->beginning, err);
+    return run_description_commit(d, &run->beginning, err);
 }
 
 /* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
@@ -175,11 +172,14 @@ bool run_create(Run *run, const char *out, bool force, Error *err) {
            directory_make(path, false, err);
 }
 
-/* Keeps other processes out of an opened directory. One without run.json is left unlocked: it is refused as soon as
-   that is read. */
+/* Keeps other processes out of an opened directory, in which nothing leads out of it. One without run.json is left
+   unlocked: it is refused as soon as that is read. */
 static bool lock_directory(Run *run, Error *err) {
+    static const char *const parts[] = {"checkpoint", "attention"};
     char path[4096];
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!run_path(run, path, parts[i], err) || !directory_no_link(path, err)) return false;
     memcpy(run->results.path, run->directory, sizeof run->directory);
     run->results.lock = -1;
     return results_enter(&run->results, err);

@@ -26,6 +26,7 @@ share        | prepared | sweep run --share 1/1 --jobs 1 --quiet                
 tables       | shared  | sweep run --tables --quiet                              | continues
 report       | whole   | report run                                              | reads
 why          | whole   | why run                                                 | reads
+compare      | swept   | why run                                                 | reads
 eval         | whole   | eval run                                                | reads
 sample       | whole   | sample run --tokens 20 --seed 1                         | reads
 attend       | whole   | attend run --text keys --out picture.png                | reads
