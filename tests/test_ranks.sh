@@ -185,6 +185,9 @@ refused 1 'rank 1: train.lr is 0.002, and that of rank 0 is 0.001' \
 refused 2 'rank 1: cannot read config none.ini' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi none.ini --out new
 
+refused 2 'OMPI_COMM_WORLD_SIZE is 2, and each of these processes would train a run of its own: start train-mpi' \
+    env OMPI_COMM_WORLD_SIZE=2 "$repository/train" tiny.ini --out new
+
 # --- ranks that compute something else
 mutant() {
     mkdir -p "mutant/$build" && (
