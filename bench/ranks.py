@@ -1,21 +1,30 @@
 #!/usr/bin/env python3
-"""One run over ranks (docs/cluster.md): what is measured here, and what follows for more ranks over a network.
+"""One run over ranks and over threads (docs/cluster.md): what is measured here, and what follows for more of them.
 
     bench/ranks.py --pairs 5      two ranks of one thread against one process of two threads, in turn (needs make MPI=1)
     bench/ranks.py --predict      the table of predicted efficiency, from ./train bench with one thread (minutes)
+    bench/ranks.py --threads      what the partition of a step among the threads of one process allows
 
-The prediction. A step of one rank on one thread takes U + c b seconds with b sequences: c is computing, a
-share of the peak that ./train bench measures, and U what every rank does for all parameters: zeroing, norm and AdamW pass over them 9 times, at M bytes per second.
-R ranks take
+The prediction. A step of one rank on one thread takes U + E + c b seconds with b sequences: c is computing, a share of
+the peak that ./train bench measures. U is what every rank does for all parameters: zeroing, norm and AdamW pass over
+them 9 times, at M bytes per second. E is the share of a step in an evaluation, which rank 0 makes alone: every
+eval.every steps the forward pass, a third of c, of each sequence of the validation split. R ranks take
 
-    U + c B / R + 2 (P / W) (R - 1) / R + 3 P / M + a (2 (R - 1) + 3 log2 R)
+    U + E + c B / R + 2 (P / W) (R - 1) / R + 3 (P / M) (R - 1) / R + a (2 (R - 1) + 3 log2 R)
 
-for a batch of B, P bytes of parameters, a network of W bytes per second each way and latency a. The third term is the
-exchange (each rank sends and receives its segments, then the sums of them); the fourth adds up R segments of P / R; the
-last counts messages: R - 1 in each of two exchanges, and three short gathers. Evaluation by rank 0 and waiting for a
-slower rank are left out. Efficiency is the time of one rank over R times that of R."""
+for a batch of B, P bytes of parameters, a network of W bytes per second each way and latency a. The fourth term is the
+exchange (each rank sends and receives its segments, then the sums of them); the fifth adds up R segments of P / R; the
+last counts messages: R - 1 in each of two exchanges, and three short gathers. Waiting for a slower rank is left out.
+Efficiency is the time of one rank over R times that of R.
+
+The partition. Threads meet at barriers, so a part of a step takes as long as the thread with the most to do: of rows in
+the forward pass and in the gradients of activations, of (sequence, head) pairs in attention, of tiles in the gradients
+of weights (src/model/transformer.c, src/base/range.h). Each part counts by its arithmetic. Efficiency is the sum over N
+times the sum of what the busiest threads do. It is a bound: barriers, memory and the lower rate of products with few
+rows are left out."""
 
 import argparse
+import configparser
 import csv
 import json
 import math
@@ -30,11 +39,14 @@ import tempfile
 MODELS = [
     ("shakespeare_cpu", "configs/shakespeare_cpu.ini", ["train.batch=12"]),
     ("shakespeare_baby", "configs/shakespeare_baby.ini", ["train.batch=64"]),
-    ("121 M parameters", "configs/shakespeare_baby.ini",
-     ["model.layers=17", "model.heads=12", "model.d_model=768", "model.context=1024", "train.batch=512"]),
+    # As many as GPT-2 small has, 38 million of them for its vocabulary. With 65 characters they are in more layers.
+    ("124 M parameters", "configs/shakespeare_baby.ini",
+     ["model.layers=17", "model.heads=12", "model.d_model=768", "model.d_ff=3184", "model.bias=yes",
+      "model.context=1024", "train.batch=512"]),
 ]
 NETWORKS = [("1 Gbit/s, 50 us", 125e6, 50e-6), ("10 Gbit/s, 20 us", 1.25e9, 20e-6), ("100 Gbit/s, 2 us", 12.5e9, 2e-6)]
 RANKS = (2, 8, 64, 512)
+THREADS = (4, 8, 12, 16, 32, 64)
 
 
 def environment():
@@ -53,34 +65,86 @@ def settings_of(settings):
     return [word for setting in settings for word in ("--set", setting)]
 
 
+def describe(config, settings, text):
+    """A config as its keys are read, and of what it trains: vocabulary, parameters, GFLOP of a step, and the characters
+    of the validation split."""
+    said = run(["./train", config, "--dry-run", *settings_of([*settings, f"data.corpus={text}"])])
+    keys = configparser.ConfigParser(interpolation=None, comment_prefixes=";")
+    keys.read_string(said)
+
+    def number(pattern):
+        return float(re.search(pattern, said)[1].replace(",", ""))
+
+    validation = number("([0-9,]+) characters, ") - number("([0-9,]+) to train on")
+    return (keys, int(number("([0-9]+) different")), int(number("([0-9,]+) parameters")),
+            number("([0-9.e+]+) GFLOP each"), validation)
+
+
 def predict(options):
     rows = []
     for name, config, settings in MODELS:
         words = settings_of([*settings, f"data.corpus={options.text}"])
-        said = run(["./train", config, "--dry-run", *words])
-        batch = int(settings[-1].split("=")[1])
-        parameters = int(re.search(r"([0-9,]+) parameters", said)[1].replace(",", ""))
-        gflop = float(re.search(r"([0-9.e+]+) GFLOP each", said)[1])
+        keys, _, parameters, gflop, validation = describe(config, settings, options.text)
+        batch = keys.getint("train", "batch")
         share, peak = options.share, options.peak
         if not share or not peak:
             few = json.loads(run(["./train", "bench", config, "--json", "--threads", "1", *words, "--set", "train.batch=4"]))
             share, peak = share or few["share_of_peak"], peak or few["sgemm_peak_gflops"]
         size = 4 * parameters
         fixed, sequence = 9 * size / options.memory, gflop / batch / (share * peak)
-        rows.append((name, batch, sequence, fixed, size))
+        evaluation = validation / keys.getint("model", "context") / keys.getint("eval", "every") * sequence / 3
+        rows.append((name, batch, sequence, fixed + evaluation, size))
         print(f"{name}: {parameters} parameters, {gflop:.4g} GFLOP a step at {share:.2f} of {peak:.0f} GFLOP/s: "
-              f"{1e3 * sequence:.3g} ms a sequence, and {1e3 * fixed:.3g} ms a step", file=sys.stderr)
+              f"{1e3 * sequence:.3g} ms a sequence, {1e3 * fixed:.3g} ms a step for the parameters, and "
+              f"{1e3 * evaluation:.3g} ms for evaluation", file=sys.stderr)
     print("| model, batch | network | " + " | ".join(f"{r} ranks" for r in RANKS) + " |")
     print("|---|---|" + "---|" * len(RANKS))
     for name, batch, c, u, size in rows:
         for network, bandwidth, latency in NETWORKS:
             cells = []
             for r in RANKS:
-                exchange = 2 * size / bandwidth * (r - 1) / r + 3 * size / options.memory
+                exchange = (2 * size / bandwidth + 3 * size / options.memory) * (r - 1) / r
                 messages = latency * (2 * (r - 1) + 3 * math.log2(r))
                 time = u + c * batch / r + exchange + messages
                 cells.append("" if batch % r else f"{(u + c * batch) / (r * time):.2f}")
             print(f"| {name}, {batch} | {network} | " + " | ".join(cells) + " |")
+
+
+def most(n, unit, threads):
+    """The most of n that range_split gives a thread."""
+    return min(n, unit * math.ceil(math.ceil(n / unit) / threads))
+
+
+def most_of_tile(rows, columns, threads):
+    """The largest of the tiles of tile_split."""
+    unit = 16  # numbers in a cache line
+    high = min((h for h in range(1, threads + 1) if threads % h == 0), key=lambda h: rows * (threads // h) + columns * h)
+    return most(rows, unit, high) * most(columns, unit, threads // high)
+
+
+def partition(options):
+    print("| model, sequences and rows per slice | " + " | ".join(f"{n} threads" for n in THREADS) + " |")
+    print("|---|" + "---|" * len(THREADS))
+    for name, config, settings in MODELS:
+        keys, vocabulary, *_ = describe(config, settings, options.text)
+        layers, heads, width, d_k, hidden, context = (
+            keys.getint("model", key) for key in ("layers", "heads", "d_model", "d_k", "d_ff", "context"))
+        inner = heads * d_k
+        sequences = min(keys.getint("train", "batch"), max(1, 4096 // context))  # of a slice: SLICE_ROWS
+        rows, pairs = sequences * context, sequences * heads
+        weights = [(width, 3 * inner), (inner, width), (width, hidden), (hidden, width)]
+        size = layers * sum(a * b for a, b in weights) + vocabulary * width
+        attention = 7 * context**2 * d_k * layers  # of a pair: half of 2 products forward, of 5 backward
+        whole = 6 * rows * size + pairs * attention
+        cells = []
+        for n in THREADS:
+            splits = 8 * n * most(sequences, 1, n) > 9 * sequences
+            own_rows = most(rows, 1, n) if splits else most(sequences, 1, n) * context
+            own_pairs = most(pairs, 1, n) if splits else most(sequences, 1, n) * heads
+            own_weights = layers * sum(most_of_tile(a, b, n) for a, b in weights) + vocabulary * most(width, 16, n)
+            busiest = 4 * own_rows * size + own_pairs * attention + 2 * rows * own_weights
+            cells.append(f"{whole / (n * busiest):.2f}, {own_rows}")
+        print(f"| {name}, {sequences} x {context} | " + " | ".join(cells) + " |")
 
 
 def seconds_per_step(command, steps):
@@ -113,6 +177,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=0, help="how often to measure")
     parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--threads", action="store_true")
     parser.add_argument("--peak", type=float, help="GFLOP/s of products on one core (default: measured)")
     parser.add_argument("--share", type=float, help="share of that which a step reaches (default: measured)")
     parser.add_argument("--memory", type=float, default=20e9, help="bytes per second of one core, through several arrays")
@@ -122,8 +187,10 @@ def main():
         pairs(options)
     if options.predict:
         predict(options)
-    if not options.pairs and not options.predict:
-        parser.error("say --pairs N or --predict")
+    if options.threads:
+        partition(options)
+    if not options.pairs and not options.predict and not options.threads:
+        parser.error("say --pairs N, --predict or --threads")
 
 
 if __name__ == "__main__":

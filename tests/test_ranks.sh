@@ -99,13 +99,15 @@ for n in 1 2 4; do
 done
 check_match "run.json counts the ranks" '"ranks": 4' "$(cat by4/run.json)"
 check "run.json of one rank" 0 "$(grep -c '"ranks"' by1/run.json)"
-for settings in 'train.optimizer=muon train.shards=2' 'data.task=recall data.recall_pairs=3 train.engine=plain model.dropout=0 attention.scale_learned=no train.qk_clip=0'; do
+for settings in '2 train.optimizer=muon train.shards=2' '4 train.optimizer=muon model.layers=1 train.precision=bf16' \
+    '2 data.task=recall data.recall_pairs=3 train.engine=plain model.dropout=0 attention.scale_learned=no train.qk_clip=0'; do
+    n=${settings%% *}
     set --
-    for setting in $settings; do set -- "$@" --set "$setting"; done
-    rm -rf one two
+    for setting in ${settings#* }; do set -- "$@" --set "$setting"; done
+    rm -rf one more
     ./train-mpi tiny.ini --out one --quiet --threads 1 --set train.steps=12 "$@" >/dev/null
-    ranks 2 tiny.ini --out two --quiet --threads 1 --set train.steps=12 "$@" >/dev/null 2>&1
-    same_run "2 ranks with $settings" one two
+    ranks "$n" tiny.ini --out more --quiet --threads 1 --set train.steps=12 "$@" >/dev/null 2>&1
+    same_run "$n ranks with ${settings#* }" one more
 done
 
 # --- stopped and resumed by others
@@ -182,6 +184,9 @@ refused 1 'rank 1: train.lr is 0.002, and that of rank 0 is 0.001' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new --set train.lr=0.002
 refused 2 'rank 1: cannot read config none.ini' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi none.ini --out new
+
+refused 2 'OMPI_COMM_WORLD_SIZE is 2, and each of these processes would train a run of its own: start train-mpi' \
+    env OMPI_COMM_WORLD_SIZE=2 "$repository/train" tiny.ini --out new
 
 # --- ranks that compute something else
 mutant() {

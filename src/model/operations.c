@@ -1,7 +1,7 @@
 /* The operations of worker.h. Each takes from the model the arrays that one function of ops/ or of attention.h needs,
    and calls it on this thread's rows or on its part of a weight: ops/ knows neither the model nor threads. In the
-   forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where there
-   are fewer sequences than threads; the gradients of weights are sums over all rows, after a barrier. */
+   forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where threads
+   share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
 
 #include "model/worker.h"

@@ -134,8 +134,8 @@ static void backward(const Worker *w) {
     op_embedding_backward(w, &m->x);
 }
 
-/* Each thread takes whole sequences, or where there are fewer of them than threads, rows. After cached positions there
-   are too few rows to share. */
+/* Each thread takes whole sequences or, where the busiest one would then have over an eighth more than its share, rows.
+   After cached positions there are too few rows to share. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first, real loss_weight) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
     const size_t H = m->shape.attention.H, T = batch->T;
@@ -144,7 +144,7 @@ static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t
     const Range split = range_split(batch->B * T - cached, 1, id, count);
     Worker w = {.m = m, .pass = pass, .batch = batch, .loss_weight = loss_weight, .id = id, .count = count};
     w.batch_row = first;
-    w.splits_sequences = batch->B < count;
+    w.splits_sequences = 8 * count * range_size(range_split(batch->B, 1, 0, count)) > 9 * batch->B;
     w.rows = w.splits_sequences ? (Range){cached + split.begin, cached + split.end}
                                 : (Range){own.begin * T + cached, own.end * T};
     w.pairs = w.splits_sequences ? range_split(batch->B * H, 1, id, count) : (Range){own.begin * H, own.end * H};

@@ -3,7 +3,7 @@
 
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
-   who came first. With fewer sequences than threads, rows are split instead. ops/ knows nothing of threads.
+   who came first. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
 
    Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor. */

@@ -5,9 +5,18 @@
 #include <string.h>
 
 #ifndef RANKS_MPI
+#include <stdlib.h>
 
 bool ranks_start(Error *err) {
-    (void)err;
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *size = getenv(sizes[i]);
+        if (size && strtol(size, NULL, 10) > 1)
+            return usage_error(err,
+                               "%s is %s, and each of these processes would train a run of its own: start train-mpi "
+                               "(make MPI=1), or unset the variable",
+                               sizes[i], size);
+    }
     return true;
 }
 void ranks_end(void) {}
@@ -56,7 +65,9 @@ bool ranks_start(Error *err) {
 }
 
 void ranks_end(void) {
-    if (started) MPI_Finalize();
+    if (!started) return;
+    MPI_Type_free(&line);
+    MPI_Finalize();
 }
 
 size_t ranks_count(void) { return (size_t)count; }

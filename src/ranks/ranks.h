@@ -14,8 +14,8 @@
 #include "base/range.h"
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
-   Called once, before anything else here. ranks_end waits for all ranks and leaves them; it does nothing where
-   ranks_start was not called. */
+   A program without MPI refuses to be one of several. Called once, before anything else here. ranks_end waits for all
+   ranks and leaves them; it does nothing where ranks_start was not called. */
 bool ranks_start(Error *err);
 void ranks_end(void);
 

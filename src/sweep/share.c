@@ -38,6 +38,8 @@ static bool from_environment(size_t *share, size_t *shares, Error *err) {
     if (n == end)
         return usage_error(err, "--share auto: neither SLURM_ARRAY_TASK_ID nor OMPI_COMM_WORLD_RANK nor PMI_RANK is "
                                 "set: start this by an array of Slurm or by mpirun, or say --share I/N");
+    if (!getenv(n->count))
+        return usage_error(err, "--share auto: %s is set, but %s is not: say --share I/N", n->number, n->count);
     if (!read_variable(n->number, 0, &number, err) || !read_variable(n->count, 0, shares, err) ||
         !read_variable(n->first, 0, &first, err) || !read_variable(n->step, 1, &step, err))
         return false;

@@ -2,15 +2,18 @@
    formulas of AdamW, SGD and Muon, each of them where its name says.
 
    AdamW and SGD treat every number by itself, so the threads share the flat arrays evenly, in ranges that pay no heed
-   to tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. */
+   to tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. Ranks deal these out
+   among them and send each other the parameters; everything else each of them updates alike. */
 #include "train/optimizer.h"
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 #include "base/range.h"
 #include "ops/lanes.h"
 #include "ops/newton_schulz.h"
+#include "ranks/ranks.h"
 
 enum { CHUNK = 4096 }; /* numbers per partial sum of the norm */
 
@@ -35,6 +38,7 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
         const size_t workspace =
             size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns, in_bf16(o)));
         if (workspace > o->workspace_size) o->workspace_size = workspace;
+        if (new.rows *new.columns > o->largest) o->largest = new.rows *new.columns;
         size_t i = o->matrix_count++;
         if (!o->matrices) continue;
         for (; i > 0 && flops(&o->matrices[i - 1]) < flops(&new); i--) o->matrices[i] = o->matrices[i - 1];
@@ -54,6 +58,7 @@ static void lay_out(Optimizer *o) {
     o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
     o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
+    o->round = ranks_count() > 1 ? arena_take(&o->arena, size_mul(ranks_count(), o->largest), sizeof(real)) : NULL;
 }
 
 bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
@@ -143,8 +148,9 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. */
-MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, real *parameters,
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own.
+   Without `own`, of a matrix that is another rank's, only the velocity, which a checkpoint of any rank has. */
+MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, bool own, real *parameters,
                                 const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
     const double lr = u->muon_lr * matrix->lr_scale * sqrt(fmax(1, (double)columns / (double)rows));
@@ -155,6 +161,7 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         nesterov(u, x + r * columns, b + r * width, gradients + matrix->offset + r * width, columns);
         squares += sum_of_squares(x + r * columns, columns);
     }
+    if (!own) return;
     const real inverse = (real)(1 / (sqrt(squares) + 1e-7)),
                decay = (real)(1 - u->muon_lr * o->config->train.weight_decay);
     for (size_t r = 0; r < rows; r++) {
@@ -162,6 +169,30 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         lanes_scale(p + r * width, columns, decay);
     }
     newton_schulz(rows, columns, x, columns, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
+}
+
+/* Copies a matrix of the parameters to its place in a round, or, when it was received there, back. */
+static void copy_matrix(const Matrix *m, real *parameters, real *place, bool received) {
+    for (size_t r = 0; r < m->rows; r++) {
+        real *here = parameters + m->offset + r * m->width, *there = place + r * m->columns;
+        memcpy(received ? here : there, received ? there : here, m->columns * sizeof(real));
+    }
+}
+
+/* Sends the parameters of this rank's matrices to all others: in each round one matrix of every rank, the most
+   expensive ones first. */
+static void gather_matrices(const Optimizer *o, real *parameters) {
+    const size_t ranks = ranks_count(), own = ranks_index();
+    for (size_t first = 0; first < o->matrix_count; first += ranks) {
+        const size_t count = o->matrix_count - first < ranks ? o->matrix_count - first : ranks;
+        const Matrix *matrices = o->matrices + first;
+        size_t size = 0; /* of a place */
+        for (size_t r = 0; r < count; r++)
+            if (matrices[r].rows * matrices[r].columns > size) size = matrices[r].rows * matrices[r].columns;
+        if (own < count) copy_matrix(&matrices[own], parameters, o->round + own * size, false);
+        ranks_gather(o->round, size * sizeof(real));
+        for (size_t r = 0; r < count; r++) copy_matrix(&matrices[r], parameters, o->round + r * size, true);
+    }
 }
 
 /* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
@@ -201,6 +232,7 @@ static void update_range(const Optimizer *o, const TensorTable *tensors, Update 
 void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, const real *gradients, double norm,
                     double lr, size_t step) {
     const Config *c = o->config;
+    const size_t ranks = ranks_count(), rank = ranks_index();
     double t = (double)step + 1, clip = c->train.grad_clip > 0 ? c->train.grad_clip / (norm + 1e-6) : 1;
     const Update update = {
         .clip = (real)(clip < 1 ? clip : 1),
@@ -221,6 +253,8 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
         update_range(o, tensors, update, parameters, gradients, lr, range);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < o->matrix_count; i++)
-            muon(o, &update, &o->matrices[i], parameters, gradients, o->workspace + thread * o->workspace_size);
+            muon(o, &update, &o->matrices[i], i % ranks == rank, parameters, gradients,
+                 o->workspace + thread * o->workspace_size);
     }
+    if (ranks > 1) gather_matrices(o, parameters);
 }

@@ -20,8 +20,9 @@ typedef struct {
     double *partial_sums; /* of the norm */
     Matrix *matrices;     /* (matrix_count): Muon's, the most expensive first; none for AdamW and SGD */
     size_t matrix_count;
-    real *workspace; /* (threads, workspace_size): where Muon computes the update of a matrix */
-    size_t workspace_size;
+    real *workspace;                /* (threads, workspace_size): where Muon computes the update of a matrix */
+    size_t workspace_size, largest; /* largest: numbers of the largest matrix */
+    real *round;                    /* (ranks, largest): matrices on their way between ranks; NULL without others */
     Arena arena;
 } Optimizer;
 
@@ -39,6 +40,7 @@ double gradient_norm(Optimizer *optimizer, const real *gradients);
    A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: parameters of two dimensions
    shrink by lr * weight_decay, whatever the lr_scale, unless it is 0: then they stay as they are. AdamW's moments are
    bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay train.weight_decay;
-   beside them AdamW's tensors decay by train.adamw_decay. */
+   beside them AdamW's tensors decay by train.adamw_decay. Ranks deal Muon's matrices out among them: all ranks call
+   this with the same gradients, and end with the same parameters. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);
