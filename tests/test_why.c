@@ -143,7 +143,7 @@ static void nothing_invented(void **state) {
     train_alone("recall", 1);
     read_run("recall");
     assert_said("nats per answer; guessing has %.2f.", log(8));
-    assert_said("training does not use it");
+    assert_said("; most queries are not asked for an answer; training does not use it");
     assert_said("one task");
     assert_false(says("a table of"));
 }
@@ -276,6 +276,19 @@ static void prediction_of_the_first_layer(void **state) {
                 (long long)config.model.d_k);
 }
 
+/* With a context of one character there is no entropy and no gradient of scores. */
+static void nothing_measured(void **state) {
+    (void)state;
+    Sweep s = {0};
+    CONFIGURE("train.steps=2", "sweep.model.context=1, 16");
+    sweep("sweep", 2);
+    assert_true(sweep_view(&s, in("sweep"), &err));
+    assert_true(why_sweep(&s, &why, &err));
+    sweep_free(&s);
+    assert_said("       -        -       -        - ");
+    assert_false(says("nan"));
+}
+
 static void sweep_without_results(void **state) {
     (void)state;
     Sweep s = {0};
@@ -295,6 +308,7 @@ int main(void) {
         SWEEP_TEST(nothing_invented),      SWEEP_TEST(unfinished_runs),
         SWEEP_TEST(figures_of_a_sweep),    SWEEP_TEST(many_settings),
         SWEEP_TEST(sweep_without_results), SWEEP_TEST(prediction_of_the_first_layer),
+        SWEEP_TEST(nothing_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,6 @@ case "${1:-}" in
     rm -rf $folder
     mkdir -p $folder/results
     cp docs/results.md docs/appendix.md $folder
-    cp docs/results/ngrams.csv $folder/results
     ;;
 *)
     echo "usage: $0 [--quick | --try]" >&2
@@ -156,6 +155,19 @@ ways() {
 
 # The rows of several summaries under one header.
 rows_of() { awk 'NR == 1 || FNR > 1' "$@"; }
+
+# What tables of n-grams reach on the two texts, as run.json of a run on each has it.
+ngrams() {
+    "$python" - "$folder" <<'PYTHON'
+import glob, json, sys
+
+print("text,order,loss")
+for text, sweep in ("built-in text", "best"), ("Tiny Shakespeare", "text"):
+    with open(min(glob.glob(f"{sys.argv[1]}/{sweep}/*/run.json")), encoding="utf-8") as file:
+        for order, loss in enumerate(json.load(file)["ngram_losses"], 1):
+            print(text, order, f"{loss:.4f}", sep=",")
+PYTHON
+}
 
 # Widths 64 to 256 under three divisors; the third is d_k / 8, which is sqrt_dk's 8 at width 128.
 widths() {
@@ -297,6 +309,7 @@ for name in "${sweeps[@]}"; do
     cp "$folder/$name/summary.csv" "$results/$name.csv"
 done
 "$python" configs/study/weights.py "$folder/best" "$folder/slower" >$results/weights.csv
+ngrams >$results/ngrams.csv
 steps
 train fp16
 roundings >$results/fp16.csv

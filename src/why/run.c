@@ -96,6 +96,7 @@ static void say_gradients(const Files *f, Why *why) {
     if (f->measured > 1 && !isnan(mean_of(f, true, median)))
         why_add(p, " and of %.2g (mean %.2g) at step %.0f", mean_of(f, true, median), mean_of(f, true, mean),
                 mean_of(f, true, ATTENTION_STEP));
+    if (f->run.config.data.task == TASK_RECALL) why_add(p, "; most queries are not asked for an answer");
     why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
 }
 
@@ -148,7 +149,7 @@ static void say_limits(const Files *f, Why *why) {
     const double divisor = divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k);
     const char *other = divisor != 1 ? "none" : c->model.d_k > 1 ? "sqrt_dk" : "2sqrt_dk";
     char *p = why_next(why);
-    why_add(p, "What one run cannot say: that its divisor is the cause. It has one seed (%lld), ",
+    why_add(p, "One run does not show that its divisor is the cause. It has one seed (%lld), ",
             (long long)c->train.seed);
     why_add_rate(c, p);
     why_add(p,

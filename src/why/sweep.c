@@ -105,7 +105,7 @@ static void say_limits(const Ranking *r, Why *why) {
     double half = NAN; /* the largest half of an interval */
     for (size_t i = 0; i < r->count; i++) half = fmax(half, r->setting[i]->mean[MEASURE_VAL_LOSS].half);
     char *p = why_next(why);
-    why_add(p, "What this cannot say: ");
+    why_add(p, "What remains open: ");
     if (isnan(half)) why_add(p, "no setting has two runs that finished, so no difference has an interval; ");
     else why_add(p, "the seeds leave a mean loss uncertain by up to ± %.2g (95 %%); ", half);
     if (sweeps(s, "train.lr") || sweeps(s, "train.muon_lr"))
@@ -114,21 +114,33 @@ static void say_limits(const Ranking *r, Why *why) {
         why_add_rate(c, p);
         why_add(p, " need not suit every setting; ");
     }
-    why_add(p, "and nothing about other %s and sizes of model than these.",
-            c->data.task == TASK_RECALL ? "tasks" : "texts");
+    why_add(p, "other %s and sizes of model may differ.", c->data.task == TASK_RECALL ? "tasks" : "texts");
 }
 
 /* --- the table */
+
+/* A mean with so many decimals, or digits where it is `rounded`; "-" where nothing was measured, as of the attention of
+   a context of one character. */
+static void add_mean(const SweepSetting *setting, Measure measure, bool rounded, int digits, char *table) {
+    const int width = measure == MEASURE_GRAD_SCORES_FIRST || measure == MEASURE_GRAD_SCORES_LAST ? 8 : 7;
+    const double mean = mean_of(setting, measure);
+    if (isnan(mean)) text_append(table, WHY_TABLE, " %*s", width, "-");
+    else text_append(table, WHY_TABLE, rounded ? " %*.*g" : " %*.*f", width, digits, mean);
+}
 
 /* A label that is too long has a line of its own. */
 static void add_row(const SweepSetting *setting, char *table) {
     const size_t columns = utf8_columns(setting->label, strlen(setting->label));
     const bool fits = columns <= LABEL;
-    text_append(table, WHY_TABLE, "%s%s%*s %2zu %7.3g %7.2f %8.2g %7.2f %8.2g %7.2f\n", setting->label,
-                fits ? "" : "\n", (int)(fits ? LABEL - columns : LABEL), "", setting->finished,
-                mean_of(setting, MEASURE_SCORE_STD_FIRST), mean_of(setting, MEASURE_ENTROPY_FIRST),
-                mean_of(setting, MEASURE_GRAD_SCORES_FIRST), mean_of(setting, MEASURE_ENTROPY_LAST),
-                mean_of(setting, MEASURE_GRAD_SCORES_LAST), mean_of(setting, MEASURE_VAL_LOSS));
+    text_append(table, WHY_TABLE, "%s%s%*s %2zu", setting->label, fits ? "" : "\n",
+                (int)(fits ? LABEL - columns : LABEL), "", setting->finished);
+    add_mean(setting, MEASURE_SCORE_STD_FIRST, true, 3, table);
+    add_mean(setting, MEASURE_ENTROPY_FIRST, false, 2, table);
+    add_mean(setting, MEASURE_GRAD_SCORES_FIRST, true, 2, table);
+    add_mean(setting, MEASURE_ENTROPY_LAST, false, 2, table);
+    add_mean(setting, MEASURE_GRAD_SCORES_LAST, true, 2, table);
+    add_mean(setting, MEASURE_VAL_LOSS, false, 2, table);
+    text_append(table, WHY_TABLE, "\n");
 }
 
 static void make_table(const Ranking *r, char *table) {
