@@ -338,7 +338,7 @@ refuses 2 'swept is a sweep, whose runs are below it: name one' "$train" report 
 ends 0 "$train" why swept/
 check "stderr of: $name" "" "$(cat "$said/err")"
 check "the first sentence" "$first" "$(sed '/^$/,$d' "$said/out")"
-check_match "the sweep's page" '"why":"[^"]*, whose scores start with a standard deviation of ' "$(cat swept/report.html)"
+check_match "the sweep's page" '"why":"[^"]*Their scores start with standard deviations of ' "$(cat swept/report.html)"
 ends 0 env NO_COLOR=1 "$train" why runs/tiny
 check_match "stdout of: $name" '^Scores divided by √d_k = 4: before the first step their standard deviation' "$(cat "$said/out")"
 check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"

@@ -205,12 +205,12 @@ static void figures_of_a_sweep(void **state) {
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
 #define MEAN(values, at) ((values[at] + values[(at) + 1]) / 2)
     const char *labels[] = {"÷ 1 (none)", "", "÷ √d_k = 8"};
-    assert_said("On average over the seeds that finished, %s, whose scores start with a standard deviation of %.3g, "
-                "ends with the lowest validation loss, %.2f nats per character (a table of single characters has 9.00, "
-                "one of character pairs 0.50); %s, whose scores start with a standard deviation of %.3g, with the "
+    assert_said("On average over the seeds that finished, %s ends with the lowest validation loss, %.2f nats per "
+                "character (a table of single characters has 9.00, one of character pairs 0.50). %s ends with the "
                 "highest, %.2f nats",
-                labels[low], MEAN(deviation, low), MEAN(loss, low), labels[high], MEAN(deviation, high),
-                MEAN(loss, high));
+                labels[low], MEAN(loss, low), labels[high], MEAN(loss, high));
+    assert_said(" Their scores start with standard deviations of %.3g and %.3g.", MEAN(deviation, low),
+                MEAN(deviation, high));
     assert_said("Lowest and highest are %.2f apart; a table of character pairs is 8.50 below one of single characters, "
                 "triples 0.25 below pairs, 4-grams 0.12 below triples.",
                 MEAN(loss, high) - MEAN(loss, low));

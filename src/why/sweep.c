@@ -41,12 +41,10 @@ static bool rank(Ranking *r, const Sweep *s, Error *err) {
 }
 
 static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
-    const SweepSetting *setting = r->setting[at];
-    const double deviation = mean_of(setting, MEASURE_SCORE_STD_FIRST), loss = mean_of(setting, MEASURE_VAL_LOSS);
-    why_add(p, "%s", setting->label);
-    if (isfinite(deviation)) why_add(p, ", whose scores start with a standard deviation of %.3g,", deviation);
-    why_add(p, " %s%.2f nats per %s", rank, loss, config_target(&r->sweep->config));
+    const double loss = mean_of(r->setting[at], MEASURE_VAL_LOSS);
+    why_add(p, "%s %s%.2f nats per %s", r->setting[at]->label, rank, loss, config_target(&r->sweep->config));
     ruler_add(&r->ruler, loss, p);
+    why_add(p, ".");
 }
 
 static void say_losses(const Ranking *r, Why *why) {
@@ -58,16 +56,19 @@ static void say_losses(const Ranking *r, Why *why) {
     }
     if (sweeps(s, "train.seed")) why_add(p, "On average over the seeds that finished, ");
     add_setting(r, 0, r->count > 1 ? "ends with the lowest validation loss, " : "ends with a validation loss of ", p);
+    const double first = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
+    const double last = mean_of(r->setting[r->count - 1], MEASURE_SCORE_STD_FIRST);
     if (r->count > 1) {
-        why_add(p, "; ");
-        add_setting(r, r->count - 1, "with the highest, ", p);
-    }
-    why_add(p, ".");
+        why_add(p, " ");
+        add_setting(r, r->count - 1, "ends with the highest, ", p);
+        if (isfinite(first) && isfinite(last))
+            why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first, last);
+    } else if (isfinite(first)) why_add(p, " Its scores start with a standard deviation of %.3g.", first);
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
     else if (s->config.eval.batches > 0 && !isnan(*r->ruler.loss))
-        why_add(p, " Losses are those of %lld batches, a table's that of the whole validation split.",
-                (long long)s->config.eval.batches);
+        why_add(p, " Losses are those of %lld %s, a table's that of the whole validation split.",
+                (long long)s->config.eval.batches, s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
 static void say_differences(const Ranking *r, Why *why) {
