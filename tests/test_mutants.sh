@@ -222,7 +222,7 @@ plain='--set train.engine=plain --set model.dropout=0'
     mutant 'plain attention: dk not divided' $file 's/add_scaled(dk + j \* row, ds \/ divisor/add_scaled(dk + j * row, ds/' $plain
     mutant 'plain attention: dv without the weight' $file 's/add_scaled(dv + j \* row, p_i\[j\]/add_scaled(dv + j * row, 1/' $plain
     mutant 'plain attention: forward takes keys for values' $file \
-        '/^void plain_attention_forward/,/^}/s/\*v = k + H \* D/*v = k/' $plain
+        '/^static void plain_attention_forward/,/^}/s/\*v = k + H \* D/*v = k/' $plain
     mutant 'plain residual: branch forgotten' $file 's/add_scaled(dbranch, 1/add_scaled(dbranch, 0/' $plain
     mutant 'plain GELU: slope of tanh forgotten' $file 's/ + x_i \/ 2 \* (1 - tanh_i \* tanh_i) \* du//' $plain
     mutant 'plain ReLU: mask inverted' $file 's/dx\[i\] += x\[i\] <= 0 ? 0 : dy\[i\]/dx[i] += x[i] <= 0 ? dy[i] : 0/' \
