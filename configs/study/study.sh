@@ -15,7 +15,7 @@ docs=docs
 # In the order of the page. Rates are chosen by the first four, on seeds 1 and 2, and reported on others.
 sweeps=(rates rates_edge rates_d_k rates_post best slower slower_d_k steps gpt2 start rate switch switch_back post text long
     clip large muon_rates muon muon_faster muon_gpt2 bf16_dk64 bf16_cpu parts parts_uniform parts_context
-    parts_text parts_gpt2 parts_d_k parts_muon depth long_text)
+    parts_text parts_gpt2 parts_d_k parts_muon depth long_text qk_norm)
 score_ways=()
 for file in configs/scores/*.ini; do score_ways+=("$(basename "$file" .ini)"); done
 recall_ways=(sqrt_dk learned sink_learned softcap)
