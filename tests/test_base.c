@@ -374,6 +374,26 @@ static void appended_text_is_cut_off(void **state) {
     assert_string_equal(out, "12; thr");
 }
 
+static void lines_of_a_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *line, *next;
+        size_t columns;
+    } cases[] = {{"aa bb cc", "aa bb", "cc", 5},
+                 {"aa bb cc", "aa", "bb cc", 4},
+                 {"aa  bb   cc", "aa  bb", "cc", 6},
+                 {"longer x", "longer", "x", 3},
+                 {"÷ √d 8", "÷ √d", "8", 4},
+                 {"aa bb", "aa bb", "", 5},
+                 {"", "", "", 5}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        size_t line;
+        assert_string_equal(text_next_line(cases[i].text, cases[i].columns, &line), cases[i].next);
+        assert_int_equal(line, strlen(cases[i].line));
+        assert_memory_equal(cases[i].text, cases[i].line, line);
+    }
+}
+
 /* A signal is noted; its repeats within a second change nothing; a later one ends the program. */
 static void signals_that_repeat(void **state) {
     (void)state;
@@ -416,6 +436,7 @@ int main(void) {
         TEST(exp_special_values),
         TEST(gelu_in_float),
         TEST(appended_text_is_cut_off),
+        TEST(lines_of_a_text),
         TEST(signals_that_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

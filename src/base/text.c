@@ -52,6 +52,18 @@ void text_clip(const char *text, size_t limit, char *out, size_t capacity) {
     snprintf(out, capacity, "%.*s%s", (int)length, text, cut ? "..." : "");
 }
 
+const char *text_next_line(const char *text, size_t columns, size_t *line) {
+    size_t end = strcspn(text, " ");
+    *line = end;
+    while (text[end]) {
+        end += strspn(text + end, " ");
+        end += strcspn(text + end, " ");
+        if (utf8_columns(text, end) > columns) break;
+        *line = end;
+    }
+    return text + *line + strspn(text + *line, " ");
+}
+
 void text_number(double number, char *out, size_t capacity) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, capacity, "%.*g", digits, number);

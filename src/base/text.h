@@ -25,6 +25,10 @@ void text_make_plain(char *text);
    for line ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
+/* The first line of a text that is broken at blanks: as many words as fit into so many columns, or one word that does
+   not. *line becomes its length in bytes; returns where the next line begins. */
+const char *text_next_line(const char *text, size_t columns, size_t *line);
+
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 

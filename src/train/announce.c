@@ -50,19 +50,12 @@ typedef struct {
 } Lines;
 #define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
 
-/* A text on as many lines of a terminal of 80 columns as it takes, broken at blanks. */
+/* A text on as many lines of a terminal of 80 columns as it takes. */
 static void say_wrapped(const Lines *l, const char *label, const char *text) {
-    const size_t columns = 68 - strlen(l->mark);
-    while (*text) {
-        size_t end = strcspn(text, " "), next = end;
-        while (text[end] && utf8_columns(text, next) <= columns) {
-            end = next;
-            next += strspn(text + next, " ");
-            next += strcspn(text + next, " ");
-        }
-        SAY(l, label, "%.*s", (int)end, text);
-        text += end + strspn(text + end, " ");
-        label = "";
+    size_t line;
+    for (const char *next; *text; text = next, label = "") {
+        next = text_next_line(text, 68 - strlen(l->mark), &line);
+        SAY(l, label, "%.*s", (int)line, text);
     }
 }
 

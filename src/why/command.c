@@ -38,22 +38,14 @@ void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
     if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 
-/* Writes a paragraph in lines. A word that is longer has a line of its own. It may hold texts from files. */
+/* Writes a paragraph in lines. It may hold texts from files. */
 static void write_lines(char *paragraph, FILE *out) {
-    size_t column = 0;
+    size_t line;
     text_make_plain(paragraph);
-    for (const char *word = paragraph; *word; word += strspn(word, " ")) {
-        const size_t length = strcspn(word, " "), columns = utf8_columns(word, length);
-        if (column > 0) {
-            const bool fits = column + 1 + columns <= COLUMNS;
-            fputc(fits ? ' ' : '\n', out);
-            column = fits ? column + 1 : 0;
-        }
-        fwrite(word, 1, length, out);
-        column += columns;
-        word += length;
+    for (const char *text = paragraph, *next; *text; text = next) {
+        next = text_next_line(text, COLUMNS, &line);
+        fprintf(out, "%.*s\n", (int)line, text);
     }
-    fputc('\n', out);
 }
 
 /* What there is to say about a run or sweep; NULL after a failure. Valid until the next call. */
