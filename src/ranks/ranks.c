@@ -34,6 +34,9 @@ bool ranks_same(const char *what, const char *text, Error *err) {
 }
 
 void ranks_gather(void *all, size_t size) { (void)all, (void)size; }
+void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner) {
+    (void)array, (void)rows, (void)stride, (void)size, (void)owner;
+}
 void ranks_deal(const void *array, size_t lines, void *parts) { memcpy(parts, array, lines * LINE_BYTES); }
 void ranks_collect(void *array, size_t lines) { (void)array, (void)lines; }
 
@@ -76,6 +79,14 @@ size_t ranks_here(void) { return (size_t)here; }
 
 void ranks_gather(void *all, size_t size) {
     MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)size, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner) {
+    MPI_Datatype part;
+    MPI_Type_vector((int)rows, (int)size, (int)stride, MPI_BYTE, &part);
+    MPI_Type_commit(&part);
+    MPI_Bcast(array, 1, part, (int)owner, MPI_COMM_WORLD);
+    MPI_Type_free(&part);
 }
 
 bool ranks_agree(bool ok, int *signal, Error *err) {

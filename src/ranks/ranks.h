@@ -36,6 +36,10 @@ bool ranks_same(const char *what, const char *text, Error *err);
 /* all (ranks, size bytes): each rank has filled in its own item; afterwards every rank has all of them. */
 void ranks_gather(void *all, size_t size);
 
+/* All ranks get rank `owner`'s part of an array: of `rows` rows, the next one `stride` bytes further, the first `size`
+   bytes each. */
+void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner);
+
 /* An array of `lines` cache lines is cut into as many segments as there are ranks (ranks_segment, in lines).
    ranks_deal: this rank's segment of every rank's array, in `parts` (ranks, size of the segment).
    ranks_collect: every rank has set its own segment of the array; afterwards it has all of them. */

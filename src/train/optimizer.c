@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <omp.h>
-#include <string.h>
 
 #include "base/range.h"
 #include "ops/lanes.h"
@@ -38,7 +37,6 @@ static void add_matrices(Optimizer *o, const Tensor *t) {
         const size_t workspace =
             size_add(new.rows *new.columns, newton_schulz_scratch(new.rows, new.columns, in_bf16(o)));
         if (workspace > o->workspace_size) o->workspace_size = workspace;
-        if (new.rows *new.columns > o->largest) o->largest = new.rows *new.columns;
         size_t i = o->matrix_count++;
         if (!o->matrices) continue;
         for (; i > 0 && flops(&o->matrices[i - 1]) < flops(&new); i--) o->matrices[i] = o->matrices[i - 1];
@@ -58,7 +56,6 @@ static void lay_out(Optimizer *o) {
     o->partial_sums = arena_take(&o->arena, chunks(o->flat), sizeof(double));
     o->matrices = arena_take(&o->arena, o->matrix_count, sizeof *o->matrices);
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
-    o->round = ranks_count() > 1 ? arena_take(&o->arena, size_mul(ranks_count(), o->largest), sizeof(real)) : NULL;
 }
 
 bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
@@ -171,30 +168,6 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
     newton_schulz(rows, columns, x, columns, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
-/* Copies a matrix of the parameters to its place in a round, or, when it was received there, back. */
-static void copy_matrix(const Matrix *m, real *parameters, real *place, bool received) {
-    for (size_t r = 0; r < m->rows; r++) {
-        real *here = parameters + m->offset + r * m->width, *there = place + r * m->columns;
-        memcpy(received ? here : there, received ? there : here, m->columns * sizeof(real));
-    }
-}
-
-/* Sends the parameters of this rank's matrices to all others: in each round one matrix of every rank, the most
-   expensive ones first. */
-static void gather_matrices(const Optimizer *o, real *parameters) {
-    const size_t ranks = ranks_count(), own = ranks_index();
-    for (size_t first = 0; first < o->matrix_count; first += ranks) {
-        const size_t count = o->matrix_count - first < ranks ? o->matrix_count - first : ranks;
-        const Matrix *matrices = o->matrices + first;
-        size_t size = 0; /* of a place */
-        for (size_t r = 0; r < count; r++)
-            if (matrices[r].rows * matrices[r].columns > size) size = matrices[r].rows * matrices[r].columns;
-        if (own < count) copy_matrix(&matrices[own], parameters, o->round + own * size, false);
-        ranks_gather(o->round, size * sizeof(real));
-        for (size_t r = 0; r < count; r++) copy_matrix(&matrices[r], parameters, o->round + r * size, true);
-    }
-}
-
 /* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
    column blocks agree in both, otherwise the rest of this row of the block. *block is the one that `at` is in. */
 static size_t uniform_count(const Tensor *t, size_t at, const ColumnBlock **block) {
@@ -256,5 +229,8 @@ void optimizer_step(Optimizer *o, const TensorTable *tensors, real *parameters, 
             muon(o, &update, &o->matrices[i], i % ranks == rank, parameters, gradients,
                  o->workspace + thread * o->workspace_size);
     }
-    if (ranks > 1) gather_matrices(o, parameters);
+    for (size_t i = 0; i < o->matrix_count; i++) {
+        const Matrix *m = &o->matrices[i];
+        ranks_share(parameters + m->offset, m->rows, m->width * sizeof(real), m->columns * sizeof(real), i % ranks);
+    }
 }

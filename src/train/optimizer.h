@@ -20,9 +20,8 @@ typedef struct {
     double *partial_sums; /* of the norm */
     Matrix *matrices;     /* (matrix_count): Muon's, the most expensive first; none for AdamW and SGD */
     size_t matrix_count;
-    real *workspace;                /* (threads, workspace_size): where Muon computes the update of a matrix */
-    size_t workspace_size, largest; /* largest: numbers of the largest matrix */
-    real *round;                    /* (ranks, largest): matrices on their way between ranks; NULL without others */
+    real *workspace; /* (threads, workspace_size): where Muon computes the update of a matrix */
+    size_t workspace_size;
     Arena arena;
 } Optimizer;
 
