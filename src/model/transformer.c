@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/worker.h"
+#include "ops/cross_entropy.h"
 
 /* The input of a block: the embeddings, or the output of the block before it. There is no block L; what would be its
    input is the last block's output. */
@@ -183,14 +184,6 @@ size_t batch_targets(const Batch *batch) {
     return count;
 }
 
-/* The logits of a slice are exp(z - max) by now, and the largest is 1. */
-static size_t count_right(const Model *m, const Batch *slice) {
-    size_t right = 0;
-    for (size_t r = 0; r < slice->B * slice->T; r++)
-        right += slice->targets[r] >= 0 && m->logits.values[r * m->shape.V + (size_t)slice->targets[r]] == 1;
-    return right;
-}
-
 /* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Sums
    the losses in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
@@ -210,7 +203,8 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
         pass_slice(m, &slice, first, pass, i == 0, loss_weight);
         update_score_max(m, range_size(sequences));
         for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
-        if (targets && !pass->with_backward) m->right += count_right(m, &slice);
+        if (targets && !pass->with_backward)
+            m->right += cross_entropy_right(m->logits.values, targets, slice.B * slice.T, m->shape.V);
     }
     return sum;
 }

@@ -29,3 +29,12 @@ MULTIVERSIONED void cross_entropy_backward(real *logits, const real *sums, const
         logits[r * V + (size_t)targets[r]] -= weight;
     }
 }
+
+size_t cross_entropy_right(const real *logits, const int32_t *targets, size_t rows, size_t V) {
+    size_t right = 0;
+    for (size_t r = 0; r < rows; r++) {
+        const real *z = logits + r * V;
+        right += targets[r] >= 0 && lanes_maximum(z, V) == z[targets[r]];
+    }
+    return right;
+}

@@ -14,3 +14,6 @@ void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t
 /* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (targets that count) when L is the mean of the
    losses. Overwrites `logits`, which hold what the forward pass left there. Plain: plain_cross_entropy_backward. */
 void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows, size_t V);
+
+/* Targets whose logits (rows, V) are the largest of their rows. The logits may be what the forward pass left. */
+size_t cross_entropy_right(const real *logits, const int32_t *targets, size_t rows, size_t V);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ops/cross_entropy.h"
+
 bool engine_make(Engine *e, EngineKind kind, size_t shards, Model *m, Error *err) {
     *e = (Engine){.model = m, .kind = kind, .gradients = m->gradients};
     return (kind == ENGINE_FAST || plain_make(&e->plain, &m->shape, &m->tensors, m->max_batch, m->threads, err)) &&
@@ -20,19 +22,6 @@ double engine_end_shard(Engine *e, size_t shard, double loss) {
     return shards_end(&e->shards, shard, &e->model->gradients, e->model->score_max, loss);
 }
 
-/* Targets whose logits are the largest. */
-static size_t count_right(const Plain *plain, const Batch *batch, size_t V) {
-    size_t right = 0;
-    for (size_t r = 0; r < batch->B * batch->T; r++) {
-        const real *logits = plain_logits(plain, r / batch->T) + r % batch->T * V;
-        size_t larger = 0;
-        if (batch->targets[r] < 0) continue;
-        for (size_t v = 0; v < V; v++) larger += logits[v] > logits[batch->targets[r]];
-        right += larger == 0;
-    }
-    return right;
-}
-
 double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     if (e->kind == ENGINE_FAST) return model_pass(e->model, batch, pass);
     real *gradients = pass->with_backward ? e->model->gradients : NULL;
@@ -42,6 +31,9 @@ double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     const double sum = plain_forward_backward(&e->plain, e->model->losses + first, gradients, e->model->parameters,
                                               batch->tokens + first, batch->targets + first, range_size(own), batch->T,
                                               pass->batch_weight / (double)batch_targets(batch));
-    if (!gradients) e->model->right = count_right(&e->plain, batch, e->model->shape.V);
+    e->model->right = 0;
+    for (size_t b = 0; b < batch->B && !gradients; b++)
+        e->model->right +=
+            cross_entropy_right(plain_logits(&e->plain, b), batch->targets + b * batch->T, batch->T, e->model->shape.V);
     return sum;
 }
