@@ -95,7 +95,7 @@ static void announce_scores(const Lines *l, const ModelShape *s, const Config *c
 }
 
 void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
-              double measured_std) {
+              double measured_std, const char *note) {
     const Config *config = &run->config;
     const Model *model = engine->model;
     const ModelShape *s = &model->shape;
@@ -126,8 +126,5 @@ void announce(Progress *to, const char *mark, const Run *run, const Engine *engi
         SAY(l, "", "products of bf16: %s%s", matmul_kernels(true), refused ? " (Linux refuses AMX)" : "");
     else if (matmul_is_own()) SAY(l, "", "products by sqrtdk's kernels for %s", cpu_level_name(cpu_level()));
     else SAY(l, "", "OpenBLAS core %s, %s build", matmul_core(), matmul_is_openmp_build() ? "OpenMP" : "pthread");
-}
-
-void announce_note(Progress *to, const char *note) {
-    if (*note) say_wrapped(&(Lines){to, ""}, "note", note);
+    say_wrapped(l, "note", note);
 }

@@ -154,8 +154,7 @@ static bool start_run(Trainer *t, const Config *config, const TrainOptions *opti
     if (writes) {
         if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
         progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
-        announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t));
-        announce_note(t->progress, t->text_note.message);
+        announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note.message);
     }
     t->start = omp_get_wtime();
     return end_run(t, options, loop_run(t, err), err);
@@ -228,7 +227,7 @@ bool train_check(const Config *config, const TrainOptions *options, FILE *out, s
     if (ok) *bytes = training_memory(&t.engine, &t.optimizer);
     if (ok && out) { /* as comments, so that what stands before it is still a config */
         fputc('\n', out);
-        announce(&(Progress){.stream = out}, "; ", &t.run, &t.engine, &t.optimizer, NAN);
+        announce(&(Progress){.stream = out}, "; ", &t.run, &t.engine, &t.optimizer, NAN, t.text_note.message);
     }
     trainer_free(&t);
     return ok;
