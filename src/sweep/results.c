@@ -43,7 +43,7 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     run->state = RUN_NOT_FINISHED;
     *run->message = 0;
     bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err);
-    /* Without a run.json there are no entries. A directory in which something else is has lost it, and is refused. */
+    /* Without run.json there are no entries. A directory that has other files has lost its run.json, and is refused. */
     if (ok && (there || (path_exists(run->directory) && !results_unused(run->directory))))
         ok = run_description_load(&json, run->directory, err);
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));

@@ -50,7 +50,7 @@ typedef struct {
 } Lines;
 #define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
 
-/* A text on as many lines of a terminal of 80 columns as it takes. */
+/* Writes a text on as many lines of 80 columns as it needs. */
 static void say_wrapped(const Lines *l, const char *label, const char *text) {
     size_t line;
     for (const char *next; *text; text = next, label = "") {

@@ -19,5 +19,5 @@ size_t tokens_per_step(const Config *config);
    with `mark`. `measured_std` NaN leaves out the scores' measured standard deviation. */
 void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
               double measured_std);
-/* A note below the announcement; nothing for an empty one. */
+/* Writes a note below the announcement; nothing if the note is empty. */
 void announce_note(Progress *to, const char *note);

@@ -96,7 +96,7 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
-    if (!directory_locks_hold(err)) { /* what is in the buffer must not get to the file */
+    if (!directory_locks_hold(err)) { /* the buffer must not be written to the file */
         const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         if (nowhere >= 0) close(nowhere);

@@ -25,7 +25,7 @@ static bool by_muon(const Optimizer *o, const Tensor *t) {
 
 static bool in_bf16(const Optimizer *o) { return o->config->train.precision == PRECISION_BF16; }
 
-/* Floating-point operations that sort the matrices; their order is the same in bf16. */
+/* The floating-point operations by which the matrices are sorted; their order is the same in bf16. */
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
 /* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
@@ -148,8 +148,8 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own.
-   Without `own`, of a matrix that is another rank's, only the velocity, which a checkpoint of any rank has. */
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. If
+   the matrix belongs to another rank (`own` is false), only its velocity is updated: every rank has all velocities. */
 MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, bool own, real *parameters,
                                 const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;
@@ -171,7 +171,7 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
     newton_schulz(rows, columns, x, columns, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
-/* Copies a matrix of the parameters to its place in a round, or, when it was received there, back. */
+/* Copies a matrix of the parameters to its place in a round, or back from there if it was `received`. */
 static void copy_matrix(const Matrix *m, real *parameters, real *place, bool received) {
     for (size_t r = 0; r < m->rows; r++) {
         real *here = parameters + m->offset + r * m->width, *there = place + r * m->columns;
@@ -179,8 +179,8 @@ static void copy_matrix(const Matrix *m, real *parameters, real *place, bool rec
     }
 }
 
-/* Sends the parameters of this rank's matrices to all others: in each round one matrix of every rank, the most
-   expensive ones first. */
+/* Sends the parameters of this rank's matrices to all other ranks. Each round sends one matrix of every rank, beginning
+   with the most expensive matrices. */
 static void gather_matrices(const Optimizer *o, real *parameters) {
     const size_t ranks = ranks_count(), own = ranks_index();
     for (size_t first = 0; first < o->matrix_count; first += ranks) {

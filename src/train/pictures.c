@@ -7,8 +7,8 @@
 
 #include "show/chart.h"
 
-/* HEADS_SHOWN is for each layer: with the longest text, more than LINES lines of panels, 4 of them across, would be too
-   high for one picture. */
+/* HEADS_SHOWN is the number for each layer. With the longest text, a picture with 4 panels per line and more than LINES
+   lines would be too high. */
 enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],

@@ -38,7 +38,7 @@ void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
     if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 
-/* Writes a paragraph in lines. It may hold texts from files. */
+/* Writes a paragraph in lines of 80 columns. The paragraph may contain texts from files. */
 static void write_lines(char *paragraph, FILE *out) {
     size_t line;
     text_make_plain(paragraph);

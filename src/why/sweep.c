@@ -120,8 +120,8 @@ static void say_limits(const Ranking *r, Why *why) {
 
 /* --- the table */
 
-/* A mean with so many decimals, or digits where it is `rounded`; "-" where nothing was measured, as of the attention of
-   a context of one character. */
+/* Writes a mean with so many decimals, or digits if it is `rounded`; "-" if nothing was measured, as of the attention
+   of a context of one character. */
 static void add_mean(const SweepSetting *setting, Measure measure, bool rounded, int digits, char *table) {
     const int width = measure == MEASURE_GRAD_SCORES_FIRST || measure == MEASURE_GRAD_SCORES_LAST ? 8 : 7;
     const double mean = mean_of(setting, measure);
