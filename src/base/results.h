@@ -1,8 +1,9 @@
 /* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
-   No result that is there is ever removed. --force moves it, if it is a run, a sweep or theory's, to the first free
-   name of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end, unless they could not
-   even begin. A program that is killed between that and making the new directory leaves PATH.old alone.
+   Existing results are never removed. --force moves the directory of a run, a sweep or theory to the first free name of
+   PATH.old, PATH.old-2, PATH.old-3, ... It stays there whether or not the new results are completed; it is moved back
+   only if they could not begin. A program that is killed between the move and making the new directory leaves only
+   PATH.old.
 
    A directory is *unused* if it is empty, or if a run has begun in it: it has run.json.new, no run.json, and nothing
    else but the files that a run has before anything is measured. A program that is killed at that time leaves an unused

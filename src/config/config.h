@@ -1,6 +1,5 @@
-/* What a run is made from. One table (table.c) describes each key once: section, name, type, range, default, one line
-   of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
-   it. */
+/* The config of a run. One table (table.c) describes each key once: section, name, type, range, default, one line of
+   help. Parsing, checking, --help, the resolved copy in the run directory and docs/config.md come from this table. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* The verb: checks the model that a config describes, or every combination of its [sweep]. */
+/* The verb gradcheck: checks the model that a config describes, or every combination of its [sweep]. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>

@@ -1,7 +1,6 @@
-/* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables of a sweep are made from
-   this, so that a sweep that was resumed gives the same tables as one that was never stopped. Then follow the
-   statistics of a setting over its seeds: means with their intervals, and the difference to the setting that divides
-   by √d_k. */
+/* Reads back the files of a run: run.json, metrics.csv, attention.csv. The tables of a sweep are made from these files
+   only, so that a resumed sweep gives the same tables as one that was never stopped. Then come the statistics of a
+   setting over its seeds: means with their intervals, and the difference to the setting that divides by √d_k. */
 #include <math.h>
 #include <string.h>
 

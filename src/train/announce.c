@@ -1,5 +1,5 @@
-/* What a run tells before it starts: everything that decides how long it takes and whether it is the run that was
-   meant. It is told before the first step, and by --dry-run as comments below the config. */
+/* The announcement of a run: everything that decides how long the run takes, and that shows the user whether it is the
+   intended run. It is printed before the first step, and by --dry-run as comments below the config. */
 #include "train/announce.h"
 
 #include <math.h>

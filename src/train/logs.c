@@ -1,7 +1,6 @@
-/* Writing and reading the logs of a run by one table of columns, so that a number means the same to whoever wrote it
-   and whoever reads it. Every row is flushed when it is written: what is in a log was in it when the program died.
-   Reading is strict, since a resumed run, the pictures and a sweep's tables take what they find here for what was
-   measured. */
+/* Writes and reads the logs of a run by one table of columns, so that a number has the same meaning when it is written
+   and when it is read. Every row is flushed when it is written, so a killed program loses no complete row. Reading is
+   strict, since a resumed run, the pictures and a sweep's tables rely on these numbers. */
 #include "train/logs.h"
 
 #include <errno.h>

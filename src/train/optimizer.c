@@ -1,9 +1,9 @@
-/* How gradients become updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
-   formulas of AdamW, SGD and Muon, each of them where its name says.
+/* From gradients to updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
+   formulas of AdamW, SGD and Muon, each in a function of that name.
 
-   AdamW and SGD treat every number by itself, so the threads share the flat arrays evenly, in ranges that pay no heed
-   to tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. Ranks deal these out
-   among them and send each other the parameters; everything else each of them updates alike. */
+   AdamW and SGD update every number by itself, so the threads share the flat arrays evenly, in ranges that ignore the
+   borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. The ranks divide
+   the matrices among them and send each other the new parameters. Every rank updates all other parameters itself. */
 #include "train/optimizer.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* A run from its start to its end: memory for everything it needs, its directory and logs, the loop (loop.c), and how
    it ended. A new run and a resumed one differ only in where the parameters, moments and logs come from.
 
-   Whatever a config or a text can be refused for is refused before anything is written. So everything is made first,
-   and the directory last. */
+   Every reason to refuse a config or a text is checked before anything is written. So the memory is made first, and the
+   directory last. */
 #include "train/trainer.h"
 
 #include <math.h>

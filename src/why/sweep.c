@@ -1,5 +1,5 @@
-/* What there is to say about a sweep, and its table. Figures are a setting's means over the runs that finished, as in
-   the sweep's own table; the settings with the lowest and the highest validation loss are compared. */
+/* The sentences about a sweep, and its table. Figures are a setting's means over the runs that finished, as in the
+   sweep's own table; the settings with the lowest and the highest validation loss are compared. */
 #include <math.h>
 #include <string.h>
 
