@@ -15,8 +15,8 @@ bool attend_to_text(Snapshot *snapshot, Run *run, const char *text, size_t size,
 /* The last attention that the run has logged. */
 bool attend_to_log(Snapshot *snapshot, const Run *run, Error *err);
 
-/* What attention.csv has of a batch, for one head of a snapshot: means over its rows with at least two keys, a sink
-   being one. NaN without such a row. */
+/* The figures that attention.csv has for a batch, here for one head of a snapshot: means over its rows with at least
+   two keys, a sink being one. NaN without such a row. */
 typedef struct {
     double entropy;    /* mean of H(row) / ln(keys): 1 is uniform, 0 one-hot */
     double max_weight; /* mean of a row's largest weight */

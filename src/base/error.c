@@ -1,6 +1,6 @@
-/* Fills in an Error. The message is formatted into a buffer of its own and made plain, so that it stays one line and
-   a file's name cannot send control characters to the terminal. Of one that is too long the middle is left out: a long
-   path must not push the reason behind it out of the message. */
+/* Fills in an Error. The message is formatted into a buffer of its own and made plain, so that it stays one line and a
+   file's name cannot send control characters to the terminal. If a message is too long, its middle is left out: a long
+   path must not push out the reason that follows it. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Files and directories. A file that is replaced is written under another name, flushed and renamed: whenever the
-   program is killed or the disk is full, a reader finds the old content or the new. Nothing is written through a
-   symbolic link or into anything but a regular file, so that a directory from elsewhere cannot name a victim outside
-   it, and a pipe cannot make the program wait. Errors name the path and the system's reason. */
+   program is killed or the disk is full, a reader finds the old content or the new. The program writes only into
+   regular files, and not through symbolic links. So a link in a directory from an unknown source cannot make it
+   overwrite a file elsewhere, and a pipe cannot make it wait. Errors name the path and the system's reason. */
 #include "base/files.h"
 
 #include <errno.h>

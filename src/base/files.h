@@ -38,12 +38,13 @@ bool path_join(char *out, size_t capacity, const char *directory, const char *na
 bool path_find(const char *path, bool *exists, Error *err);
 /* Whether the path exists. An error counts as a path that exists, so that nothing is overwritten because of it. */
 bool path_exists(const char *path);
-/* The path of a file that may have come with the program: `path` or, where there is nothing and it is relative, the
-   file of that name in share/sqrtdk beside the program's own directory. Where that lacks it as well, `path` again. */
+/* The path of a file that may be installed with the program. This is `path` if a file is there or the path is absolute.
+   Otherwise it is the file of that name in share/sqrtdk beside the program's own directory, or `path` again if that
+   does not exist either. */
 const char *path_installed(const char *path, char out[4096]);
-/* Fails where the path is a symbolic link: what is written in such a directory would land elsewhere. */
+/* Fails if the path is a symbolic link: files written into such a directory would be written elsewhere. */
 bool directory_no_link(const char *path, Error *err);
-/* Makes the directory and its parents. If it exists already, that is an error when `must_be_new`, or where it is a
+/* Makes the directory and its parents. It is an error if the directory exists and `must_be_new` is set, or if it is a
    symbolic link. */
 bool directory_make(const char *path, bool must_be_new, Error *err);
 /* Flushes the directory that holds `path` to disk, so that names made, renamed and removed in it last. A file system

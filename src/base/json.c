@@ -13,9 +13,9 @@
    and adding NULL to an object fails too. js_dump reports the failure, so that no caller has to check each value. */
 static bool memory_ran_out = false;
 
-/* Jansson's lexer takes it that its buffer has grown: where that is refused it leaves out a character, and then reads
-   beyond the text or ends the program. So a parse that gets no memory is left at once, by a jump to `leave`, and the
-   blocks that it has taken since are given back. The list has all blocks of jansson's, the newest first. */
+/* Jansson's lexer does not check that its buffer has grown. Without memory it leaves out a character, and then reads
+   beyond the text or ends the program. So a parse that gets no memory ends at once, by a jump to `leave`, and the
+   blocks that it has taken are freed. The list has all blocks of jansson, the newest first. */
 typedef struct Block {
     struct Block *next, *before;
 } Block;

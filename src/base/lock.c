@@ -1,10 +1,10 @@
-/* Locks on directories. Everything is done relative to the open directory, which may be renamed while it is locked
-   (--force).
+/* Locks on directories. Every call is relative to the open directory, since the directory may be renamed while it is
+   locked (--force).
 
-   Taking over goes by a second file made with O_EXCL, owner.TOKEN, named after the token of the one who is gone:
-   whoever makes it looks whether that one's file still stands, and renames the new file over it. One who died in
-   between is gone as well, and its own token names the file by which the next may go on. So at any time one process
-   alone can take that step. */
+   To take over from an owner that is gone, a process makes a second file with O_EXCL: owner.TOKEN, with the token of
+   the old owner. Then it checks that the old owner's file is still there, and renames the new file over it. If this
+   process dies in between, it is gone as well: the next process makes a file with the dead process's token, and
+   continues from there. So at any time only one process can take over. */
 #include "base/lock.h"
 
 #include <errno.h>
@@ -57,13 +57,13 @@ bool owner_parse(const char *text, Owner *o) {
     return o->process > 0 && o->process <= INT_MAX;
 }
 
-/* A word of the file: `text`, or "-" where that is none. */
+/* Writes a word of the file: `text`, or "-" if `text` is not one word. */
 static void take_word(char *out, size_t capacity, const char *text) {
     const bool fits = text && *text && strlen(text) < capacity && !strpbrk(text, " \t\n\v\f\r");
     snprintf(out, capacity, "%s", fits ? text : "-");
 }
 
-/* This process on this system, with a new token. */
+/* Describes this process on this system, with a new token. */
 static bool describe_self(Owner *o, Error *err) {
     static const char *const jobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"};
     char host[sizeof o->host] = "";
@@ -95,8 +95,8 @@ static bool read_text(int directory, const char *name, char text[OWNER_TEXT], st
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-/* Finds out whose file it is. Whoever makes one writes it at once: one that stays empty for two seconds is of a process
-   that was killed in between. */
+/* Finds out who owns the file. A process writes the file as soon as it has made it: if a file stays empty for two
+   seconds, its process was killed in between. */
 static bool find(const char *path, int directory, const char *name, Found *found, Error *err) {
     char text[OWNER_TEXT];
     struct stat info;
@@ -119,8 +119,8 @@ static bool is_here(const Owner *o, const Owner *self) {
            (strcmp(o->system, self->system) == 0 || *o->system == '-' || *self->system == '-');
 }
 
-/* Whether nobody is to be expected back. `flocked`: this process has the directory's flock, which a living owner on
-   this machine would have; then a file whose number is another one is a copy. */
+/* Whether the owner is gone. `flocked`: this process has the directory's flock. A living owner on this machine would
+   hold it, so a file with another number than the owner wrote is then a copy. */
 static bool is_gone(const Found *f, const Owner *self, bool flocked, time_t now) {
     const Owner *o = &f->owner;
     if (!*o->token) return true;
@@ -148,7 +148,8 @@ static bool in_use(const char *path, const Found *f, const Owner *self, Error *e
 
 /* --- taking the directory */
 
-/* Asks for flock. Where the owner has ended and its flock has not, a process that it forked is about to close it. */
+/* Asks for flock. If the owner has ended and its flock is still held, a process that the owner forked is about to
+   release it, so this waits for up to two seconds. */
 static bool take_flock(const char *path, int directory, const Owner *self, bool *flocked, Error *err) {
     Found f;
     for (int tries = 0;; tries++) {
@@ -194,7 +195,7 @@ static bool take(Held *h, const Owner *self, bool flocked, Error *err) {
         snprintf(names[++n], NAME, OWNER_FILE ".%s", f.owner.token);
     }
     if (n == 0) return true;
-    /* A clock of this machine may be wrong: now it is the new file's time that counts. */
+    /* This machine's clock may be wrong, so the new file's time decides. */
     const bool ok = find(h->path, h->directory, OWNER_FILE, &f, err) && f.is_there &&
                     strcmp(f.owner.token, first.owner.token) == 0 && is_gone(&f, self, flocked, made.st_mtime) &&
                     renameat(h->directory, names[n], h->directory, OWNER_FILE) == 0;
@@ -226,7 +227,7 @@ static Held *find_held(int directory) {
     return h < held + HELD_MAX ? h : NULL;
 }
 
-/* The lock of this process on that directory which was left to whoever locks it next. */
+/* The lock on that directory that this process has passed on (directory_lock_pass); NULL where there is none. */
 static Held *find_passed(const struct stat *wanted) {
     struct stat info;
     for (Held *h = held; h < held + HELD_MAX; h++)
@@ -236,8 +237,8 @@ static Held *find_passed(const struct stat *wanted) {
     return NULL;
 }
 
-/* Opens the directory for a lock, and asks for flock where none was passed on. Between two of these calls another
-   process may have moved the directory and made a new one (--force). */
+/* Opens the directory for a lock, and asks for flock if no lock was passed on. Between these two calls another process
+   may have moved the directory and made a new one (--force). */
 static bool open_directory(Held *h, const char *path, const Owner *self, bool *flocked, Held **passed, Error *err) {
     struct stat opened, there;
     const Found unknown = {0};
@@ -298,7 +299,8 @@ void directory_lock_pass(int lock) {
     if (h) h->passed = true;
 }
 
-/* Reads whose the directory is now. A file that cannot be read says nothing, unless it is gone. */
+/* Finds out who owns the directory now. If the file is gone, the lock is lost; if it cannot be read, the owner is
+   unknown. */
 typedef enum { OWN, UNKNOWN, LOST } Whose;
 static Whose find_whose(const Held *h, Found *now) {
     char text[OWNER_TEXT];

@@ -25,13 +25,13 @@ size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
 
-/* Which running system this is, as one word that another machine, another start of this one and another container's
-   processes do not share; "-" where the system does not say. */
+/* A word that identifies the running system: another machine, another boot and another container have another word. It
+   is "-" where the system does not say. */
 void system_identity(char *out, size_t capacity);
-/* When a process of this system started, in the system's own units; 0 where there is none or the system does not say.
-   One that has ended, and that nobody has waited for, has a time that no other has. */
+/* When a process of this system started, in the system's own units; 0 where there is none or the system does not say. A
+   process that has ended, but that its parent has not waited for, has the largest number: no other process has it. */
 unsigned long long process_start(long process);
-/* Whether a process runs that started then; 0: at any time. */
+/* Whether a process with this number and this start time runs; a start of 0 means any time. */
 bool process_lives(long process, unsigned long long start);
 
 /* The path of the program's file, links followed, which the caller frees; NULL, with errno, where the system does not

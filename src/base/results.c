@@ -50,13 +50,13 @@ static bool runs_are_free(const char *path, const Json *runs, Error *err) {
     return true;
 }
 
-/* What is in a new directory before it has results. run.json.new comes before all others, and goes after them. */
+/* The files of a new directory before it has results. run.json.new is made before all others and removed after them. */
 static const char *const FIRST_FILES[] = {"config.ini",  "vocab.json",    "metrics.csv",
                                           "samples.txt", "attention.csv", "checkpoint/last.safetensors",
                                           "checkpoint",  "run.json"};
 enum { FIRST_COUNT = sizeof FIRST_FILES / sizeof *FIRST_FILES };
 
-/* Whether a name is one of them, perhaps with the suffix of a file that is being written. */
+/* Whether a name is one of FIRST_FILES, perhaps with the suffix of a file that is being written. */
 static bool is_first_file(const char *name) {
     for (size_t i = 0; i < FIRST_COUNT; i++) {
         const size_t length = strlen(FIRST_FILES[i]);
@@ -100,7 +100,7 @@ static bool resolve(char path[RESULTS_PATH], Error *err) {
     return fits || usage_error(err, "the path of the directory of results is too long: %s", path);
 }
 
-/* Locks the directory or, without a `lock`, asks whether that could be done. */
+/* Locks the directory. If `lock` is NULL, only checks whether it can be locked. */
 static bool enter(const char *path, int *lock, Error *err) {
     return lock ? directory_lock(path, lock, err) : directory_free(path, err);
 }
@@ -123,7 +123,7 @@ static bool in_the_way(const char *path, Error *err) {
     return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
 }
 
-/* Puts the directory's path into `path`. One that is there is locked: *lock. Without a `lock` it writes nothing. */
+/* Puts the directory's path into `path`. If it exists, it is locked: *lock. If `lock` is NULL, nothing is written. */
 static bool find_place(char path[RESULTS_PATH], const char *out, bool force, int *lock, Error *err) {
     bool there;
     if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;

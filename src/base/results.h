@@ -1,12 +1,13 @@
 /* The directory of a run, a sweep or theory: where it may be made, and its run.json.
 
-   No result that is there is ever removed. --force moves it, if it is a run, a sweep or theory's, to the first free
-   name of PATH.old, PATH.old-2, PATH.old-3, ... and it stays there, however the new results end, unless they could not
-   even begin. A program that is killed between that and making the new directory leaves PATH.old alone.
+   Existing results are never removed. --force moves the directory of a run, a sweep or theory to the first free name of
+   PATH.old, PATH.old-2, PATH.old-3, ... It stays there whether or not the new results are completed; it is moved back
+   only if they could not begin. A program that is killed between the move and making the new directory leaves only
+   PATH.old.
 
-   A directory is unused while it is empty or a run begins in it: it has run.json.new, no run.json, and nothing else but
-   the files that a run has before anything is measured. A program that is killed then leaves such a one; it is taken as
-   if it were not there. */
+   A directory is *unused* if it is empty, or if a run has begun in it: it has run.json.new, no run.json, and nothing
+   else but the files that a run has before anything is measured. A program that is killed at that time leaves an unused
+   directory, which counts as if it did not exist. */
 #pragma once
 
 #include "base/files.h"
@@ -56,8 +57,8 @@ Json *run_description(const char *command_line, size_t threads);
 /* Reads run.json of a directory, which must be one of this program. The caller frees *run, which is NULL on failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
 bool run_description_save(Json *description, const char *directory, Error *err);
-/* Writes run.json through a writer that was opened for it before the files it vouches for were made: until now the
-   directory is a beginning, by its run.json.new. Closes the writer in either case. */
+/* Writes run.json through a writer that was opened before the run's other files were made. Until this call run.json.new
+   marks the directory as a beginning. Closes the writer, also on failure. */
 bool run_description_commit(const Json *description, FileWriter *writer, Error *err);
 
 /* The time in UTC, as ISO 8601 writes it. */

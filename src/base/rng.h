@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a stream of numbers is for. The values are part of every result: append, never renumber. */
+/* The purpose of a stream of numbers. The values are part of every result: append, never renumber. */
 typedef enum {
     RNG_INIT = 1,
     RNG_BATCH = 2,

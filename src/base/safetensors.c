@@ -1,7 +1,7 @@
 /* Reading checks the whole header before a number is copied: names, types, shapes, and that the arrays fill the file
    without gaps or overlaps. A damaged file, or one of another model, is refused with a message that names the
-   difference. What no such check can see, as a number that was changed, shows in the checksum of the whole file, which
-   is in its metadata. */
+   difference. Some damage passes these checks, for example a number that was changed. The checksum of the whole file,
+   in its metadata, shows such damage. */
 #include "base/safetensors.h"
 
 #include <stdlib.h>

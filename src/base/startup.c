@@ -1,7 +1,8 @@
-/* What must be known before main. OpenBLAS maps 128 MB of address space for each of its threads in its constructor, and
-   where the system refuses (ulimit -v, or no memory to commit) it tries again for ever. So the same is mapped here
-   first, before any library's constructor runs, with some more for the threads' stacks; where that fails, the program
-   says so and ends. The stack grows here as well: later it could only grow by a fault, which ends the program.
+/* Checks that must be made before main. In its constructor OpenBLAS maps 128 MB of address space for each of its
+   threads. If the system refuses (ulimit -v, or no memory to commit), OpenBLAS tries again for ever. So this file maps
+   as much first, before any library's constructor runs, with some more for the threads' stacks. If this fails, the
+   program says so and ends. The stack is made to grow here as well: later it could only grow by a fault, which ends the
+   program.
 
    At this time the C library has not been initialized: nothing but system calls is safe, and the environment is only in
    the arguments. A sanitizer's runtime, which maps terabytes, is not ready either. */

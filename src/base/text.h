@@ -25,8 +25,8 @@ void text_make_plain(char *text);
    for line ends. */
 void text_write(const char *text, size_t size, FILE *out);
 
-/* The first line of a text that is broken at blanks: as many words as fit into so many columns, or one word that does
-   not. *line becomes its length in bytes; returns where the next line begins. */
+/* Finds the first line of a text that is broken at blanks: as many words as fit into `columns`, or one word that is
+   longer. *line becomes the line's length in bytes. Returns where the next line begins. */
 const char *text_next_line(const char *text, size_t columns, size_t *line);
 
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
@@ -51,8 +51,8 @@ size_t utf8_encode(uint32_t character, char out[5]);
    columns of a terminal they take, if none is wide or combining. */
 size_t utf8_columns(const char *text, size_t size);
 
-/* FNV-1a (Fowler, Noll, Vo) over bytes, after what was hashed before, which is HASH_START at first. Its 64 bits are
-   written as hexadecimal digits, which tell apart what was hashed. */
+/* The FNV-1a hash (Fowler, Noll, Vo) of bytes. `hash` is the hash of the bytes before, at first HASH_START. hash_text
+   writes the 64 bits as hexadecimal digits. */
 #define HASH_START 0xcbf29ce484222325u
 enum { HASH_DIGITS = 17 };
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);

@@ -1,4 +1,4 @@
-/* From a file and overrides to a checked Config, in this order: the table's defaults, the file, the overrides, the
+/* Makes a checked Config from a file and overrides, in this order: the table's defaults, the file, the overrides, the
    defaults that depend on other keys, and the checks that concern several keys at once. The grammar of a file:
 
        [section]          ; comments begin with ; or #, at the start of a line or after a blank

@@ -1,6 +1,5 @@
-/* What a run is made from. One table (table.c) describes each key once: section, name, type, range, default, one line
-   of help. Parsing, checking, --help, the resolved copy in the run directory and the reference in docs/ come from
-   it. */
+/* The config of a run. One table (table.c) describes each key once: section, name, type, range, default, one line of
+   help. Parsing, checking, --help, the resolved copy in the run directory and docs/config.md come from this table. */
 #pragma once
 
 #include <stdint.h>
@@ -125,7 +124,8 @@ size_t config_key_count(void);
 const char *config_key_name(size_t key);
 /* Whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
-/* Whether its value is the default, given or not; where that follows from other keys, whether it was not given. */
+/* Whether a key has its default value, given or not. For a default that follows from other keys: whether the key was
+   not given. */
 bool config_is_default(const Config *config, size_t key);
 /* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
    divisor that they have later. */

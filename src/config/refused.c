@@ -1,5 +1,5 @@
 /* Pairs of values that do not go together. A config with such a pair is refused, and docs/config.md lists them. Every
-   other pair is accepted, so one belongs here where its result would not mean what it seems to. */
+   other pair is accepted, so a pair whose result would be misleading belongs here. */
 #include <string.h>
 
 #include "config/table.h"

@@ -206,7 +206,8 @@ bool section_check(const char *section, Error *why) {
     return error_set(why, STATUS_USAGE, "there is no section [%s]%s The sections: %s", shown, hint, list);
 }
 
-/* "; did you mean train.lr?": the nearest key of the section or, where none is near, of all; else unchanged. */
+/* Sets the hint to "; did you mean train.lr?": the nearest key of the section or, if none is near, of all sections. If
+   no key is near, leaves the hint unchanged. */
 static void hint_at_key(const char *section, const char *name, char *hint, size_t capacity) {
     const char *dot = strchr(name, '.'), *last = dot ? dot + 1 : name;
     size_t best = SIZE_MAX;

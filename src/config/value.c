@@ -1,5 +1,5 @@
-/* The value of a key: from text to the member of a Config and back, and what a key accepts in words. These three belong
-   together: what value_text writes value_parse reads, and value_accepted says what that is. */
+/* The value of a key: from text to the member of a Config and back, and what a key accepts in words. Three functions
+   belong together: value_parse reads what value_text writes, and value_accepted describes it. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

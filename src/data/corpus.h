@@ -22,8 +22,8 @@ bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary,
 bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err);
 void corpus_free(Corpus *corpus);
 
-/* A hash that tells texts and vocabularies apart: over the characters of the vocabulary and the ids of the text, or the
-   number of pairs, as hexadecimal digits. */
+/* A hash of the characters of the vocabulary and the ids of the text (for recall: of the number of pairs), as
+   hexadecimal digits. It tells texts and vocabularies apart. */
 void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 
 /* B windows of T tokens from the training part, and as targets the tokens one position later, both (B, T). The windows

@@ -1,4 +1,4 @@
-/* The verb export: what may be typed, and the order in which a run is read, checked and written. */
+/* The verb export: its options, and the order in which a run is read, checked and written. */
 #include "export/export.h"
 #include "train/checkpoint.h"
 

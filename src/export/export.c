@@ -1,7 +1,6 @@
-/* A model of this program as GPT-2 of Hugging Face transformers: which models GPT-2 can hold, its tensors, and its
-   files. Both have the same names and orientation of tensors, so that what differs is in four lists: biases, which
-   GPT-2 always has; the width of a head, which there is d_model / heads; the divisor, which there is the root of that
-   width; and the prefix of the names. */
+/* A model of this program as GPT-2 of Hugging Face transformers: which models GPT-2 can represent, its tensors, and its
+   files. Both have the same names and orientation of tensors. They differ in four things: GPT-2 always has biases; its
+   heads have the width d_model / heads; its divisor is the square root of this width; and its names have a prefix. */
 #include "export/export.h"
 
 #include <dirent.h>
@@ -47,8 +46,9 @@ bool export_check(const Config *c, Error *err) {
 
 /* --- the tensors */
 
-/* What the queries of a head are multiplied by: GPT-2 divides by the root of its heads' width what is to be divided by
-   the run's divisor, or multiplied by a learned multiplier. Exactly 1 where both divide by the same number. */
+/* The factor of a head's queries: the square root of GPT-2's head width, divided by the run's divisor (or times the
+   learned multiplier). Then GPT-2's division gives the run's scores. The factor is exactly 1
+   if both divisors are equal. */
 static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size_t head) {
     const AttentionConfig *a = &m->shape.attention;
     const real *learned = tensor_at(&m->tensors, m->parameters, ATTN_SCALE, layer);
@@ -56,7 +56,7 @@ static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size
     return sqrt((double)gpt2_width) * (double)learned[a->learned == LEARNED_HEAD ? head : 0];
 }
 
-/* Copies a tensor into GPT-2's of the same name, which is zero before. Where a head has columns, or rows, of its own,
+/* Copies a tensor into GPT-2's tensor of the same name, which is zero before. If each head has its own columns or rows,
    the tensor is a row of blocks of `size` numbers, and GPT-2's blocks may be larger. */
 static void copy_tensor(float *to, const real *from, const Model *m, const Tensor *t, size_t gpt2_width, size_t layer) {
     const size_t H = m->shape.attention.H, D = m->shape.attention.D, C = m->shape.C;
@@ -120,7 +120,7 @@ static bool save_tensors(const Model *m, const char *path, Error *err) {
 
 static Json *none(void) { return js_number((double)NAN); } /* null */
 
-/* No character begins or ends a text, and none fills it up. */
+/* There are no special tokens: none begins or ends a text, and none pads it. */
 static void add_special_tokens(Json *object) {
     js_set(object, "bos_token_id", none());
     js_set(object, "eos_token_id", none());
@@ -152,7 +152,7 @@ static Json *model_config(const Run *run) {
     return config;
 }
 
-/* Text is drawn from all characters, as ./train sample does, and so that a prompt of half the context fits. */
+/* Text is drawn from all characters, as by ./train sample: half a context, so that a prompt of the other half fits. */
 static Json *generation_config(const Run *run) {
     Json *config = js_object();
     js_set(config, "do_sample", js_boolean(true));
@@ -162,8 +162,8 @@ static Json *generation_config(const Run *run) {
     return config;
 }
 
-/* A token is a character: a text is cut behind each, and nothing is changed in it. `<unk>` is not in the vocabulary, so
-   that a character that the model does not know is an error, as it is here. */
+/* A token is a character: a text is cut after each character and not changed. `<unk>` is not in the vocabulary, so an
+   unknown character is an error, as in this program. */
 static Json *tokenizer(const Run *run) {
     Json *all = js_object(), *split = js_object(), *pattern = js_object(), *decoder = js_object(), *model = js_object(),
          *vocabulary = js_object();
@@ -233,7 +233,7 @@ bool export_check_path(const char *path, Error *err) {
     return !left || usage_error(err, "%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-/* Removes the files, also one that could not be written, and the directory. */
+/* Removes the files, including one that was only partly written, and the directory. */
 static void remove_files(const char *directory) {
     char path[PATH_NEW + 64];
     for (size_t i = 0; i < FILE_COUNT; i++) {

@@ -1,11 +1,12 @@
-/* A trained model in GPT-2's layout, for Hugging Face transformers. GPT-2 divides its scores by the root of a head's
-   width and has no other divisor, so that of the run is folded into W_Q and b_Q. */
+/* A trained model in GPT-2's layout, for Hugging Face transformers. GPT-2 divides its scores by the square root of a
+   head's width and has no other divisor, so W_Q and b_Q include the run's divisor. */
 #pragma once
 
 #include "base/command.h"
 #include "train/run.h"
 
-/* Whether GPT-2 can hold the model of a config; an error of status STATUS_USAGE that names the first key in the way. */
+/* Whether GPT-2 can represent the model of a config. If not, fails with status STATUS_USAGE and names the first key
+   that prevents it. */
 bool export_check(const Config *config, Error *err);
 
 /* The model as GPT-2's tensors. */

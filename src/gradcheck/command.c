@@ -1,4 +1,4 @@
-/* The verb: checks the model that a config describes, or every combination of its [sweep]. */
+/* The verb gradcheck: checks the model that a config describes, or every combination of its [sweep]. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -11,8 +11,8 @@
 #include "gradcheck/gradcheck.h"
 #include "train/run.h"
 
-/* A micro-batch has train.batch sequences, but no more than SEQUENCES_MAX, or one for each shard: every entry costs
-   half a dozen passes over it. */
+/* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
+   half a dozen passes over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
 
 /* One config of the sweep, or the config itself, and what its check found. */

@@ -56,7 +56,7 @@ static void perturb(void *context, const HookView *v) {
     if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
-/* The pass of a shard of the micro-batch in progress, as in a training step, or the forward half of it. */
+/* Makes the pass of a shard of the current micro-batch, as in a training step, or only its forward half. */
 static void pass(PerturbedLoss *l, size_t shard, bool with_backward) {
     const Batch *batch = &l->original.batches[l->micro];
     engine_pass(l->original.engine, batch,

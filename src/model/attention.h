@@ -6,9 +6,9 @@
        normalization   p_i  = softmax(s_i)                   of a row of scores
        output          o_i  = sum_j p_ij (mask) v_j          with the dropout mask
 
-   That is the default; docs/model.md has the others. Only attention*.c knows how a model's scores are made, with two
-   exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/decoder.js repeats
-   the three stages, since the page runs the model in the browser, where its slider changes the divisor.
+   These are the default forms; docs/model.md has the others. Only attention*.c knows how a model's scores are made,
+   with two exceptions: src/plain/plain.c divides the products and does nothing else to them, and src/report/decoder.js
+   repeats the three stages, since the page runs the model in the browser, where its slider changes the divisor.
 
    Queries are taken in tiles. A tile is multiplied only by the keys that its queries see, so the masked half is
    skipped, and its scores are in a panel of ATTENTION_TILE x T numbers: no T x T matrix exists. The forward pass keeps
@@ -57,7 +57,7 @@ static inline Range attention_columns(const AttentionConfig *a, AttentionPart pa
     return (Range){begin, begin + a->D};
 }
 
-/* What attention learns of its own, beside W_Q, W_K and W_V. The rows of the table of tensors are in this order. */
+/* The parameters of attention beside W_Q, W_K and W_V. The rows of the table of tensors are in this order. */
 typedef enum {
     PARAMETER_V,          /* (H,D): of additive scores */
     PARAMETER_Q_GAIN,     /* (D): of normalized queries, the same for all heads */
@@ -81,7 +81,7 @@ double attention_flops(const AttentionConfig *attention, size_t T);
 /* Numbers of scratch that one thread needs for sequences of T. */
 size_t attention_scratch(const AttentionConfig *attention, size_t T);
 
-/* What the forward pass keeps for the backward pass, for `rows` rows of (B,T). */
+/* The arrays that the forward pass keeps for the backward pass, for `rows` rows of (B,T). */
 typedef struct {
     real *row_max, *row_sum; /* (B,H,T) */
     real *pair_max;          /* (B,H): the largest score; NaN where a row has no finite sum */

@@ -23,7 +23,7 @@ double model_linear_weights(const ModelShape *shape);
    appendix B); the causal half that is skipped is counted, as is usual. */
 double model_flops(const ModelShape *shape, double tokens);
 
-/* What a tensor is for. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */
+/* The role of a tensor. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */
 typedef enum {
     WTE,
     WPE,

@@ -135,7 +135,7 @@ static void backward(const Worker *w) {
     op_embedding_backward(w, &m->x);
 }
 
-/* Each thread takes whole sequences or, where the busiest one would then have over an eighth more than its share, rows.
+/* Each thread takes whole sequences. If one thread would then have over an eighth more than its share, each takes rows.
    After cached positions there are too few rows to share. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first, real loss_weight) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();

@@ -1,8 +1,8 @@
-/* Losses of n-gram tables. An n-gram is a context, the n-1 characters before, and a character. Each different one of
-   the training split has a number, and the number of an n-gram is that of a context of the next order. So a key of two
-   numbers (context, character) stands for an n-gram of any order and any vocabulary, and one hash table, made anew for
-   each order, serves all of them. The splits are read once for each order; what a table says goes into the estimates of
-   the order before, which are kept for each character of the validation split. */
+/* Losses of n-gram tables. An n-gram is a context (n-1 characters) and the character that follows it. Each different
+   n-gram of the training split has a number. An n-gram is also a context of the next order, under the same number. So a
+   key of two numbers (context, character) stands for an n-gram of any order and any vocabulary, and each order needs
+   only one hash table. Each order reads the splits once. The estimates of the order before are kept for each character
+   of the validation split, and the table of the next order refines them. */
 #include "ngrams/ngrams.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 
-/* No number: training never had the context, or the beginning of its split cuts it off. */
+/* Stands for no number: the training split does not have the context, or the beginning of a split cuts it off. */
 #define NEVER UINT32_MAX
 
 typedef struct {
@@ -36,7 +36,7 @@ static uint64_t key_of(uint32_t context, int32_t character, size_t V) {
     return (uint64_t)context * V + (uint64_t)character;
 }
 
-/* The slot of an n-gram, which is empty where the table does not have it. */
+/* The slot of an n-gram; an empty slot if the table does not have the n-gram. */
 static Ngram *find(const Table *t, uint64_t key) {
     size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (t->capacity - 1);
     while (t->slots[at].count && t->slots[at].key != key) at = (at + 1) & (t->capacity - 1);
@@ -57,7 +57,7 @@ static bool resize(Table *t, size_t capacity, Error *err) {
     return true;
 }
 
-/* A table whose n-grams have these many contexts. Free with table_free, also after a failure. */
+/* Makes a table for n-grams with this many contexts. Free with table_free, also after a failure. */
 static bool table_make(Table *t, size_t contexts, Error *err) {
     *t = (Table){.continuations = calloc(contexts + 1, sizeof *t->continuations)};
     return t->continuations ? resize(t, 1024, err) : no_memory(err);
@@ -68,8 +68,8 @@ static void table_free(Table *t) {
     free(t->continuations);
 }
 
-/* Counts the n-grams of a text, given the number of each character's context. In its place comes the number of the
-   n-gram that ends before the character: its context of the next order. */
+/* Counts the n-grams of a text, given the number of each character's context. Then replaces this number by that of the
+   n-gram which ends before the character: its context of the next order. */
 static bool count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_t count, size_t V, Error *err) {
     uint32_t last = NEVER;
     for (size_t i = 0; i < count; i++) {
@@ -90,8 +90,8 @@ static bool count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_
     return true;
 }
 
-/* Turns the estimates of the order before, p_{n-1}, into p_n, and contexts into those of the next order. Returns the
-   mean of -ln p_n over all characters but the first. */
+/* Turns the estimates p_{n-1} into p_n, and the contexts into those of the next order. Returns the mean of -ln p_n over
+   all characters but the first. */
 static double apply(const Table *t, const int32_t *ids, uint32_t *contexts, double *p, size_t count, size_t V) {
     uint32_t last = NEVER;
     double sum = 0;

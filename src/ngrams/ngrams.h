@@ -1,5 +1,5 @@
-/* What tables of n-grams predict a text with: the ruler beside which the losses of a model of characters are read. It
-   is computed when a run begins and is in its run.json; no step of training needs it. */
+/* The losses of n-gram tables on a text. They show how good the loss of a character model is. They are computed when a
+   run begins, and are in its run.json; no training step needs them. */
 #pragma once
 
 #include "base/results.h"
@@ -19,5 +19,5 @@ bool ngram_losses(const int32_t *training /* (training_count) */, size_t trainin
 
 /* Puts the losses into run.json. */
 void ngram_losses_describe(Json *description, const double losses[NGRAM_ORDERS]);
-/* Reads them from run.json of a directory. *known is false where that has none: for recall. */
+/* Reads the losses from run.json of a directory. *known is false if run.json has none, as for recall. */
 bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);

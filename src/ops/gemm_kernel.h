@@ -76,9 +76,9 @@ static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(co
 #endif
 }
 
-/* sum + left * right, of pairs the odd steps first. A product of two bf16 is exact in a float. For floats the
-   intrinsics fuse it: from gcc 13 on the compiler does not where a loop has a single sum, as in a tile of one row and
-   one vector. */
+/* sum + left * right; for pairs of bf16 the odd steps come first. A product of two bf16 is exact in a float. For floats
+   the intrinsics make a fused multiply-add. The compiler (gcc 13 and later) would not fuse a loop with a single sum, as
+   in a tile of one row and one vector. */
 static inline __attribute__((always_inline)) TARGET NAME(vec)
     NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
 #if PAIRS == 2

@@ -70,9 +70,9 @@ static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) 
     return lane[0];
 }
 
-/* Sets `lanes` to the entries at x, of which there are n; where that is less than LANES, the other lanes to `rest`. A
-   loop over single entries at the end of a row would not do: the compiler may make vectors of some of them, and its
-   choice decides which products are fused with the sums they are added to. */
+/* Sets `lanes` to the n entries at x. If n is less than LANES, the other lanes become `rest`. A loop over single
+   entries at the end of a row would be wrong here: the compiler may make vectors of some entries, and this choice
+   decides which products are fused with the sums they are added to. */
 static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const real *x, size_t n, real rest) {
     if (n >= LANES) {
         *lanes = *(const Lanes *)x;

@@ -1,5 +1,5 @@
-/* The iteration of newton_schulz.h on the Gram matrix: nothing but products of symmetric matrices of the smaller side,
-   of which half is computed, and one product with the whole matrix at the end, or before each restart too. */
+/* The iteration of newton_schulz.h on the Gram matrix. It multiplies symmetric matrices of the smaller side, of which
+   only half is computed. A product with the whole matrix comes only at the end and before each restart. */
 #include "ops/newton_schulz.h"
 
 #include <string.h>
@@ -10,14 +10,14 @@
 enum { ITERATIONS = 5, RESTART = 2 /* iterations of a part in bf16, after which it restarts */ };
 static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;
 
-/* X (rows, columns), the next row `ld` further, and s, its smaller side. */
+/* X (rows, columns), whose rows are `ld` numbers apart, and its smaller side s. */
 typedef struct {
     size_t rows, columns, s, ld;
     const real *x;
     bool tall, bf16;
 } Whole;
 
-/* p + shift I, (s,s) and symmetric. */
+/* The symmetric matrix p + shift I (s,s). */
 typedef struct {
     real *p, shift;
 } Shifted;
@@ -36,7 +36,8 @@ double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     return s * s * s * symmetric + 3 * s * all * parts;
 }
 
-/* c (s,s) = alpha op(a) op(b), or c + that, which is symmetric: its lower half is computed, and copied to the upper. */
+/* c (s,s) = alpha op(a) op(b), with `add` plus the old c. The result is symmetric: the lower half is computed, and
+   copied to the upper half. */
 static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, bool bf16, bool add, real alpha,
                               const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
@@ -55,7 +56,7 @@ static void multiply(const Whole *o, Shifted q, Shifted z, real *out) {
     symmetric_product(PLAIN, PLAIN, s, s, o->bf16, shifted, 1, q.p, z.p, s, out);
 }
 
-/* P, the product of the Q of so many iterations from X on. Its p is in scratch (4 s s). */
+/* Returns P, the product of the Q of `iterations` iterations that start from X. Its p is in scratch (4 s s). */
 static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
     const size_t s = o->s, n = s * s;
     real *other = scratch + 3 * n, *swap; /* (s,s) */

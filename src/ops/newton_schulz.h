@@ -2,17 +2,17 @@
    least a hundredth of its norm), its singular vectors stay (Jordan et al. 2024, "Muon: an optimizer for hidden
    layers").
 
-   There X starts as the matrix, and five times A = X X^T, X = a X + (b A + c A^2) X. Here the same is computed on the
-   smaller side alone ("Gram Newton-Schulz", Zhang, Amsel, Chen and Dao 2026): with Q = a I + b G + c G^2, the Gram
-   matrix G = X X^T becomes Q G Q and X becomes Q X, so that at the end it is P X with P the product of all Q. G, Q and
-   P are symmetric and commute, so half of each product is enough. In float the result is within about 1e-3 of the exact
-   iteration's whatever the matrix.
+   In that paper X starts as the matrix, and is replaced five times: A = X X^T, X = a X + (b A + c A^2) X. This file
+   computes the same on the smaller side alone ("Gram Newton-Schulz", Zhang, Amsel, Chen and Dao 2026). In each
+   iteration Q = a I + b G + c G^2, the Gram matrix G = X X^T becomes Q G Q, and X becomes Q X. So the result is P X,
+   where P is the product of all Q. G, Q and P are symmetric and commute, so half of each product is enough. In float
+   the result is within about 1e-3 of the exact iteration's, for any matrix.
 
-   In bf16 small eigenvalues of G drown in what rounding does to large ones, and every Q multiplies that error. Two
-   things keep it small: for matrices whose smaller side is 16 or more, the result is within 6 % of the exact
-   iteration's, by the Frobenius norm (tests/test_optimizer.c). The iteration restarts after every second Q, as in that
-   paper: X becomes P X, and G is computed from it anew. And multiples of the identity are no part of a rounded product:
-   with Q = q + a I and P = p + c I, only products of q, p, G and X are rounded. */
+   In bf16 the rounding errors of large eigenvalues of G are larger than the small eigenvalues, and every Q multiplies
+   these errors. Two things keep the errors small. First, the iteration restarts after every second Q, as in the paper
+   of 2026: X becomes P X, and G is computed anew. Second, multiples of the identity are added without rounding: with Q
+   = q + a I and P = p + c I, only products of q, p, G and X are rounded. For matrices whose smaller side is 16 or more,
+   the result is then within 6 % of the exact iteration's, by the Frobenius norm (tests/test_optimizer.c). */
 #pragma once
 
 #include <stdbool.h>

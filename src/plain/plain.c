@@ -1,11 +1,12 @@
-/* The forward and backward pass of a training step, as the papers write it; what follows is the update of the
-   parameters, `adamw` in src/train/optimizer.c. Read it from top to bottom: every layer's forward function has its
-   backward right below, in the order in which a sequence passes; then the two kinds of block, and the decoder. Nothing
-   is clever or fast. `train.engine = plain` trains with it, and the tests hold the fast engine against it.
+/* The forward and backward pass of a training step, as the papers write it. After it a step updates the parameters
+   (`adamw` in src/train/optimizer.c). Read this file from top to bottom. The layers come in the order of the network,
+   each forward function with its backward function right below. Then come the two kinds of block, and the decoder. The
+   code is simple and slow. `train.engine = plain` trains with it, and the tests compare the fast engine with it.
 
-   The derivations are in docs/backward.md. All of them are the chain rule: where y = f(x), the backward function gets
-   dy = dL/dy and adds dL/dx = dy df/dx to dx, and in the same way the gradients of the weights. So what is used twice
-   gets both parts; gradients start at zero, in decoder_backward. A forward function overwrites its output.
+   The derivations are in docs/backward.md. They all use the chain rule: if y = f(x), the backward function gets dy =
+   dL/dy and adds dL/dx = dy df/dx to dx. It adds the gradients of the weights in the same way. So an array that is used
+   twice gets both parts of its gradient. decoder_backward sets all gradients to zero first. A forward function
+   overwrites its output.
 
    Letters: T positions of a sequence, C d_model, H heads, D d_k, F d_ff, V vocabulary, L layers. Arrays are row-major,
    and weights have GPT-2's orientation, y = x W + b with W (in,out). */
@@ -240,8 +241,8 @@ static void plain_cross_entropy_forward(real *losses, real *probabilities, const
     }
 }
 
-/* Of the loss weight * (the sum of the losses): dlogits_tv += weight (p_tv - 1) for the target v, weight p_tv for the
-   others; 0 for a target below 0 */
+/* The gradient of the loss, weight * (the sum of the losses): dlogits_tv += weight (p_tv - 1) for the target v, and
+   weight p_tv for the others; 0 for a target below 0 */
 static void plain_cross_entropy_backward(real *dlogits, const real *probabilities, const int32_t *targets, real weight,
                                          size_t T, size_t V) {
     for (size_t t = 0; t < T; t++)

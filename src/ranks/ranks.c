@@ -1,4 +1,4 @@
-/* One process alone, or with RANKS_MPI (make MPI=1) all ranks of MPI_COMM_WORLD. Everything is called by one thread,
+/* One process alone, or with RANKS_MPI (make MPI=1) all ranks of MPI_COMM_WORLD. One thread calls all functions,
    outside of parallel regions. */
 #include "ranks/ranks.h"
 

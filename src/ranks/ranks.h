@@ -1,10 +1,10 @@
-/* The processes, called ranks, that train one run together (docs/cluster.md). They exchange bytes and nothing else: MPI
-   promises no order of a sum, so whoever needs one computes it from the parts, in an order of its own. Everything that
-   is MPI is in ranks.c, when it is built for train-mpi; in every other program there is one process, rank 0 of 1.
+/* The processes, called ranks, that train one run together (docs/cluster.md). They only exchange bytes: MPI promises no
+   order of a sum, so the caller adds up the parts in its own order. All use of MPI is in ranks.c, and only when it is
+   built for train-mpi; in every other program there is one process, rank 0 of 1.
 
    Unless it says otherwise, a function is called by all ranks at the same point of the program, with the same sizes.
-   None but ranks_start, ranks_agree and ranks_same can fail: where the exchange itself does, or where a rank dies, MPI
-   and its launcher end all ranks. */
+   Only ranks_start, ranks_agree and ranks_same can fail. If the exchange itself fails, or a rank dies, MPI and its
+   launcher end all ranks. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,26 +14,26 @@
 #include "base/range.h"
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
-   A program without MPI refuses to be one of several. Called once, before anything else here. ranks_end waits for all
-   ranks and leaves them; it does nothing where ranks_start was not called. */
+   A program without MPI refuses to be one of several processes. Call it once, before all other functions of this file.
+   ranks_end waits for all ranks and leaves them; it does nothing if ranks_start was not called. */
 bool ranks_start(Error *err);
 void ranks_end(void);
 
-/* How many ranks there are, which of them this is (from 0; rank 0 alone writes files and messages), and how many are on
-   this machine. Before ranks_start: 1, 0 and 1. Any rank may call them alone. */
+/* The number of ranks, the number of this rank (from 0; only rank 0 writes files and messages), and the number of ranks
+   on this machine. Before ranks_start these are 1, 0 and 1. A rank may call these functions alone. */
 size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
 
-/* Whether all ranks are `ok`. Where one is not, false for all of them, with the error of the first such rank. *signal
-   becomes that of the first rank whose signal is not 0; signal may be NULL. */
+/* Whether all ranks are `ok`. If one is not, returns false on all ranks, with the error of the first such rank. *signal
+   becomes the signal of the first rank that has one (not 0); the argument may be NULL. */
 bool ranks_agree(bool ok, int *signal, Error *err);
 
-/* Whether `text`, of which 127 bytes count, is the same on all ranks. Otherwise an error for all of them that names the
-   ranks whose `what` is another than that of rank 0. */
+/* Whether `text` is the same on all ranks; its first 127 bytes count. If not, fails on all ranks, with an error that
+   names the ranks whose `what` differs from that of rank 0. */
 bool ranks_same(const char *what, const char *text, Error *err);
 
-/* all (ranks, size bytes): each rank has filled in its own item; afterwards every rank has all of them. */
+/* `all` has one item of `size` bytes per rank. Each rank has set its own item; afterwards every rank has all items. */
 void ranks_gather(void *all, size_t size);
 
 /* All ranks get rank `owner`'s part of an array: of `rows` rows, the next one `stride` bytes further, the first `size`

@@ -1,5 +1,5 @@
-/* The lower levels of the tree are added as shards end, the upper ones when the ranks exchange their sums. Threads
-   share each sum of two arrays, entry by entry, which no bit depends on. */
+/* The sum over shards, as a tree. The lower levels are added as shards end, the upper levels when the ranks exchange
+   their sums. Threads share each sum of two arrays, entry by entry, so their number changes no bit. */
 #include "ranks/shards.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 
 enum { LINE = LINE_BYTES / sizeof(real) };
 
-/* Levels of this rank's tree below its root, each of which has to hold one sum until the other half is there. */
+/* The number of levels of this rank's tree below its root. Each level holds one sum until the other half is there. */
 static size_t levels(const Shards *s) {
     size_t count = 0;
     while (s->own >> count > 1) count++;
     return count;
 }
 
-/* The numbers that this rank adds up of all ranks' gradients. */
+/* The segment of the gradients that this rank adds up for all ranks. */
 static Range own_segment(const Shards *s) {
     const Range lines = ranks_segment(s->n / LINE, ranks_index());
     return (Range){LINE * lines.begin, LINE * lines.end};
@@ -60,7 +60,7 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* The upper levels, whose leaves are the sums of the ranks: each rank adds up a segment of the gradients. */
+/* Adds the upper levels, whose leaves are the sums of the ranks. Each rank adds up one segment of the gradients. */
 static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
     const size_t ranks = ranks_count(), width = 1 + s->maxima, lines = s->n / LINE;
     const Range own = own_segment(s);
@@ -84,7 +84,7 @@ static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
     return s->scalars[0];
 }
 
-/* As a binary counter carries: the ones at the end of a shard's number are the levels whose right half it completes. */
+/* Adds as a binary counter carries: for each 1 at the end of a shard's binary number, the shard completes a level. */
 double shards_end(Shards *s, size_t shard, real **gradients, real *maxima, double loss) {
     size_t level = 0;
     for (; shard >> level & 1; level++) {
@@ -92,7 +92,7 @@ double shards_end(Shards *s, size_t shard, real **gradients, real *maxima, doubl
         loss += s->held[level].loss;
     }
     if (shard + 1 == s->own) return ranks_count() > 1 ? add_ranks(s, *gradients, maxima, loss) : loss;
-    /* The sum waits at its level, whose array is free: what was there is in a larger sum by now. */
+    /* The sum waits at its level. The array of this level is free: its old sum is part of a larger sum by now. */
     ShardSum *held = &s->held[level];
     real *free_array = held->gradients;
     *held = (ShardSum){*gradients, loss};

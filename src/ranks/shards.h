@@ -1,14 +1,14 @@
-/* The sum over the shards of a step. train.shards cuts each batch into that many parts, a power of two, and the step's
-   gradients are summed as a binary tree: those of shards 0 and 1, of 2 and 3, then those two sums, and so on, each of
-   the shards over all of the step's batches first. The tree is the same whoever computes its parts: every rank
-   (ranks/ranks.h) has a subtree, the same number of shards, and numbers its own from 0. */
+/* The sum over the shards of a step. train.shards, a power of two, is the number of parts of each batch. Each shard
+   first adds up its gradients over all batches of the step. Then the shards' gradients are added as a binary tree: 0
+   and 1, 2 and 3, then these two sums, and so on. The tree is the same whichever rank computes its parts: every rank
+   (ranks/ranks.h) has a subtree with the same number of shards, which it numbers from 0. */
 #pragma once
 
 #include "base/memory.h"
 #include "base/range.h"
 #include "base/real.h"
 
-/* A sum of gradients and of losses that waits for the other half of a larger one. */
+/* A sum of gradients and of losses that waits for the other half of a larger sum. */
 typedef struct {
     real *gradients; /* (n) */
     double loss;
@@ -25,17 +25,17 @@ typedef struct {
     Arena arena;     /* of the arrays above */
 } Shards;
 
-/* Takes the memory for the sums that wait, at most one per level of the tree, and for the exchange with other ranks, of
-   gradients of n numbers (whole cache lines). A number of shards that the ranks cannot divide among them is an error of
-   status STATUS_USAGE. Free with shards_free, also after a failure. */
+/* Allocates memory for the sums that wait (at most one per level of the tree) and for the exchange with other ranks.
+   The gradients have n numbers (whole cache lines). Fails with status STATUS_USAGE if the number of ranks does not
+   divide the number of shards. Free with shards_free, also after a failure. */
 bool shards_make(Shards *s, size_t shards, size_t n, size_t maxima, size_t threads, Error *err);
 void shards_free(Shards *s);
 
-/* The sequences of a batch of B that are the part of one of this rank's shards. */
+/* The range of sequences, in a batch of B, that belongs to one of this rank's shards. */
 Range shards_sequences(const Shards *s, size_t shard, size_t B);
 
-/* Ends a shard, one after the other, from 0: *gradients (n) is its sum, from zero, and `loss` its sum of losses.
-   *gradients may become another array of that size. After the last one, when all ranks have ended theirs, *gradients
-   are those of all shards, maxima (maxima) the largest of all ranks, with NaN above all, and the sum of all losses is
-   returned. */
+/* Ends a shard. Shards end in order, from 0. *gradients (n) has the shard's gradients, added up from zero, and `loss`
+   its sum of losses. *gradients may become another array of that size. After the last shard, when all ranks have ended
+   their shards, *gradients has the sum over all shards, and maxima (maxima) the largest values of all ranks, where NaN
+   counts as the largest. The function then returns the sum of all losses. */
 double shards_end(Shards *s, size_t shard, real **gradients, real *maxima, double loss);

@@ -1,4 +1,4 @@
-/* What the page shows, as JSON: the files of each run as they are, the statistics of each setting, and the raw scores
+/* The data of the page, as JSON: the files of each run as they are, the statistics of each setting, and the raw scores
    of the snapshots. Several runs that are no sweep are a sweep in which each run is a setting. */
 #include <math.h>
 #include <stdlib.h>

@@ -18,7 +18,8 @@ static void write_data(const char *json, FILE *out) {
     }
 }
 
-/* A text of the page itself, where there is no script to show it; without this text `other`. */
+/* Writes a text of the data into the page itself, for a browser without scripts. If the data has no such text, writes
+   `other`. */
 static void write_text(const Json *data, const char *key, const char *other, FILE *out) {
     const char *text = js_as_text(js_get(data, key));
     char plain[2048];

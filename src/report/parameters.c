@@ -1,5 +1,5 @@
-/* The model of a run, as the page's own decoder (decoder.js) gets it: the parameters of the last checkpoint, the
-   vocabulary, and some windows of the validation split.
+/* The model of a run, for the page's own decoder (decoder.js): the parameters of the last checkpoint, the vocabulary,
+   and some windows of the validation split.
 
    The parameters are in fp16, not in bf16: a trained weight is far below fp16's largest number, 65504, and fp16 keeps
    11 binary digits of it where bf16 keeps 8. tests/report_decoder.py measures what this costs. */
@@ -11,11 +11,12 @@
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 
-/* Parameters for `auto`, 2 MB of fp16; windows for the curve of losses; bytes of a window's position in JSON. */
+/* The most parameters for `auto`, 2 MB in fp16; windows for the curve of losses; bytes of a window's position. */
 enum { AUTO_PARAMETERS = 1000000, EXCERPT = 8, POSITION_BYTES = 12, HALF_INFINITY = 0x7c00 };
 
-/* The magnitude of x in fp16 (IEEE 754 binary16), rounded to nearest, ties to even; from 65520 on HALF_INFINITY. An
-   integer below 2048 times a power of two is what fp16 holds: the integer's highest bit adds to the exponent's. */
+/* The magnitude of x in fp16 (IEEE 754 binary16), rounded to nearest, ties to even; HALF_INFINITY from 65520 on. A
+   number in fp16 is an integer below 2048 times a power of two. Adding the integer's highest bit raises the exponent by
+   1, as the format requires. */
 static unsigned half_of(double x) {
     int exponent;
     if (x >= 65520) return HALF_INFINITY;
@@ -24,7 +25,7 @@ static unsigned half_of(double x) {
     return (unsigned)((unit + 24) * 1024 + (int)rint(ldexp(x, -unit)));
 }
 
-/* The tensors' names and shapes, and their numbers one after the other. *fits is false where one is too large. */
+/* Adds the tensors' names, shapes and numbers. *fits becomes false if a number is too large for fp16. */
 static bool add_tensors(Json *json, const Model *m, bool *fits, Error *err) {
     Json *tensors = js_list(json, "tensors");
     uint16_t *halves = calloc(m->tensors.parameters, sizeof *halves), *next = halves;
@@ -56,7 +57,7 @@ static Json *ids_json(const int32_t *ids, size_t count) {
     return list;
 }
 
-/* Windows at even distances. Where the text is no longer there, or is another one now, "no_excerpt" says so. */
+/* Adds windows at even distances. If the text is missing or has changed, "no_excerpt" says so. */
 static bool add_excerpt(Json *json, Run *run, size_t T, Error *err) {
     if (!run_load_corpus(run, err)) {
         js_set(json, "no_excerpt", js_text(err->message));
@@ -95,7 +96,7 @@ static bool add_model(Json *json, Run *run, Model *m, Error *err) {
     return add_excerpt(json, run, m->shape.T, err);
 }
 
-/* Why a model of this size is not in the page, NULL where it is. */
+/* Why a model of this size is not in the page; NULL if it is. */
 static const char *reason_against(const ModelShape *shape, size_t parameters, PageModel wanted, double *room) {
     const double bytes = (double)parameters * 2 * 4 / 3 + 2.0 * EXCERPT * (double)shape->T * POSITION_BYTES;
     if (wanted == PAGE_MODEL_YES) return NULL;

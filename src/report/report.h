@@ -19,7 +19,7 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
 bool report_sweep_data(const char *directory, Json **data, Error *err);
 bool report_theory_data(const char *directory, Json **data, Error *err);
 
-/* parameters.c. The model of a run as the page has it, or why it is left out ("left_out"). `room` is how many bytes the
-   page may still grow by, less what this takes. A checkpoint that cannot be read is an error, unless the run
-   `diverged`. */
+/* parameters.c. Adds the model of a run, or the reason why it is left out ("left_out"). *room is the number of bytes by
+   which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error, unless
+   the run `diverged`. */
 bool report_model(Json *json, const char *directory, bool diverged, double *room, Error *err);

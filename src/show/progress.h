@@ -1,4 +1,4 @@
-/* What a person watching a run sees on stderr: messages, and on a terminal a line that is written over and over. */
+/* The output of a run on stderr: messages, and on a terminal a progress line that is overwritten again and again. */
 #pragma once
 
 #include <stdbool.h>

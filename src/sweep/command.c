@@ -24,7 +24,7 @@ static TrainOptions sweep_options(const Command *command, Progress *progress) {
     return options;
 }
 
-/* --share and --tables, for a sweep that was prepared. */
+/* Runs --share or --tables, for a sweep that was prepared. */
 static bool run_prepared(const Command *command, const TrainOptions *options, int *signal, Error *err) {
     const char *directory = command->target;
     bool is_sweep;

@@ -84,7 +84,7 @@ static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
     return true;
 }
 
-/* A run that failed is tried once more. */
+/* Marks a failed run as not finished, so that it is tried once more. */
 static void forgive(SweepRun *run) {
     if (run->state != RUN_FAILED) return;
     run->state = RUN_NOT_FINISHED;
@@ -137,7 +137,7 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
         (alone && !results_enter(&s->place, err)) || !read_config(s, err) || !sweep_plan(s, err))
         return false;
     s->resumed = true;
-    /* Every run has the threads that the first ones had, however many processors there are now. */
+    /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     name_directories(s);
@@ -229,7 +229,7 @@ bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
     return run_description_save(s->description, s->directory, err);
 }
 
-/* As of a run, config.ini comes before run.json: a directory that has the latter can be resumed. */
+/* As for a run, config.ini is written before run.json: a directory that has run.json can be resumed. */
 static bool save_first(Sweep *s, Error *err) {
     char path[4096];
     FileWriter description;

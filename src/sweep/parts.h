@@ -95,18 +95,18 @@ void sweep_free(Sweep *sweep);
    name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const Config *config, size_t axis);
 
-/* share.c. Reads the text of --share: "2/8", or "auto" for what a batch system or mpirun says in the environment.
-   Errors have status STATUS_USAGE. *share counts from 0. */
+/* share.c. Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have
+   status STATUS_USAGE. *share counts from 0. */
 bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
 
-/* directory.c. sweep_read plans the sweep of a directory and reads from run.json and config.ini how it stands, also
-   while its runs train; `alone`: it locks the directory first. sweep_view reads the logs of the runs as well.
-   sweep_load, for a sweep that this process has, waits for runs that are being saved, and checks each against its
-   config; sweep_open makes the directory of a new sweep, or notes in run.json that it is resumed. For a share
-   sweep_begin_share checks the text alone, and each run is checked by sweep_load_run as its turn comes. Errors of what
-   is not as the sweep began have status STATUS_USAGE. sweep_save brings run.json to the runs' present states; `result`
-   as of a run ("running", "finished", "interrupted", "failed"), `why` it failed or NULL. sweep_save_configs writes
-   configs/NAME.ini for each run. */
+/* directory.c. sweep_read plans the sweep of a directory and reads its state from run.json and config.ini, also while
+   its runs train; with `alone` it locks the directory first. sweep_view reads the logs of the runs as well. sweep_load
+   is for a sweep whose directory this process holds: it waits for runs that are being saved, and checks each run
+   against its config. sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed.
+   For a share, sweep_begin_share checks only the text, and sweep_load_run checks each run when its turn comes. If
+   something has changed since the sweep began, the error has status STATUS_USAGE. sweep_save writes the present states
+   of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted", "failed"), and `why` is
+   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini for each run. */
 bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_begin_share(Sweep *sweep, Error *err);
@@ -122,9 +122,9 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
    whenever it has trained something else. */
 bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
-/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. No directory, or one in which
-   nothing was measured, is a run that was not started. After it sweep_read_metrics reads metrics.csv, sweep_read_logs
-   both logs. Errors have status STATUS_USAGE where a file is not as the program writes it. */
+/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. If there is no directory, or
+   nothing was measured in it, the run was not started. Then sweep_read_metrics reads metrics.csv, and sweep_read_logs
+   both logs. If a file is not as the program writes it, the error has status STATUS_USAGE. */
 bool sweep_read_run(SweepRun *run, Error *err);
 bool sweep_read_metrics(SweepRun *run, Error *err);
 bool sweep_read_logs(SweepRun *run, Error *err);

@@ -1,7 +1,6 @@
-/* What a run left on disk, read back: run.json, metrics.csv, attention.csv. The tables of a sweep are made from
-   this, so that a sweep that was resumed gives the same tables as one that was never stopped. Then follow the
-   statistics of a setting over its seeds: means with their intervals, and the difference to the setting that divides
-   by √d_k. */
+/* Reads back the files of a run: run.json, metrics.csv, attention.csv. The tables of a sweep are made from these files
+   only, so that a resumed sweep gives the same tables as one that was never stopped. Then come the statistics of a
+   setting over its seeds: means with their intervals, and the difference to the setting that divides by √d_k. */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     run->state = RUN_NOT_FINISHED;
     *run->message = 0;
     bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err);
-    /* Without a run.json there are no entries. A directory in which something else is has lost it, and is refused. */
+    /* Without run.json there are no entries. A directory that has other files has lost its run.json, and is refused. */
     if (ok && (there || (path_exists(run->directory) && !results_unused(run->directory))))
         ok = run_description_load(&json, run->directory, err);
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));

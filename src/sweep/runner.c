@@ -1,7 +1,7 @@
 /* The runs of a sweep, trained by workers. A worker is a process forked from this one, its parent. It takes the next
-   run that nobody holds, trains it as ./train by itself would, and takes the next. What became of a run is read from
-   the run's own directory. Parent and workers share only who took which run, why one failed, and the signal that ends
-   them all.
+   run that no other process holds, trains it as ./train alone would, and takes the next. The outcome of a run is read
+   from the run's own directory. Parent and workers share only which worker took which run, why a run failed, and the
+   signal that ends them all.
 
    OpenMP in a forked process would wait forever for threads that its parent had. So the parent opens no parallel region
    and calls no BLAS before it has started the last worker; nothing that the trainer checks (train_check) does. */
@@ -32,8 +32,8 @@
 enum {
     NOBODY = 0,    /* not claimed yet */
     ENDED = -1,    /* the worker is done with it */
-    REPORTED = -2, /* the parent as well, or it was another process that brought the run to its end */
-    HELD = -3      /* of a share: another process holds it */
+    REPORTED = -2, /* the parent has reported it as well, or another process trained the run to its end */
+    HELD = -3      /* for a share: another process holds it */
 };
 typedef struct {
     _Atomic pid_t worker; /* or one of the above */
@@ -61,9 +61,8 @@ static bool claim_run(Claim *claim) {
     return atomic_compare_exchange_strong(&claim->worker, &nobody, getpid());
 }
 
-/* Trains a run to its end or to a signal. Its directory is locked before anything in it is looked at, and left to the
-   trainer so, since another process may have trained there since the sweep was loaded. *claim becomes what is to be
-   said of the run. */
+/* Trains a run to its end or to a signal. Another process may have trained the run since the sweep was loaded, so its
+   directory is locked before it is read, and this lock is passed on to the trainer. *claim becomes its new state. */
 static bool train_one(const Sweep *s, SweepRun *run, pid_t *claim, Error *err) {
     TrainOutcome outcome;
     Progress silent = {.quiet = true};
@@ -222,8 +221,8 @@ static void report_ended_runs(Sweep *s) {
     }
 }
 
-/* Lets the workers of a share look again at what others held, once for every time that it has trained something else.
-   Returns how many runs that are. */
+/* If a share has trained a run since the last call, lets its workers try again the runs that other processes held.
+   Returns the number of these runs. */
 static size_t look_again(const Sweep *s, size_t *trained) {
     size_t reported = 0, held = 0;
     for (size_t i = 0; i < s->run_count; i++) reported += shared->claims[i].worker == REPORTED;

@@ -1,12 +1,12 @@
-/* Which share of a sweep's runs a process is to begin with: as the user says it, or as a batch system or mpirun says it
-   to each of the processes that it starts. */
+/* The share of a sweep's runs that a process begins with, as the user gives it, or as a batch system or mpirun gives it
+   to each process that it starts. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sweep/parts.h"
 
-/* The variables by which each of them numbers its processes. An array of Slurm may begin anywhere and have steps; a
-   rank of MPI counts from 0. */
+/* The variables by which each batch system or mpirun numbers its processes. An array of Slurm may begin at any number
+   and have steps; ranks of MPI count from 0. */
 typedef struct {
     const char *number, *count, *first, *step;
 } Numbering;
@@ -16,14 +16,14 @@ static const Numbering NUMBERINGS[] = {
     {"PMI_RANK", "PMI_SIZE", NULL, NULL},
 };
 
-/* Reads a whole number of at most nine digits up to the character `end`; NULL where there is none. */
+/* Reads a whole number of at most nine digits up to the character `end`. Returns NULL if there is none. */
 static const char *read_number(const char *text, char end, size_t *number) {
     const size_t digits = strspn(text, "0123456789");
     *number = strtoul(text, NULL, 10);
     return digits > 0 && digits < 10 && text[digits] == end ? text + digits : NULL;
 }
 
-/* Reads a variable of the environment, which is `otherwise` where it has no name or is not set. */
+/* Reads a variable of the environment. The number is `otherwise` if the variable has no name or is not set. */
 static bool read_variable(const char *name, size_t otherwise, size_t *number, Error *err) {
     const char *text = name ? getenv(name) : NULL;
     *number = otherwise;

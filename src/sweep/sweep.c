@@ -40,7 +40,7 @@ static bool prepare(Sweep *s, Error *err) {
     return results_check(o->out, o->force, err) && check(s, err);
 }
 
-/* How many runs are in that state; *first of them, or NULL. */
+/* Counts the runs in a state. *first becomes the first of them, or NULL. */
 static size_t count(const Sweep *s, SweepRunState state, const SweepRun **first) {
     size_t found = 0;
     *first = NULL;
@@ -81,8 +81,8 @@ static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
-/* Writes the tables of what there is, and records how the sweep ended. Fails where a run failed. Where all runs had
-   `ended` before, logs that cannot be read are for the user to mend (STATUS_USAGE), and the old tables stay. */
+/* Writes the tables from the runs so far, and records how the sweep ended. Fails if a run failed. If all runs had
+   `ended` before and a log cannot be read, fails with STATUS_USAGE: the user has to repair it. The old tables stay. */
 static bool finish(Sweep *s, bool ended, FILE *out, int *signal_number, Error *err) {
     const SweepRun *failed;
     Error ignored;
@@ -174,7 +174,7 @@ bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out,
     return ok;
 }
 
-/* Says how the runs stand when a share has ended. Fails where one failed here, unless a signal ended the share. */
+/* Prints the state of the runs when a share has ended. Fails if one of its runs failed, unless a signal ended it. */
 static bool finish_share(Sweep *s, int signal_number, FILE *out, Error *err) {
     const SweepRun *failed;
     const size_t failures = count(s, RUN_FAILED, &failed);

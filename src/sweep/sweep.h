@@ -9,10 +9,10 @@
    the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
-   stop the others; in the end it makes this an error of status STATUS_FAILED. A signal (interrupt_catch) to this
-   process or to a worker makes all runs save a checkpoint and end; then *signal is that signal, and the tables of what
-   there is are written. Nothing is written before every run is known to be good (train_check). The process must not
-   have entered a parallel region of several threads before (runner.c). */
+   stop the others; then this function fails with status STATUS_FAILED at the end. A signal (interrupt_catch) to this
+   process or to a worker makes all runs save a checkpoint and end; then *signal is that signal, and the tables are
+   written from the runs so far. Nothing is written before every run has passed train_check. The process must not have
+   entered a parallel region of several threads before (runner.c). */
 bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* sweep_is tells whether `directory` is that of a sweep; it fails where that cannot be read. If it is, sweep_resume
@@ -25,10 +25,10 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
 
 /* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
    directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
-   runs of a share ("2/8", or "auto"; share.c), then those that nobody holds; it ends when each run has ended or is held
-   by another process, and leaves alone what is in the directory but not in its runs'. sweep_tables writes summary.csv,
-   the page and run.json from what is there, also while shares train, and to `out` the table and which runs are missing.
-   A run that failed makes either an error of status STATUS_FAILED: for a share, one that failed there. */
+   runs of a share ("2/8", or "auto"; share.c), then the runs that no other process holds. It ends when each run has
+   ended or is held by another process, and writes only into the runs' directories. sweep_tables writes summary.csv, the
+   page and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`.
+   Both fail with status STATUS_FAILED if a run failed, sweep_share only for runs that it trained itself. */
 bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal,
                  Error *err);

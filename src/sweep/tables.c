@@ -1,4 +1,4 @@
-/* What a sweep found, as tables: summary.csv, a row for each run; on the terminal, a row for each setting. */
+/* The results of a sweep, as tables: summary.csv, a row for each run; on the terminal, a row for each setting. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The verb: the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to score, as a
-   table and as CSV. */
+/* The verb theory: the measured figures beside the exact ones, for a list of d_k, four divisors and other ways to
+   score, as a table and as CSV. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>

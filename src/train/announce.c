@@ -1,5 +1,5 @@
-/* What a run tells before it starts: everything that decides how long it takes and whether it is the run that was
-   meant. It is told before the first step, and by --dry-run as comments below the config. */
+/* The announcement of a run: everything that decides how long the run takes, and that shows the user whether it is the
+   intended run. It is printed before the first step, and by --dry-run as comments below the config. */
 #include "train/announce.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ typedef struct {
 } Lines;
 #define SAY(l, label, format, ...) progress_message((l)->to, "%s  %-10s" format, (l)->mark, label, __VA_ARGS__)
 
-/* A text on as many lines of a terminal of 80 columns as it takes. */
+/* Writes a text on as many lines of 80 columns as it needs. */
 static void say_wrapped(const Lines *l, const char *label, const char *text) {
     size_t line;
     for (const char *next; *text; text = next, label = "") {

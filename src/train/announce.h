@@ -15,8 +15,7 @@ bool training_memory_fits(size_t bytes, Error *err);
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
-/* The announcement: corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note, if
-   it is not empty; lines that begin with `mark`. `measured_std` NaN leaves out the scores' measured standard deviation.
- */
+/* The announcement: corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note if it
+   is not empty; lines that begin with `mark`. `measured_std` NaN leaves out the measured deviation of the scores. */
 void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
               double measured_std, const char *note);

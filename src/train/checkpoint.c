@@ -34,8 +34,8 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
     snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-/* All arrays of a file, moments under the names that torch.optim gives them. Without an optimizer the moments have no
-   memory: their entries in the file are checked, their numbers are not read. The caller frees list->items. */
+/* Lists all arrays of a file, the moments under the names that torch.optim gives them. Without an optimizer the moments
+   have no memory: their entries in the file are checked, but their numbers are not read. Free list->items. */
 static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, const Optimizer *o,
                         Error *err) {
     const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;

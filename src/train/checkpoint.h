@@ -1,10 +1,9 @@
 /* A checkpoint is one file, RUN/checkpoint/last.safetensors. It has the parameters under their own names, the moments
    as `exp_avg.NAME` and `exp_avg_sq.NAME` (AdamW) or `momentum_buffer.NAME` (SGD, and Muon for its matrices), and in
    its metadata the state of the run as JSON (docs/formats.md). It is written under a new name, flushed to disk and
-   renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. A run.json is
-   written after the first one: a run has a checkpoint.
-   RUN/checkpoint/best.safetensors has parameters alone, and of the state the step and the config. Nothing is resumed
-   from it. */
+   renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. run.json is
+   written after the first checkpoint, so a directory with run.json always has a checkpoint.
+   RUN/checkpoint/best.safetensors has only the parameters, the step and the config. A run cannot be resumed from it. */
 #pragma once
 
 #include "train/optimizer.h"
@@ -12,10 +11,10 @@
 
 typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
 
-/* Into RUN/checkpoint/, which must be there. The logs must be on disk (logs_sync), since the state names their sizes.
-   Fails with STATUS_FAILED. The parameters of CHECKPOINT_BEST, which takes no optimizer and of the state the step
-   alone, have the lowest validation loss so far. After a kill they may be of a later step than CHECKPOINT_LAST, until
-   the resumed run comes there again. */
+/* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
+   their sizes. Fails with STATUS_FAILED. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; it
+   needs no optimizer, and only the step of the state. After a kill it may be of a later step than CHECKPOINT_LAST,
+   until the resumed run reaches that step again. */
 bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, const Optimizer *optimizer,
                      const RunState *state, Error *err);
 

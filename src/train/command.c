@@ -1,5 +1,5 @@
-/* The verb that trains a run, and resume of one. They open what was named, call trainer.c, and print what came of
-   it. */
+/* The verb that trains a run, and resume of a run. They open the config or the directory, call trainer.c, and print the
+   outcome. */
 #include "train/trainer.h"
 
 #include <math.h>

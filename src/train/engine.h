@@ -25,6 +25,6 @@ void engine_free(Engine *engine);
    not get `cached`. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* The passes of a step are made shard by shard (ranks/shards.h), over the sequences of shards_sequences. This is
-   shards_end for model->gradients and model->score_max, and returns what it returns. */
+/* The passes of a step are made shard by shard (ranks/shards.h), over the sequences of shards_sequences. This function
+   calls shards_end for model->gradients and model->score_max, and returns its result. */
 double engine_end_shard(Engine *engine, size_t shard, double loss);

@@ -1,7 +1,6 @@
-/* Writing and reading the logs of a run by one table of columns, so that a number means the same to whoever wrote it
-   and whoever reads it. Every row is flushed when it is written: what is in a log was in it when the program died.
-   Reading is strict, since a resumed run, the pictures and a sweep's tables take what they find here for what was
-   measured. */
+/* Writes and reads the logs of a run by one table of columns, so that a number has the same meaning when it is written
+   and when it is read. Every row is flushed when it is written, so a killed program loses no complete row. Reading is
+   strict, since a resumed run, the pictures and a sweep's tables rely on these numbers. */
 #include "train/logs.h"
 
 #include <errno.h>
@@ -96,7 +95,7 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
-    if (!directory_locks_hold(err)) { /* what is in the buffer must not get to the file */
+    if (!directory_locks_hold(err)) { /* the buffer must not be written to the file */
         const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         if (nowhere >= 0) close(nowhere);

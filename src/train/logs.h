@@ -12,8 +12,8 @@ typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
 extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 
 /* The columns of metrics.csv and attention.csv: the constant of each, its name in the file, and how its number is
-   written and read (logs.c). A validation loss is empty (NaN) between evaluations; its accuracy is empty there, and for
-   a text. Rows of attention.csv come by step, layer, head. */
+   written and read (logs.c). A validation loss is empty (NaN) between evaluations. Its accuracy is empty at the same
+   steps, and always for a text. Rows of attention.csv come by step, layer, head. */
 #define METRICS_TABLE(COLUMN)                                                                                          \
     COLUMN(METRICS_STEP, "step", COUNT)                                                                                \
     COLUMN(METRICS_TOKENS, "tokens", COUNT)                                                                            \

@@ -202,10 +202,10 @@ static bool log_step(Trainer *t, double loss, double norm, Error *err) {
     return true;
 }
 
-/* Where rank 0 alone acts, the others learn here whether it went well, and all learn of a signal to any of them. */
+/* Tells all ranks whether the work before succeeded on every rank, and whether any rank got a signal. */
 static bool together(Trainer *t, bool ok, Error *err) { return ranks_agree(ok, &t->signal, err); }
 
-/* The parameters are replicated. Where a machine computes wrongly, they would drift apart without a word. */
+/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ: this finds it. */
 static bool compare_ranks(const Trainer *t, Error *err) {
     char what[64], hash[HASH_DIGITS];
     if (ranks_count() == 1) return true;
@@ -214,7 +214,7 @@ static bool compare_ranks(const Trainer *t, Error *err) {
     return ranks_same(what, hash, err);
 }
 
-/* A checkpoint, by rank 0, of parameters that all ranks have. */
+/* Compares the parameters of all ranks, then rank 0 saves a checkpoint. */
 static bool save_compared(Trainer *t, Error *err) {
     return compare_ranks(t, err) && together(t, ranks_index() > 0 || loop_save(t, err), err);
 }

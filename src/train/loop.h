@@ -34,7 +34,7 @@ typedef struct {
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
 
-/* A checkpoint of the run as it is at trainer->state.step, before anything was measured there. */
+/* Saves a checkpoint of the run at trainer->state.step, before anything is measured at that step. */
 bool loop_save(Trainer *trainer, Error *err);
 
 /* Trains from trainer->state.step to the last step, or until a signal, which is then trainer->signal; ends with a

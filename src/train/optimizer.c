@@ -1,9 +1,9 @@
-/* How gradients become updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
-   formulas of AdamW, SGD and Muon, each of them where its name says.
+/* From gradients to updates: the schedule of the learning rate, the norm by which gradients are clipped, and the
+   formulas of AdamW, SGD and Muon, each in a function of that name.
 
-   AdamW and SGD treat every number by itself, so the threads share the flat arrays evenly, in ranges that pay no heed
-   to tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. Ranks deal these out
-   among them and send each other the parameters; everything else each of them updates alike. */
+   AdamW and SGD update every number by itself, so the threads share the flat arrays evenly, in ranges that ignore the
+   borders of tensors. Muon orthogonalizes whole matrices, so a thread takes one matrix after another. The ranks divide
+   the matrices among them and send each other the new parameters. Every rank updates all other parameters itself. */
 #include "train/optimizer.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static bool by_muon(const Optimizer *o, const Tensor *t) {
 
 static bool in_bf16(const Optimizer *o) { return o->config->train.precision == PRECISION_BF16; }
 
-/* Floating-point operations that sort the matrices; their order is the same in bf16. */
+/* The floating-point operations by which the matrices are sorted; their order is the same in bf16. */
 static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->rows, matrix->columns, false); }
 
 /* Adds the matrices of a tensor to Muon's, which are sorted by falling cost so that no thread is left with a large one
@@ -145,8 +145,8 @@ MULTIVERSIONED static void nesterov(const Update *u, real *restrict x, real *res
     }
 }
 
-/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own.
-   Without `own`, of a matrix that is another rank's, only the velocity, which a checkpoint of any rank has. */
+/* p = p decay - lr sqrt(max(1, columns / rows)) orthogonalized x. `workspace` (workspace_size) is the thread's own. If
+   the matrix belongs to another rank (`own` is false), only its velocity is updated: every rank has all velocities. */
 MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matrix *matrix, bool own, real *parameters,
                                 const real *gradients, real *workspace) {
     const size_t rows = matrix->rows, columns = matrix->columns, width = matrix->width;

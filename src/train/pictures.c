@@ -7,8 +7,8 @@
 
 #include "show/chart.h"
 
-/* HEADS_SHOWN is for each layer: with the longest text, more than LINES lines of panels, 4 of them across, would be too
-   high for one picture. */
+/* HEADS_SHOWN is the number for each layer. With the longest text, a picture with 4 panels per line and more than LINES
+   lines would be too high. */
 enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
@@ -30,8 +30,8 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
 }
 
-/* What losses can be compared with, as thin lines: for a text the losses of n-gram tables, which are in run.json; for
-   recall those of guesses and of right answers (data/recall.h). */
+/* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in
+   run.json; for recall those of guesses and of right answers (data/recall.h). */
 static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64],
                         size_t *count, Error *err) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};

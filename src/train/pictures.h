@@ -15,7 +15,7 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 bool picture_loss(const Run *run, Error *err);
 
-/* Heads of a snapshot as one figure, each layer on lines of its own: four panels side by side, or up to 16 where the
+/* Heads of a snapshot as one figure. Each layer has lines of its own, with four panels per line, or up to 16 if the
    figure would have too many lines. */
 enum { FIGURE_PANELS = 512, FIGURE_LABEL = 96 };
 typedef struct {
@@ -27,6 +27,7 @@ typedef struct {
 /* Refused (STATUS_USAGE) where they are too many. */
 bool heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads, Error *err);
 
-/* DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on, its
-   heads side by side: from the snapshot of that step and its rows in attention.csv, which must both be there. */
+/* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,
+   with the heads side by side. A picture is made from the snapshot of its step and the step's rows in attention.csv;
+   both must exist. */
 bool picture_attention(const Run *run, size_t from, Error *err);

@@ -31,7 +31,7 @@ static bool write_config(const Run *run, Error *err) {
 
 /* --- run.json */
 
-#define LOGS "logs" /* the hash of a run's logs as it left them */
+#define LOGS "logs" /* the hash of the logs at the end of the run */
 
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
@@ -172,8 +172,8 @@ bool run_create(Run *run, const char *out, bool force, Error *err) {
            directory_make(path, false, err);
 }
 
-/* Keeps other processes out of an opened directory, in which nothing leads out of it. One without run.json is left
-   unlocked: it is refused as soon as that is read. */
+/* Locks an opened directory, and checks that no link in it leads elsewhere. A directory without run.json is not locked:
+   it is refused as soon as run.json is read. */
 static bool lock_directory(Run *run, Error *err) {
     static const char *const parts[] = {"checkpoint", "attention"};
     char path[4096];

@@ -40,12 +40,12 @@ typedef struct {
 /* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
    text, it does nothing. run_begin writes it to run.json. */
 bool run_count_ngrams(Run *run, Error *err);
-/* Makes the directory of a new run, which has a config and its text (see results_make), locks it, opens run.json,
-   writes config.ini and vocab.json, and makes checkpoint/. */
+/* Makes the directory of a new run (see results_make), locks it, opens run.json, writes config.ini and vocab.json, and
+   makes checkpoint/. The run must have its config and its text. */
 bool run_create(Run *run, const char *out, bool force, Error *err);
-/* Writes run.json, with result "running". It comes when the logs have their headers and there is a checkpoint, so that
-   a directory with a run.json can be resumed. One that has run.json.new alone is a beginning, and nothing was measured
-   in it: results_make takes it. */
+/* Writes run.json, with result "running". Call it when the logs have their headers and there is a checkpoint, so that a
+   directory with run.json can be resumed. In a directory that has only run.json.new nothing was measured: results_make
+   accepts it as unused. */
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
@@ -77,6 +77,6 @@ bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocab
 /* Whether a text, of `path`, is the one that the run or sweep of `directory`, which has this run.json, was trained on:
    an error of status STATUS_USAGE when it is not. */
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);
-/* Whether the logs of a run that has finished or diverged are as it left them, by their hashes in run.json: an error of
-   status STATUS_USAGE that names the log when they are not. */
+/* Whether the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, fails with status
+   STATUS_USAGE and names the log. */
 bool run_check_logs(const char *directory, Error *err);

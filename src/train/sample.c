@@ -9,9 +9,9 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 
-/* The least logit to draw from: of the likeliest characters, `most_count` (at most n) or as few as have the weight
-   `enough`. Equal logits are counted together. *sum becomes the weight exp((logit - largest) / temperature) of all that
-   are kept. */
+/* The smallest logit to draw from. It keeps the likeliest characters: `most_count` (at most n), or as few as have the
+   weight `enough` together. Equal logits are counted together. *sum becomes the sum of the weights exp((logit -
+   largest) / temperature) that are kept. */
 static double cut(const real *logits, size_t n, double largest, double temperature, size_t most_count, double enough,
                   double *sum) {
     double least = INFINITY;

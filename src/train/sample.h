@@ -19,6 +19,6 @@ typedef struct {
 bool sample_text(Model *model, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
                  const SampleOptions *options, int32_t *window, FILE *out);
 
-/* What a text starts from without a prompt: a line end, else an "a" (recall: a key), else the first
-   character of the vocabulary. */
+/* The first character of a text without a prompt: a line end, else an "a" (recall: a key), else the first character of
+   the vocabulary. */
 int32_t sample_start(const Vocabulary *vocabulary);

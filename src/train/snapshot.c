@@ -1,5 +1,5 @@
-/* Snapshots of attention: in memory, as a file, and read back. A file is checked against the config, since whoever
-   draws from it indexes it by the config's layers and heads. */
+/* Snapshots of attention: in memory, as a file, and read back. A file is checked against the config, since the pictures
+   index it by the config's layers and heads. */
 #include "train/snapshot.h"
 
 #include <stdlib.h>

@@ -18,7 +18,7 @@ typedef struct {
 bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text /* (T) */, size_t T, Error *err);
 void snapshot_free(Snapshot *snapshot);
 
-/* Writes the snapshot below a run's directory, through a new name. */
+/* Writes the snapshot into a run's directory, first under a new name, which is then renamed. */
 bool snapshot_save(const Snapshot *snapshot, const char *directory, Error *err);
 
 /* snapshot_save to any path. */

@@ -1,8 +1,8 @@
 /* A run from its start to its end: memory for everything it needs, its directory and logs, the loop (loop.c), and how
    it ended. A new run and a resumed one differ only in where the parameters, moments and logs come from.
 
-   Whatever a config or a text can be refused for is refused before anything is written. So everything is made first,
-   and the directory last. */
+   Every reason to refuse a config or a text is checked before anything is written. So the memory is made first, and the
+   directory last. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static bool trainer_make_new(Trainer *t, const Config *config, const TrainOption
     return is_free && config_corpus(&t->run.corpus, config, NULL, err) && trainer_make(t, options, err);
 }
 
-/* Whether every rank is ready, and to train the same run by the same kernels. Nothing is written before. */
+/* Whether every rank is ready, and all train the same run by the same kernels. Nothing is written before this. */
 static bool ranks_ready(const Trainer *t, bool ready, Error *err) {
     char value[CONFIG_VALUE_MAX];
     if (!ranks_agree(ready, NULL, err)) return false;
@@ -186,13 +186,14 @@ static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
            usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);
 }
 
-/* What is intended is on disk before anything is cut, so that a kill in between leaves a run to resume. */
+/* Checks and opens the logs, then writes config.ini and run.json. No log is cut before these are on disk, so a kill in
+   between leaves a run that can be resumed. */
 static bool continue_logs(Trainer *t, const TrainOptions *options, Error *err) {
     return logs_resume(&t->logs, t->run.directory, t->state.step, t->state.log_size, err) &&
            run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err);
 }
 
-/* Continues an opened run whose ranks are ready. *had_finished: there was nothing left to train. */
+/* Continues an opened run whose ranks are ready. *had_finished says whether there was nothing left to train. */
 static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
     const bool writes = ranks_index() == 0;
     t->start = omp_get_wtime() - t->state.seconds;

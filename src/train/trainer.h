@@ -18,7 +18,7 @@ typedef struct {
 } TrainOptions; /* of one run, or of a sweep's runs */
 TrainOptions train_options(const Command *command, Progress *progress);
 
-/* Where a run is, how far it came and what ended it. */
+/* The outcome of a run: its directory, how many steps it made and what ended it. */
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it was made, or opened */
     RunState state;

@@ -1,5 +1,5 @@
-/* The verb why, and what run.c and sweep.c share: paragraphs, which are printed in lines of 80 columns, and the ruler
-   that losses are held against. */
+/* The verb why, and what run.c and sweep.c share: paragraphs, which are printed in lines of 80 columns, and the losses
+   of n-gram tables (the ruler), with which losses are compared. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
     if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 
-/* Writes a paragraph in lines. It may hold texts from files. */
+/* Writes a paragraph in lines of 80 columns. The paragraph may contain texts from files. */
 static void write_lines(char *paragraph, FILE *out) {
     size_t line;
     text_make_plain(paragraph);
@@ -48,7 +48,7 @@ static void write_lines(char *paragraph, FILE *out) {
     }
 }
 
-/* What there is to say about a run or sweep; NULL after a failure. Valid until the next call. */
+/* The sentences about a run or sweep; NULL after a failure. Valid until the next call. */
 static Why *read_why(const char *directory, Error *err) {
     static Why why; /* large */
     Sweep sweep = {0};

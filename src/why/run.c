@@ -1,6 +1,6 @@
-/* What there is to say about one run. Each paragraph takes its figures from one file, and is left out where that file
-   has none: scores, weights and gradients from attention.csv, at the first and the last step that was measured; losses
-   from metrics.csv. */
+/* The sentences about one run. Each paragraph takes its figures from one file, and is left out if the file has none:
+   scores, weights and gradients from attention.csv, at the first and the last step that was measured; losses from
+   metrics.csv. */
 #include <math.h>
 #include <string.h>
 

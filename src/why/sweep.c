@@ -1,5 +1,5 @@
-/* What there is to say about a sweep, and its table. Figures are a setting's means over the runs that finished, as in
-   the sweep's own table; the settings with the lowest and the highest validation loss are compared. */
+/* The sentences about a sweep, and its table. Figures are a setting's means over the runs that finished, as in the
+   sweep's own table; the settings with the lowest and the highest validation loss are compared. */
 #include <math.h>
 #include <string.h>
 
@@ -120,8 +120,8 @@ static void say_limits(const Ranking *r, Why *why) {
 
 /* --- the table */
 
-/* A mean with so many decimals, or digits where it is `rounded`; "-" where nothing was measured, as of the attention of
-   a context of one character. */
+/* Writes a mean with so many decimals, or digits if it is `rounded`; "-" if nothing was measured, as of the attention
+   of a context of one character. */
 static void add_mean(const SweepSetting *setting, Measure measure, bool rounded, int digits, char *table) {
     const int width = measure == MEASURE_GRAD_SCORES_FIRST || measure == MEASURE_GRAD_SCORES_LAST ? 8 : 7;
     const double mean = mean_of(setting, measure);

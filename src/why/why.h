@@ -15,8 +15,8 @@ typedef struct {
     char table[WHY_TABLE]; /* of a sweep, in lines; stands after the first paragraph; else "" */
 } Why;                     /* large: keep it off small stacks */
 
-/* What there is to say about a run, or about a sweep that sweep_view has read. Files that are not as the program writes
-   them are an error of status STATUS_USAGE. */
+/* The sentences about a run, or about a sweep that sweep_view has read. Files that are not as the program writes them
+   are an error of status STATUS_USAGE. */
 bool why_run(const char *directory, Why *why, Error *err);
 bool why_sweep(const Sweep *sweep, Why *why, Error *err);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
