@@ -33,7 +33,9 @@ void barrier(const Worker *w);
 typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_OUTPUT, DROPOUT_MLP_OUTPUT } DropoutSite;
 
 /* The forward pass, on this thread's rows; each operation overwrites its output. `role` is the weight's, in the layer
-   of the output; its bias is role + 1. op_embedding_forward       x = dropout(wte[token] + wpe[position])
+   of the output; its bias is role + 1.
+
+       op_embedding_forward       x = dropout(wte[token] + wpe[position])
        op_layernorm_forward       ln.y = LN(x)
        op_linear_forward          y = x W + b
        op_attention_forward       att from the layer's queries, keys and values
