@@ -178,6 +178,23 @@ widths() {
     rows_of "$folder"/width/{64,128,256}/summary.csv >"$results/width.csv"
 }
 
+# How the scores of these widths grow with the step, at one rate and seed: means over layers and heads.
+width_steps() {
+    local width run settings
+    echo "run,d_model,scale_divisor,lr,seed,step,result,score_std"
+    for width in 64 128 256; do
+        awk -F, -v OFS=, '$3 ~ /dk$/ && $4 == 0.002 && $5 == 1 { print $1, $2, $3, $4, $5, $7 }' \
+            "$folder/width/$width/summary.csv" | while IFS=, read -r run settings; do
+            awk -F, -v OFS=, -v run="$run,${settings%,*}" -v result="${settings##*,}" '
+                function finish() { if (n) print run, step, result, sum / n }
+                NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+                NR == 2 || $1 != step { finish(); step = $1; n = sum = 0 }
+                { n++; sum += $at["score_std"] }
+                END { finish() }' "$folder/width/$width/$run/attention.csv"
+        done
+    done
+}
+
 # Undivided scores start with a deviation of sqrt(d_k); these divisors make it 1/4 to 4, the column start.
 deviations() {
     train deviation/64 deviation
@@ -317,6 +334,7 @@ ways scores
 ways scores_recall
 recall_seeds
 widths
+width_steps >$results/width_steps.csv
 deviations
 "$python" configs/study/picks.py $folder/steps >$results/picks.csv
 [ -e $results/scores_cost.csv ] || costs >$results/scores_cost.csv
