@@ -223,7 +223,7 @@ static void report_ended_runs(Sweep *s) {
 
 /* If a share has trained a run since the last call, lets its workers try again the runs that other processes held.
    Returns the number of these runs. */
-static size_t look_again(const Sweep *s, size_t *trained) {
+static size_t retry_held(const Sweep *s, size_t *trained) {
     size_t reported = 0, held = 0;
     for (size_t i = 0; i < s->run_count; i++) reported += shared->claims[i].worker == REPORTED;
     if (reported == *trained || interrupt_signal()) return 0;
@@ -257,7 +257,7 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
         }
         report_ended_runs(s);
         size_t waiting = interrupt_signal() ? 0 : add_up(s).waiting;
-        if (alive == 0 && waiting == 0) waiting = look_again(s, &trained);
+        if (alive == 0 && waiting == 0) waiting = retry_held(s, &trained);
         if (alive == 0 && waiting == 0) break;
         for (size_t w = 0; w < s->slots && waiting; w++) {
             if (workers[w]) continue;
