@@ -1,8 +1,9 @@
 /* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
    bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out; of
-   bf16 not on whether the processor has an instruction for it. */
+   bf16 not on whether the processor has an instruction for it, nor on whether A was rounded before. */
 #include "support.h"
 
+#include "ops/bf16.h"
 #include "ops/gemm.h"
 
 #ifdef REAL_DOUBLE
@@ -69,6 +70,22 @@ static double expected(GemmKernel kernel, const Case *x, size_t i, size_t j, dou
     return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
 }
 
+/* The product with A in memory as bf16: its bits are those of `whole`. */
+static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
+    Product p = x->product;
+    const size_t rows = p.op_a == TRANSPOSED ? p.k : p.m, width = p.op_a == TRANSPOSED ? p.m : p.k;
+    Arena arena = {0};
+    bf16_take(&arena, rows, width);
+    assert_true(arena_allocate(&arena, "a matrix", &(Error){0}));
+    Bf16 *a = bf16_take(&arena, rows, width);
+    real *c = copied_reals(x->c, x->c_size);
+    bf16_round(a, bf16_stride(width), x->a, p.lda, rows, width);
+    p.lda = bf16_stride(width), p.operands = OPERANDS_A_BF16;
+    gemm(kernel, &p, a, x->b, c);
+    assert_memory_equal(c, whole, x->c_size * sizeof *c);
+    arena_free(&arena);
+}
+
 static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     Case x = make(m, n, k, flags, alpha);
     const Product *p = &x.product;
@@ -82,6 +99,7 @@ static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flag
                              n, k, flags, i, j);
             else assert_true(c[i * p->ldc + j] == x.c[i * p->ldc + j]); /* nothing between the rows changes */
         }
+    if (is_bf16(kernel)) check_rounded(kernel, &x, c);
     support_release(NULL);
 }
 

@@ -56,7 +56,7 @@ static void assert_untouched_outside(const real *x, size_t rows, size_t columns,
         if (i % columns < range.begin || i % columns >= range.end) assert_close(x[i], 1, 0, "%s[%zu]", name, i);
 }
 
-static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l->rows, l->in, l->out, false); }
+static void forward_linear(Layer *l) { linear_forward(l->y, l->x, l->w, l->b, l->rows, l->in, l->out, OPERANDS_REAL); }
 
 static void linear(void **state) {
     (void)state;
@@ -81,10 +81,10 @@ static void linear(void **state) {
 
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
         real *db = bias ? filled_reals(out, 1) : NULL;
-        linear_backward_input(dx, l.dy, l.w, rows, in, out, false);
-        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, false);
+        linear_backward_input(dx, l.dy, l.w, rows, in, out, OPERANDS_REAL);
+        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, OPERANDS_REAL);
         for (size_t id = 0; id < 6; id++)
-            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), false);
+            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), OPERANDS_REAL);
         for (size_t id = 0; bias && id < 3; id++)
             linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3));
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
@@ -96,12 +96,13 @@ static void linear(void **state) {
         Range some = {out / 3, out - out / 4};
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, false);
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, OPERANDS_REAL);
         linear_backward_bias(db, l.dy, rows, out, some);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}, false); /* nothing to do */
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, false);
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}},
+                               OPERANDS_REAL); /* nothing to do */
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, OPERANDS_REAL);
         assert_untouched_outside(dw, in, out, some, "dw");
         support_release(NULL);
     }
@@ -257,7 +258,9 @@ static void embedding(void **state) {
 }
 
 /* The logits of op_unembedding_forward: a linear layer by the transposed weight (V,C). */
-static void forward_unembedding(Layer *l) { linear_backward_input(l->y, l->x, l->w, l->rows, l->out, l->in, false); }
+static void forward_unembedding(Layer *l) {
+    linear_backward_input(l->y, l->x, l->w, l->rows, l->out, l->in, OPERANDS_REAL);
+}
 
 static void unembedding(void **state) {
     (void)state;
@@ -270,12 +273,12 @@ static void unembedding(void **state) {
         for (size_t i = 0; i < rows * V; i++)
             assert_close(l.y[i], dot(l.x + i / V * C, l.w + i % V * C, C), 1e-13 * (double)C, "logits[%zu]", i);
         real *dx = filled_reals(rows * C, NAN), *dw = filled_reals(V * C, 1);
-        linear_forward(dx, l.dy, l.w, NULL, rows, V, C, false);
+        linear_forward(dx, l.dy, l.w, NULL, rows, V, C, OPERANDS_REAL);
         Range middle = {C / 4, C - C / 3};
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, false);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, OPERANDS_REAL);
         assert_untouched_outside(dw, V, C, middle, "dw");
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, false);
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, false);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, OPERANDS_REAL);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, OPERANDS_REAL);
         minus_one(dw, V * C);
         check_layer(&l, "x", l.x, dx, rows * C);
         check_layer(&l, "w", l.w, dw, V * C);

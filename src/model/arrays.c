@@ -13,24 +13,41 @@ static Activation activation(Arena *arena, const char *name, size_t layer, size_
     return (Activation){.name = name, .layer = layer, .width = width, .values = take(arena, rows, width)};
 }
 
-static LayerNorm layernorm(Arena *arena, const char *name, size_t layer, size_t rows, size_t width) {
-    return (LayerNorm){
-        .y = activation(arena, name, layer, rows, width), .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
+/* An activation that is kept in bf16 under precision = bf16. `values` is then the array that all layers share, or NULL.
+   Nothing is lost where only products read it, since they round it. */
+static Activation kept_activation(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows,
+                                  size_t width, real *values) {
+    if (!s->attention.bf16) return activation(arena, name, layer, rows, width);
+    return (Activation){
+        .name = name, .layer = layer, .width = width, .values = values, .kept = bf16_take(arena, rows, width)};
 }
 
-static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
+static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
+    return (LayerNorm){.y = y, .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
+}
+
+/* In a post-norm model a residual connection reads the output of a LayerNorm as well. */
+static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows) {
+    return layernorm(arena,
+                     s->pre_norm ? kept_activation(s, arena, name, layer, rows, s->C, NULL)
+                                 : activation(arena, name, layer, rows, s->C),
+                     rows);
+}
+
+static void lay_out_block(Model *m, size_t layer, size_t rows, real *qkv, real *fc, Arena *arena) {
     const ModelShape *s = &m->shape;
+    const size_t width_in = attention_width_in(&s->attention), width_out = attention_width_out(&s->attention);
     Block *b = &m->blocks[layer];
-    b->ln_1 = layernorm(arena, "ln_1 output", layer, rows, s->C);
-    b->qkv = activation(arena, "attn.c_attn output", layer, rows, attention_width_in(&s->attention));
+    b->ln_1 = block_layernorm(s, arena, "ln_1 output", layer, rows);
+    b->qkv = kept_activation(s, arena, "attn.c_attn output", layer, rows, width_in, qkv);
     b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
-    b->att = activation(arena, "attn output", layer, rows, attention_width_out(&s->attention));
+    b->att = kept_activation(s, arena, "attn output", layer, rows, width_out, NULL);
     b->proj_1 = activation(arena, "attn.c_proj output", layer, rows, s->C);
     b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
     b->res_1.name = "attn residual sum";
-    b->ln_2 = layernorm(arena, "ln_2 output", layer, rows, s->C);
-    b->fc = activation(arena, "mlp.c_fc output", layer, rows, s->F);
-    b->act = activation(arena, "mlp activation output", layer, rows, s->F);
+    b->ln_2 = block_layernorm(s, arena, "ln_2 output", layer, rows);
+    b->fc = kept_activation(s, arena, "mlp.c_fc output", layer, rows, s->F, fc);
+    b->act = kept_activation(s, arena, "mlp activation output", layer, rows, s->F, NULL);
     b->proj_2 = activation(arena, "mlp.c_proj output", layer, rows, s->C);
     b->res_2 = b->proj_2;
     b->res_2.name = "mlp residual sum";
@@ -48,13 +65,14 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
        res_1     res_1 (and proj_1 without dropout)    the same
        ln_1      ln_1, and ln_f before the blocks      ln_1
        fc        fc, act                               the same
-       qkv, att  each its own                          each its own */
-static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
+       qkv, att  each its own                          each its own
+
+   In bf16 `qkv` and `fc` are also what all layers share for the values of the forward pass. */
+static void lay_out_gradients(Model *m, size_t rows, real *qkv, real *fc, Arena *arena) {
     const ModelShape *s = &m->shape;
     const bool dropout = s->dropout > 0;
     real *const outputs[2] = {take(arena, rows, s->C), take(arena, rows, s->C)};
-    real *const ln_1 = take(arena, rows, s->C), *const qkv = take(arena, rows, attention_width_in(&s->attention));
-    real *const att = take(arena, rows, attention_width_out(&s->attention)), *const fc = take(arena, rows, s->F);
+    real *const ln_1 = take(arena, rows, s->C), *const att = take(arena, rows, attention_width_out(&s->attention));
     real *const res_1 = take(arena, rows, s->C), *const proj_1 = dropout ? take(arena, rows, s->C) : res_1;
     real *const inner = take(arena, rows, s->C); /* in the second sublayer, what is not the block's output */
     real *const own_proj_2 = dropout ? take(arena, rows, s->C) : NULL;
@@ -85,15 +103,21 @@ static void lay_out(Model *m, bool training) {
     Arena *arena = &m->activation_arena;
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
+    const bool shares = training || s->attention.bf16;
+    real *const qkv = shares ? take(arena, rows, attention_width_in(&s->attention)) : NULL;
+    real *const fc = shares ? take(arena, rows, s->F) : NULL;
     m->x = activation(arena, "input", 0, rows, s->C);
-    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
-    if (s->pre_norm) m->ln_f = layernorm(arena, "ln_f output", 0, rows, s->C);
+    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, qkv, fc, arena);
+    if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, "ln_f output", 0, rows, s->C), rows);
     m->logits = activation(arena, "logits", 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);
-    m->scratch = take(arena, m->threads, attention_scratch(&s->attention, s->T));
+    m->scratch_size = attention_scratch(&s->attention, s->T);
+    if (s->attention.bf16 && m->scratch_size < size_add(size_mul(2, s->F), s->C)) /* rows before they are rounded */
+        m->scratch_size = size_add(size_mul(2, s->F), s->C);
+    m->scratch = take(arena, m->threads, m->scratch_size);
     m->score_max = take(arena, s->L, s->attention.H);
-    if (training) lay_out_gradients(m, rows, arena);
+    if (training) lay_out_gradients(m, rows, qkv, fc, arena);
 }
 
 bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
@@ -122,6 +146,8 @@ AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
                          .T = T,
                          .qkv = b->qkv.values,
                          .out = b->att.values,
+                         .kept_qkv = b->qkv.kept,
+                         .kept_out = b->att.kept,
                          .partials = m->partials,
                          .saved = b->saved};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)

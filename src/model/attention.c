@@ -50,11 +50,12 @@ double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* Scratch has panels, one row of a mask, and the prepared queries and keys. The panels are p, ds, and for a cap its
-   slope. */
+/* Scratch has panels, one row of a mask, the prepared queries and keys and, in bf16, q, k, v and o, (T,D) each. The
+   panels are p, ds, and for a cap its slope. */
 static size_t panels(const AttentionConfig *a) { return a->softcap > 0 ? 3 : 2; }
 size_t attention_scratch(const AttentionConfig *a, size_t T) {
-    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), prepared_qk_size(a, T));
+    const size_t expanded = a->bf16 ? size_mul(ATTENTION_PARTS + 1, size_mul(T, a->D)) : 0;
+    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), size_add(prepared_qk_size(a, T), expanded));
 }
 static real *panel_at(const Head *h, real *scratch, size_t i) {
     return scratch + i * ATTENTION_TILE * whole_lanes(h->layer->T);
@@ -72,14 +73,34 @@ real attention_multiplier(const AttentionArrays *l, size_t head) {
     return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
 }
 
-/* Where the pair's queries, keys or values begin in an array (B,T,3HD), and its output in one of (B,T,HD). */
-static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part) {
+/* Where the pair's queries, keys or values begin in an array (B,T,3HD), and its output in one of (B,T,HD), with rows
+   `stride` apart. */
+static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part, size_t stride) {
     const AttentionConfig *a = l->attention;
-    return pair / a->H * l->T * attention_width_in(a) + attention_columns(a, part, pair % a->H).begin;
+    return pair / a->H * l->T * stride + attention_columns(a, part, pair % a->H).begin;
 }
-static size_t output_at(const AttentionArrays *l, size_t pair) {
+static size_t output_at(const AttentionArrays *l, size_t pair, size_t stride) {
     const AttentionConfig *a = l->attention;
-    return pair / a->H * l->T * attention_width_out(a) + pair % a->H * a->D;
+    return pair / a->H * l->T * stride + pair % a->H * a->D;
+}
+
+/* The pair's output where it is kept in bf16. */
+static size_t kept_stride(const AttentionArrays *l) { return bf16_stride(attention_width_out(l->attention)); }
+static Bf16 *kept_output(const AttentionArrays *l, size_t pair) {
+    return l->kept_out + output_at(l, pair, kept_stride(l));
+}
+
+/* The first `rows` queries, keys and values of a head, from bf16 into scratch, where its output will be as well. */
+static void expand_head(Head *h, size_t rows, real *scratch) {
+    const size_t stride = bf16_stride(attention_width_in(h->a)), size = h->layer->T * h->a->D;
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        bf16_expand(scratch + part * size, h->a->D, h->layer->kept_qkv + part_at(h->layer, h->pair, part, stride),
+                    stride, rows, h->a->D);
+    h->q = scratch;
+    h->k = scratch + size;
+    h->v = scratch + 2 * size;
+    h->o = scratch + 3 * size;
+    h->stride = h->o_stride = h->a->D;
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
@@ -89,20 +110,25 @@ static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, real *sc
               .index = pair % l->attention->H,
               .pair = pair,
               .multiplier = attention_multiplier(l, pair % l->attention->H),
-              .q = l->qkv + part_at(l, pair, QUERY),
-              .k = l->qkv + part_at(l, pair, KEY),
-              .v = l->qkv + part_at(l, pair, VALUE),
-              .o = l->out + output_at(l, pair),
               .stride = attention_width_in(l->attention),
               .o_stride = attention_width_out(l->attention),
               .row = pair * l->T};
-    prepare_qk(&h, rows, mask_at(&h, scratch) + whole_lanes(l->T), rounding);
+    real *prepared = mask_at(&h, scratch) + whole_lanes(l->T);
+    if (l->kept_qkv) {
+        expand_head(&h, rows, prepared + prepared_qk_size(l->attention, l->T));
+    } else {
+        h.q = l->qkv + part_at(l, pair, QUERY, h.stride);
+        h.k = l->qkv + part_at(l, pair, KEY, h.stride);
+        h.v = l->qkv + part_at(l, pair, VALUE, h.stride);
+        h.o = l->out + output_at(l, pair, h.o_stride);
+    }
+    prepare_qk(&h, rows, prepared, rounding);
     return h;
 }
 
 static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
-    return (QueryTile){first, count, first + count, whole_lanes(first + count), l->attention->bf16};
+    return (QueryTile){first, count, first + count, whole_lanes(first + count), operands_rounded(l->attention->bf16)};
 }
 
 /* What stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With score_precision
@@ -123,6 +149,9 @@ void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
         score_mod_forward(panel, NULL, &h, &t, NULL);              /* s_ij */
         const real in_tile = softmax_forward(panel, mask, &h, &t); /* p_ij times the dropout mask */
         panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel, h.v, h.stride);
+        if (l->kept_out)
+            bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
+                       h.o_stride, t.count, h.a->D);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
     }
     l->saved.pair_max[pair] = largest;
@@ -132,13 +161,13 @@ void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, real *scratch) {
     real *p = scratch, *ds = panel_at(h, scratch, 1), *slope = panel_at(h, scratch, 2), *mask = mask_at(h, scratch);
-    const real *do_ = g->do_ + t->first * h->o_stride;
+    const real *do_ = g->do_ + t->first * g->o_stride;
     raw_scores_forward(p, h, t, forward_multiplier(h));
     score_mod_forward(p, slope, h, t, NULL);
 
-    queries_by_keys(ds, t, h->a->D, 1, do_, h->o_stride, h->v, h->stride); /* do_i . v_j */
+    queries_by_keys(ds, t, h->a->D, 1, do_, g->o_stride, h->v, h->stride); /* do_i . v_j */
     softmax_backward(p, ds, mask, g, h, t);
-    panel_by_queries(g->dv, h->stride, t, h->a->D, 1, p, do_, h->o_stride, adds);
+    panel_by_queries(g->dv, g->stride, t, h->a->D, 1, p, do_, g->o_stride, adds);
     if (h->a->constant_weights) memset(ds, 0, t->count * t->stride * sizeof *ds); /* nothing reaches the scores */
     score_mod_backward(ds, slope, h, t);
     raw_scores_backward(g, ds, h, t, backward_multiplier(h), adds);
@@ -146,12 +175,16 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
 
 void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
     const Head h = head_of(l, pair, l->T, scratch, NULL);
-    const HeadGradients g = {.dq = dqkv + part_at(l, pair, QUERY),
-                             .dk = dqkv + part_at(l, pair, KEY),
-                             .dv = dqkv + part_at(l, pair, VALUE),
-                             .do_ = dout + output_at(l, pair)};
+    const size_t stride = attention_width_in(h.a), o_stride = attention_width_out(h.a);
+    const HeadGradients g = {.dq = dqkv + part_at(l, pair, QUERY, stride),
+                             .dk = dqkv + part_at(l, pair, KEY, stride),
+                             .dv = dqkv + part_at(l, pair, VALUE, stride),
+                             .do_ = dout + output_at(l, pair, o_stride),
+                             .stride = stride,
+                             .o_stride = o_stride};
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
+    if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
@@ -198,7 +231,7 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
-    const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
+    const QueryTile t = {first, count, first + count, first + count, operands_rounded(l->attention->bf16)};
     raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
     if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
@@ -212,15 +245,16 @@ static double norm(const real *x, size_t n) {
 void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
     const Head h = head_of(l, pair, first + count, scratch, NULL);
-    const QueryTile t = {first, count, first + count, first + count, l->attention->bf16};
+    const QueryTile t = {first, count, first + count, first + count, operands_rounded(l->attention->bf16)};
     real *s = scratch, *dp = panel_at(&h, scratch, 1);
-    const real *dq = dqkv + part_at(l, pair, QUERY), *do_ = dout + output_at(l, pair); /* (T,D) */
+    const size_t dq_stride = attention_width_in(h.a), do_stride = attention_width_out(h.a);
+    const real *dq = dqkv + part_at(l, pair, QUERY, dq_stride), *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
     raw_scores_forward(s, &h, &t, forward_multiplier(&h));
     score_mod_forward(s, NULL, &h, &t, NULL);
-    queries_by_keys(dp, &t, h.a->D, 1, do_ + first * h.o_stride, h.o_stride, h.v, h.stride);
+    queries_by_keys(dp, &t, h.a->D, 1, do_ + first * do_stride, do_stride, h.v, h.stride);
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, &h, first + r);
-        query[r] = norm(dq + (first + r) * h.stride, h.a->D);
+        query[r] = norm(dq + (first + r) * dq_stride, h.a->D);
     }
 }
 

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/range.h"
 #include "config/config.h"
+#include "ops/bf16.h"
 #include "ops/dropout.h"
 
 enum { ATTENTION_TILE = 64 }; /* queries at a time */
@@ -97,6 +98,8 @@ typedef struct {
                         their gradients for zero, and their rows of dq must be zero before it */
     const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;       /* (B,T,HD) */
+    const Bf16 *kept_qkv; /* not NULL: in place of qkv and out, rows of bf16 (ops/bf16.h) */
+    Bf16 *kept_out;
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;

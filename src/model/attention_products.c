@@ -6,7 +6,8 @@
 static void multiply(const QueryTile *t, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
                      const real *a, size_t lda, const real *b, size_t ldb, bool adds, real *c, size_t ldc,
                      Triangle triangle) {
-    matmul_product(&(Product){op_a, op_b, adds, m, n, k, lda, ldb, ldc, alpha, triangle, t->first, t->bf16}, a, b, c);
+    matmul_product(&(Product){op_a, op_b, adds, m, n, k, lda, ldb, ldc, alpha, triangle, t->first, t->operands}, a, b,
+                   c);
 }
 
 void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,

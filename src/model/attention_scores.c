@@ -78,17 +78,17 @@ MULTIVERSIONED void prepare_qk(Head *h, size_t rows, real *scratch, AttentionRou
     h->scored_stride = h->a->D;
 }
 
-static inline __attribute__((always_inline)) void norm_rows_backward(const Head *h, real *dx, const real *x,
-                                                                     AttentionParameter gain) {
+static inline __attribute__((always_inline)) void norm_rows_backward(const Head *h, real *dx, size_t dx_stride,
+                                                                     const real *x, AttentionParameter gain) {
     const real *own = h->layer->parameters[gain];
     real *dgain = own ? partial_of(h, gain) : NULL;
     for (size_t i = 0; i < h->layer->T; i++)
-        normalize_backward(h->a->qk_norm, dx + i * h->stride, x + i * h->stride, own, dgain, h->a->D);
+        normalize_backward(h->a->qk_norm, dx + i * dx_stride, x + i * h->stride, own, dgain, h->a->D);
 }
 
 MULTIVERSIONED void qk_norm_backward(const HeadGradients *g, const Head *h) {
-    norm_rows_backward(h, g->dq, h->q, PARAMETER_Q_GAIN);
-    norm_rows_backward(h, g->dk, h->k, PARAMETER_K_GAIN);
+    norm_rows_backward(h, g->dq, g->stride, h->q, PARAMETER_Q_GAIN);
+    norm_rows_backward(h, g->dk, g->stride, h->k, PARAMETER_K_GAIN);
 }
 
 /* --- Raw scores. */
@@ -133,7 +133,7 @@ MULTIVERSIONED static void additive_backward(const HeadGradients *g, real *dv, c
     for (size_t r = 0; r < t->count; r++) {
         const size_t i = t->first + r;
         for (size_t j = 0; j <= i; j++)
-            additive_score_backward(g->dq + i * h->stride, g->dk + j * h->stride, dv, v,
+            additive_score_backward(g->dq + i * g->stride, g->dk + j * g->stride, dv, v,
                                     h->scored_q + i * h->scored_stride, h->scored_k + j * h->scored_stride,
                                     multiplier * ds[r * t->stride + j], h->a->D);
     }
@@ -157,14 +157,14 @@ void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, 
                          bool adds) {
     const size_t D = h->a->D;
     const real *q = h->scored_q + t->first * h->scored_stride;
-    real *dq = g->dq + t->first * h->stride;
+    real *dq = g->dq + t->first * g->stride;
     if (h->a->score == SCORE_DOT) {
-        panel_by_keys(dq, h->stride, t, D, multiplier, ds, h->scored_k, h->scored_stride);
-        panel_by_queries(g->dk, h->stride, t, D, multiplier, ds, q, h->scored_stride, adds);
+        panel_by_keys(dq, g->stride, t, D, multiplier, ds, h->scored_k, h->scored_stride);
+        panel_by_queries(g->dk, g->stride, t, D, multiplier, ds, q, h->scored_stride, adds);
         return;
     }
-    clear_rows(dq, t->count, h->stride, D);
-    if (!adds) clear_rows(g->dk, t->keys, h->stride, D);
+    clear_rows(dq, t->count, g->stride, D);
+    if (!adds) clear_rows(g->dk, t->keys, g->stride, D);
     additive_backward(g, partial_of(h, PARAMETER_V), additive_v(h), ds, h, t, multiplier);
 }
 
@@ -184,9 +184,9 @@ void multiplier_backward(const HeadGradients *g, const Head *h) {
         real *dv = partial_of(h, PARAMETER_V);
         *dmultiplier = lanes_dot(dv, additive_v(h), D);
         lanes_scale(dv, D, h->multiplier);
-    } else *dmultiplier = sum_of_products(h->scored_q, h->scored_stride, g->dq, h->stride, T, D);
+    } else *dmultiplier = sum_of_products(h->scored_q, h->scored_stride, g->dq, g->stride, T, D);
     for (size_t i = 0; i < T; i++) {
-        lanes_scale(g->dq + i * h->stride, D, h->multiplier);
-        lanes_scale(g->dk + i * h->stride, D, h->multiplier);
+        lanes_scale(g->dq + i * g->stride, D, h->multiplier);
+        lanes_scale(g->dk + i * g->stride, D, h->multiplier);
     }
 }

@@ -83,7 +83,7 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
     const AttentionSaved *saved = &h->layer->saved;
     for (size_t r = from; r < to; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
-        const real delta = lanes_dot(g->do_ + i * h->o_stride, h->o + i * h->o_stride, h->a->D);
+        const real delta = lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         real *s = p + r * t->stride, *dp = ds + r * t->stride;
         fill(s, visible, whole, -(real)INFINITY);
         fill(dp, visible, whole, 0);
@@ -111,7 +111,7 @@ void sink_backward(const HeadGradients *g, const Head *h) {
     real *sum = partial_of(h, PARAMETER_SINK);
     for (size_t i = l->cached; i < l->T; i++) {
         const real p = exp_real(sink - l->saved.row_max[h->row + i]) / l->saved.row_sum[h->row + i];
-        *sum -= p * lanes_dot(g->do_ + i * h->o_stride, h->o + i * h->o_stride, h->a->D);
+        *sum -= p * lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
     }
 }
 

@@ -15,7 +15,8 @@
 #include "ops/lanes.h"
 #include "ops/matmul.h"
 
-/* One head of one sequence. Its arrays are parts of those that all heads share: row i of q is q + i * stride. */
+/* One head of one sequence. Its arrays are parts of those that all heads share, or in scratch where those are kept in
+   bf16: row i of q is q + i * stride. */
 typedef struct {
     const AttentionArrays *layer;
     const AttentionConfig *a;
@@ -29,10 +30,11 @@ typedef struct {
     size_t row; /* of the head's first query in (B,H,T) */
 } Head;
 
-/* The gradients of a head's q, k, v and o, all (T,D); their rows are as far apart as those of q, k, v and o. */
+/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share. */
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;
+    size_t stride, o_stride;
 } HeadGradients;
 
 /* What the pair's part of the partial gradients has of a parameter. */
@@ -46,7 +48,7 @@ static inline real *partial_of(const Head *h, AttentionParameter parameter) {
    rows `stride` apart. */
 typedef struct {
     size_t first, count, keys, stride;
-    bool bf16; /* of products */
+    Operands operands; /* of products */
 } QueryTile;
 
 /* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */

@@ -9,9 +9,7 @@
 #include "base/statistics.h"
 #include "ops/layernorm.h"
 
-static real *own_scratch(const Model *m) {
-    return m->scratch + (size_t)omp_get_thread_num() * attention_scratch(&m->shape.attention, m->shape.T);
-}
+static real *own_scratch(const Model *m) { return m->scratch + (size_t)omp_get_thread_num() * m->scratch_size; }
 /* The part of it that attention_scores leaves alone: the weights of a row and of its sink. */
 static double *weights_in(real *scratch, size_t T) { return (void *)(scratch + ATTENTION_TILE * T); }
 

@@ -11,12 +11,26 @@
 #include "ops/layernorm.h"
 #include "ops/linear.h"
 
-static bool bf16(const Worker *w) { return w->m->shape.attention.bf16; }
+static Operands operands(const Worker *w) { return operands_rounded(w->m->shape.attention.bf16); }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
 static size_t rows_of_slice(const Worker *w) { return w->batch->B * w->batch->T; }
 
-static real *values(const Worker *w, const Activation *a) { return a->values + w->rows.begin * a->width; }
+static real *values(const Worker *w, const Activation *a) {
+    return a->values ? a->values + w->rows.begin * a->width : NULL;
+}
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
+
+/* A row of what is kept of an activation in bf16. */
+static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
+
+/* A row of what a linear layer reads of its input: bf16 where it is kept so. */
+static const void *operand(const Activation *x, size_t row) {
+    return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
+}
+static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
+
+/* This thread's scratch: of attention, or for rows that are computed and then kept in bf16. */
+static real *scratch_of(const Worker *w) { return w->m->scratch + w->id * w->m->scratch_size; }
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
 static real *weight(const Worker *w, TensorRole role, size_t layer) {
@@ -72,8 +86,13 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
 }
 
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role) {
-    layernorm_forward(values(w, &ln->y), ln->mean + w->rows.begin, ln->rstd + w->rows.begin, values(w, x),
-                      weight(w, role, ln->y.layer), weight(w, role + 1, ln->y.layer), rows_of(w), x->width);
+    const size_t C = x->width, at_once = ln->y.kept ? 1 : rows_of(w); /* rows */
+    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
+        real *y = ln->y.kept ? scratch_of(w) : ln->y.values + r * C;
+        layernorm_forward(y, ln->mean + r, ln->rstd + r, x->values + r * C, weight(w, role, ln->y.layer),
+                          weight(w, role + 1, ln->y.layer), at_once, C);
+        if (ln->y.kept) bf16_round(kept(&ln->y, r), 0, y, 0, 1, C);
+    }
     end_operation(w, OP_LAYERNORM, &ln->y, FORWARD);
 }
 
@@ -93,15 +112,15 @@ void op_layernorm_backward_weight(const Worker *w, const Activation *x, const La
 }
 
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
-    linear_forward(values(w, y), values(w, x), weight(w, role, y->layer), weight(w, role + 1, y->layer), rows_of(w),
-                   x->width, y->width, bf16(w));
+    linear_forward(values(w, y), operand(x, w->rows.begin), weight(w, role, y->layer), weight(w, role + 1, y->layer),
+                   rows_of(w), x->width, y->width, operands_with(w, x));
     end_operation(w, OP_LINEAR, y, FORWARD);
 }
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
     linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, y->layer), rows_of(w), x->width, y->width,
-                          bf16(w));
+                          operands(w));
     end_operation(w, OP_LINEAR_BACK, residual ? NULL : x, BACKWARD);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -110,8 +129,8 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
-    linear_backward_weight(weight_gradient(w, role, y->layer), x->values, y->gradient, rows_of_slice(w), x->width,
-                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), bf16(w));
+    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, 0), y->gradient, rows_of_slice(w), x->width,
+                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), operands_with(w, x));
     if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width));
     end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
@@ -127,12 +146,13 @@ static AttentionArrays attention_of(const Worker *w, size_t layer) {
     a.cached = w->pass->cached;
     return a;
 }
-static real *scratch_of(const Worker *w) {
-    return w->m->scratch + w->id * attention_scratch(&w->m->shape.attention, w->m->shape.T);
-}
 
 void op_attention_forward(const Worker *w, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
+    const Activation *qkv = &w->m->blocks[att->layer].qkv;
+    if (qkv->kept)
+        bf16_round(kept(qkv, w->rows.begin), bf16_stride(qkv->width), values(w, qkv), qkv->width, rows_of(w),
+                   qkv->width);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++) attention_forward(&a, pair, scratch_of(w));
     end_operation(w, OP_ATTENTION, NULL, FORWARD);
@@ -162,13 +182,25 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
 }
 
 void op_activation_forward(const Worker *w, const Activation *act, const Activation *fc) {
-    real *derivative = w->pass->with_backward ? values(w, fc) : NULL;
-    (w->m->shape.relu ? relu_forward : gelu_forward)(values(w, act), derivative, values(w, fc), rows_of(w) * fc->width);
+    void (*const function)(real *, real *, const real *, size_t) = w->m->shape.relu ? relu_forward : gelu_forward;
+    const size_t F = fc->width, at_once = act->kept ? 1 : rows_of(w); /* rows */
+    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
+        real *x = fc->values + r * F, *y = act->kept ? scratch_of(w) : act->values + r * F;
+        real *derivative = !w->pass->with_backward ? NULL : act->kept ? y + F : x;
+        function(y, derivative, x, at_once * F);
+        if (act->kept) bf16_round(kept(act, r), 0, y, 0, 1, F);
+        if (act->kept && derivative) bf16_round(kept(fc, r), 0, derivative, 0, 1, F);
+    }
     end_operation(w, OP_ACTIVATION, act, FORWARD);
 }
 
 void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act) {
-    activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
+    const size_t F = fc->width, at_once = fc->kept ? 1 : rows_of(w); /* rows */
+    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
+        real *derivative = fc->kept ? scratch_of(w) : fc->values + r * F;
+        if (fc->kept) bf16_expand(derivative, 0, kept(fc, r), 0, 1, F);
+        activation_backward(fc->gradient + r * F, act->gradient + r * F, derivative, at_once * F);
+    }
     end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);
 }
 
@@ -196,14 +228,14 @@ static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE :
 void op_unembedding_forward(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     linear_backward_input(values(w, logits), values(w, x), weight(w, output_role(w), 0), rows_of(w), logits->width,
-                          x->width, bf16(w));
+                          x->width, operands(w));
     end_operation(w, OP_LOGITS, logits, FORWARD);
 }
 
 void op_unembedding_backward_input(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     linear_forward(gradients(w, x), gradients(w, logits), weight(w, output_role(w), 0), NULL, rows_of(w), logits->width,
-                   x->width, bf16(w));
+                   x->width, operands(w));
     end_operation(w, OP_LOGITS_BACK, x, BACKWARD);
 }
 
@@ -211,7 +243,7 @@ void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
     linear_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
-                           logits->width, x->width, own, bf16(w));
+                           logits->width, x->width, own, operands(w));
     end_operation(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 

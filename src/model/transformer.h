@@ -55,11 +55,12 @@ typedef struct {
     real *losses;      /* (max_batch,T) */
     real *sums;        /* (B,T) */
     real *partials;    /* (B,H,attention_partials): of the layer in progress */
-    real *score_max;  /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
-                         a row of scores has no finite softmax */
-    real *scratch;    /* (threads, attention_scratch) */
-    size_t right;     /* targets of the last pass whose logits were the largest; unless it went backward */
-    const Hook *hook; /* NULL, or the caller's: called for every activation of every pass */
+    real *score_max; /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
+                        a row of scores has no finite softmax */
+    real *scratch;   /* (threads, scratch_size) */
+    size_t scratch_size;
+    size_t right;      /* targets of the last pass whose logits were the largest; unless it went backward */
+    const Hook *hook;  /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles; /* NULL, or the caller's, one per thread */
 } Model;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/range.h"
+#include "ops/bf16.h"
 
 #ifndef REAL_DOUBLE
 #ifdef __x86_64__
@@ -52,8 +53,16 @@ static size_t tile_row(const Tiles *tiles, size_t t) {
 }
 static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
 
-static inline __attribute__((always_inline)) void prefetch(const float *x, size_t n) {
-    for (size_t i = 0; i < n; i += 16) __builtin_prefetch(x + i);
+static inline __attribute__((always_inline)) void prefetch(const void *x, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
+}
+
+static bool a_is_bf16(const Product *o) { return o->operands == OPERANDS_A_BF16; }
+
+/* Where A as stored has this row and column. */
+static const void *stored_a(const Product *o, const void *a, size_t row, size_t column) {
+    const size_t at = row * o->lda + column;
+    return a_is_bf16(o) ? (const void *)((const Bf16 *)a + at) : (const float *)a + at;
 }
 
 /* a - b, or 0. */
@@ -75,18 +84,11 @@ static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column
     return all;
 }
 
-/* A float's bits, rounded to bf16 in their upper half, to nearest, ties to even; a NaN stays one. */
-static inline __attribute__((always_inline)) uint32_t rounded(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return x == x ? bits + 0x7fff + (bits >> 16 & 1) : bits | 0x400000;
-}
-
 typedef int Bits __attribute__((may_alias)); /* of a float */
 
 /* Two numbers rounded to bf16, the first in the lower half, as the bits of a float that is only ever moved. */
 static inline __attribute__((always_inline)) float pair(float even, float odd) {
-    const uint32_t bits = rounded(even) >> 16 | (rounded(odd) & 0xffff0000u);
+    const uint32_t bits = bf16_bits(even) >> 16 | (bf16_bits(odd) & 0xffff0000u);
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -151,7 +153,7 @@ static const struct {
 #define PAIRS 2
 #include "ops/gemm_kernel.h"
 
-static void (*const KERNELS[])(const Product *, const float *, const float *, float *, float *, float *) = {
+static void (*const KERNELS[])(const Product *, const void *, const float *, float *, float *, float *) = {
 #ifdef WIDE
     [GEMM_AVX2] = gemm_avx2,
     [GEMM_AVX512] = gemm_avx512,
@@ -188,7 +190,7 @@ size_t gemm_buffer_bytes(GemmKernel kernel) {
     return (void)kernel, 0;
 }
 
-void gemm(GemmKernel kernel, const Product *product, const real *a, const real *b, real *c) {
+void gemm(GemmKernel kernel, const Product *product, const void *a, const real *b, real *c) {
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)c;
 #else

@@ -185,7 +185,8 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             const float *a = piece->step != 1 && piece->packed ? piece->a + (t - from) * piece->depth * ROWS
                                                                : piece->a + (row - piece->origin) * piece->row;
             if (j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
-                for (size_t i = rows; i < 2 * rows && row + i < o->m; i++) prefetch(a + i * piece->row, piece->depth);
+                for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
+                    prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
             const float *b = piece->panels + j * piece->depth + k.begin * width;
             float *out = c + row * o->ldc + column + j;
@@ -205,7 +206,23 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* out (n): elements of two rows that are steps of k, zero where there is no second, or of the only one. */
+/* out (n): elements of two rows of bf16 that are steps of k, zero where there is no second. */
+static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(float *out, const Bf16 *x,
+                                                                                const Bf16 *next, size_t n) {
+#if PAIRS & 1
+    for (size_t i = 0; i < n; i += LANES) {
+        const __mmask16 lanes = FIRST(n - i);
+        const __m256i second = next ? _mm256_maskz_loadu_epi16(lanes, next + i) : _mm256_setzero_si256();
+        const __m512i first = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(lanes, x + i));
+        const __m512i halves = _mm512_inserti64x4(first, second, 1);
+        _mm512_mask_storeu_epi32(out + i, lanes, _mm512_permutexvar_epi16(_mm512_load_si512(ALTERNATE), halves));
+    }
+#else
+    for (size_t i = 0; i < n; i++) ((Bits *)out)[i] = (Bits)(x[i] | (uint32_t)(next ? next[i] : 0) << 16);
+#endif
+}
+
+/* out (n): elements of two rows that are steps of k, or of the only one. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
                                                                         size_t n) {
 #if PAIRS & 1
@@ -224,7 +241,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *o
 static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
     const size_t depth = NAME(elements_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
-        if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps);
+        if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps * sizeof *x);
 #if PAIRS & 1
         for (size_t p = 0; p < depth; p += LANES) {
             const __m512 low = _mm512_maskz_loadu_ps(FIRST(steps - 2 * p), x + 2 * p);
@@ -237,21 +254,30 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
     }
 }
 
+/* out (n): elements of a transposed A, from step `step` of `steps` and from `row` on. */
+static inline __attribute__((always_inline)) TARGET void
+NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, size_t steps, size_t row, size_t n) {
+    const void *x = stored_a(o, a, step, row), *next = step + 1 < steps ? stored_a(o, a, step + 1, row) : NULL;
+    if (a_is_bf16(o)) NAME(elements_of_bf16)(out, x, next, n);
+    else NAME(elements)(out, x, next, n);
+}
+
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
    at each step. */
-static TARGET void NAME(pack_a)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
+static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
     const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
     for (size_t p = 0; p < depth; p++) {
-        const float *x = a + EACH * p * o->lda, *next = EACH * p + 1 < steps ? x + o->lda : NULL;
-        if (p + AHEAD < depth) prefetch(x + EACH * AHEAD * o->lda + first, columns);
+        if (p + AHEAD < depth)
+            prefetch(stored_a(o, a, EACH * (p + AHEAD), first),
+                     columns * (a_is_bf16(o) ? sizeof(Bf16) : sizeof(float)));
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
             if (EACH * p >= steps) memset(to_tile, 0, ROWS * sizeof *to_tile);
             else if (row + ROWS <= o->m) /* a few rows of the next tile as well, so that their number is constant */
-                NAME(elements)(to_tile, x + row, next ? next + row : NULL, ROWS);
-            else NAME(elements)(to_tile, x + row, next ? next + row : NULL, rows);
+                NAME(elements_of_a)(o, to_tile, a, EACH * p, steps, row, ROWS);
+            else NAME(elements_of_a)(o, to_tile, a, EACH * p, steps, row, rows);
         }
     }
 }
@@ -270,7 +296,7 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), which the processor's tiles
    are loaded from. */
-static TARGET void NAME(pack_a_rows)(const Product *o, const float *a, size_t steps, const Tiles *tiles, size_t from,
+static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     float columns[DEPTH * ROWS];
     const size_t depth = NAME(elements_of)(steps);
@@ -293,7 +319,7 @@ static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, 
     }
     for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
         const float *row = b + EACH * p * o->ldb, *next = EACH * p + 1 < steps ? row + o->ldb : NULL;
-        if (p + AHEAD < depth) prefetch(row + EACH * AHEAD * o->ldb, columns);
+        if (p + AHEAD < depth) prefetch(row + EACH * AHEAD * o->ldb, columns * sizeof *row);
         for (size_t j = 0; j < columns; j += wide) {
             const size_t left = columns - j, width = left <= LANES ? LANES : wide;
             const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
@@ -305,7 +331,7 @@ static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, 
     }
 }
 
-static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, float *c, float *copy, float *panels) {
+static TARGET void NAME(gemm)(const Product *o, const void *a, const float *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = ROWS > TILE_ROWS ? BLOCK * TILE_ROWS / ROWS : BLOCK;
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
@@ -320,24 +346,24 @@ static TARGET void NAME(gemm)(const Product *o, const float *a, const float *b, 
             NAME(pack_b)
             (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, steps, columns,
              panels);
-            Piece piece = {.a = transposed ? a + first * o->lda : a + first,
-                           .row = transposed ? 1 : o->lda,
+            const void *stored = transposed ? stored_a(o, a, first, 0) : stored_a(o, a, 0, first);
+            Piece piece = {.a = stored,
+                           .row = transposed ? 1 : o->lda / (a_is_bf16(o) ? EACH : 1),
                            .step = transposed ? o->lda : 1,
-                           .packed = EACH == 2 || (transposed && depth >= PACK_A),
+                           .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !a_is_bf16(o),
                            .panels = panels,
                            .first = first,
                            .each = EACH,
                            .depth = depth,
                            .accumulate = o->accumulate || first > 0};
-            const float *unpacked = piece.a;
             if (piece.packed) piece.a = copy, piece.row = by_steps ? 1 : depth, piece.step = by_steps ? ROWS : 1;
             for (size_t t = 0; t < tiles.count; t += block) {
                 const size_t to = tiles.count - t < block ? tiles.count : t + block;
                 if (piece.packed) piece.origin = tile_row(&tiles, t);
-                if (piece.packed && by_steps) NAME(pack_a)(o, unpacked, steps, &tiles, t, to, copy);
-                else if (piece.packed && transposed) NAME(pack_a_rows)(o, unpacked, steps, &tiles, t, to, copy);
+                if (piece.packed && by_steps) NAME(pack_a)(o, stored, steps, &tiles, t, to, copy);
+                else if (piece.packed && transposed) NAME(pack_a_rows)(o, stored, steps, &tiles, t, to, copy);
                 else if (piece.packed) NAME(pair_rows)
-                (copy, unpacked + piece.origin * o->lda, o->lda, tile_row(&tiles, to) - piece.origin, steps);
+                (copy, stored_a(o, stored, piece.origin, 0), o->lda, tile_row(&tiles, to) - piece.origin, steps);
                 NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }
         }

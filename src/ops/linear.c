@@ -4,24 +4,29 @@
 
 #include <string.h>
 
-#include "ops/matmul.h"
+#include "ops/bf16.h"
 
-void linear_forward(real *y, const real *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
-                    bool bf16) {
+/* The distance between rows of x. */
+static size_t stride_of(Operands operands, size_t in) { return operands == OPERANDS_A_BF16 ? bf16_stride(in) : in; }
+
+void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+                    Operands operands) {
     if (b)
         for (size_t r = 0; r < rows; r++) memcpy(y + r * out, b, out * sizeof *y);
-    matmul(bf16, PLAIN, PLAIN, rows, out, in, 1, x, in, w, out, b != NULL, y, out);
+    matmul(operands, PLAIN, PLAIN, rows, out, in, 1, x, stride_of(operands, in), w, out, b != NULL, y, out);
 }
 
-void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out, bool bf16) {
-    matmul(bf16, PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
+void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out,
+                           Operands operands) {
+    matmul(operands, PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
 }
 
-void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
-                            bool bf16) {
+void linear_backward_weight(real *dw, const void *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
+                            Operands operands) {
     const size_t row = tile.rows.begin, column = tile.columns.begin;
-    matmul(bf16, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, x + row, in, dy + column,
-           out, true, dw + row * out + column, out);
+    const void *from = operands == OPERANDS_A_BF16 ? (const void *)((const Bf16 *)x + row) : (const real *)x + row;
+    matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, from,
+           stride_of(operands, in), dy + column, out, true, dw + row * out + column, out);
 }
 
 /* The columns are summed PIECE at a time, in registers. */

@@ -1,22 +1,22 @@
-/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `bf16` is matmul's. */
+/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's;
+   with OPERANDS_A_BF16 the rows of x are bf16_stride(in) apart. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/range.h"
-#include "base/real.h"
+#include "ops/matmul.h"
 
 /* y (rows, out) = x (rows, in) w (in, out) + b (out); b may be NULL. Overwrites y. Plain: plain_linear_forward. */
-void linear_forward(real *y, const real *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
-                    bool bf16);
+void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+                    Operands operands);
 
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). Plain: plain_linear_backward. */
-void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out, bool bf16);
+void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out,
+                           Operands operands);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
    one order. Adds to dw (in, out). Plain: plain_linear_backward. */
-void linear_backward_weight(real *dw, const real *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
-                            bool bf16);
+void linear_backward_weight(real *dw, const void *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
+                            Operands operands);
 
 /* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). Plain: plain_linear_backward. */
 void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns);

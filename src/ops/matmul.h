@@ -16,6 +16,11 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
+/* What is multiplied: the operands as they are; rounded to bf16; or so that a is bf16 in memory already (ops/bf16.h),
+   with lda = bf16_stride of its width. Sums are of `real`. The last two not where real is double. */
+typedef enum { OPERANDS_REAL, OPERANDS_ROUNDED, OPERANDS_A_BF16 } Operands;
+static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
+
 typedef struct {
     Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
     bool accumulate;
@@ -24,20 +29,20 @@ typedef struct {
     real alpha;
     Triangle triangle;
     size_t diagonal;
-    bool bf16; /* round a and b to bf16; the sums stay `real`. Not where real is double */
+    Operands operands;
 } Product;
 
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
    c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that are said to be
    zero must be zero. */
-void matmul_product(const Product *product, const real *a, const real *b, real *c);
+void matmul_product(const Product *product, const void *a, const real *b, real *c);
 
 /* matmul_product without a triangle. */
-void matmul(bool bf16, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha, const real *a,
-            size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
+            const void *a, size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
 /* matmul_product by OpenBLAS, for comparison. */
-void matmul_openblas(const Product *product, const real *a, const real *b, real *c);
+void matmul_openblas(const Product *product, const void *a, const real *b, real *c);
 
 /* Chooses the kernels, and keeps OpenBLAS on one thread per call: the threads are the model's. Call it once, first. */
 void matmul_setup(void);

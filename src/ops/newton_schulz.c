@@ -14,7 +14,8 @@ static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;
 typedef struct {
     size_t rows, columns, s, ld;
     const real *x;
-    bool tall, bf16;
+    bool tall;
+    Operands operands; /* of products */
 } Whole;
 
 /* The symmetric matrix p + shift I (s,s). */
@@ -38,10 +39,10 @@ double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
 
 /* c (s,s) = alpha op(a) op(b), with `add` plus the old c. The result is symmetric: the lower half is computed, and
    copied to the upper half. */
-static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, bool bf16, bool add, real alpha,
-                              const real *a, const real *b, size_t stride, real *c) {
+static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, Operands operands, bool add,
+                              real alpha, const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
-    matmul_product(&(Product){op_a, op_b, add, s, s, k, stride, stride, s, alpha, LOWER_C, 0, bf16}, a, b, c);
+    matmul_product(&(Product){op_a, op_b, add, s, s, k, stride, stride, s, alpha, LOWER_C, 0, operands}, a, b, c);
     for (size_t block = 0; block < s; block += BLOCK)
         for (size_t i = block + 1; i < s; i++)
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
@@ -53,18 +54,18 @@ static void multiply(const Whole *o, Shifted q, Shifted z, real *out) {
     const bool shifted = q.shift != 0;
     for (size_t i = 0; i < s && shifted; i++)
         for (size_t j = 0; j <= i; j++) out[i * s + j] = q.shift * z.p[i * s + j] + z.shift * q.p[i * s + j];
-    symmetric_product(PLAIN, PLAIN, s, s, o->bf16, shifted, 1, q.p, z.p, s, out);
+    symmetric_product(PLAIN, PLAIN, s, s, o->operands, shifted, 1, q.p, z.p, s, out);
 }
 
 /* Returns P, the product of the Q of `iterations` iterations that start from X. Its p is in scratch (4 s s). */
 static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
     const size_t s = o->s, n = s * s;
     real *other = scratch + 3 * n, *swap; /* (s,s) */
-    Shifted g = {scratch, 0}, q = {scratch + n, o->bf16 ? A : 0}, p = {scratch + 2 * n, 1};
+    Shifted g = {scratch, 0}, q = {scratch + n, o->operands == OPERANDS_ROUNDED ? A : 0}, p = {scratch + 2 * n, 1};
     symmetric_product(o->tall ? TRANSPOSED : PLAIN, o->tall ? PLAIN : TRANSPOSED, s, o->tall ? o->rows : o->columns,
-                      o->bf16, false, 1, o->x, o->x, o->ld, g.p);
+                      o->operands, false, 1, o->x, o->x, o->ld, g.p);
     for (int i = 0; i < iterations; i++) {
-        symmetric_product(PLAIN, PLAIN, s, s, o->bf16, false, C, g.p, g.p, s, q.p);
+        symmetric_product(PLAIN, PLAIN, s, s, o->operands, false, C, g.p, g.p, s, q.p);
         for (size_t j = 0; j < n; j++) q.p[j] += B * g.p[j];
         for (size_t j = 0; j < s; j++) q.p[j * s + j] += A - q.shift;
         if (i == 0) memcpy(p.p, q.p, n * sizeof *p.p);
@@ -86,15 +87,16 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
 static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && p.shift != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->ld + j];
-    if (o->tall) matmul(o->bf16, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->ld, p.p, o->s, true, y, ldy);
-    else matmul(o->bf16, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->ld, true, y, ldy);
+    if (o->tall)
+        matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->ld, p.p, o->s, true, y, ldy);
+    else matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->ld, true, y, ldy);
 }
 
 void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch) {
     const size_t s = smaller(rows, columns), all = rows * columns;
     real *next = scratch + 4 * s * s, *spare = next + all; /* in bf16: (rows, columns) each */
-    Whole o = {rows, columns, s, ldx, x, rows > columns, bf16};
+    Whole o = {rows, columns, s, ldx, x, rows > columns, operands_rounded(bf16)};
     int left = ITERATIONS;
     for (; bf16 && left > RESTART; left -= RESTART) {
         memset(next, 0, all * sizeof *next);

@@ -1,0 +1,31 @@
+/* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps in this form what
+   only matrix products read, rounded by the operation that computes it: products would round it each time. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/real.h"
+
+typedef uint16_t Bf16;
+
+/* Rows are this far apart: each is filled up with zeros to a cache line, so that a product can read it in place, two
+   numbers at a time, or 32 with the processor's tiles. */
+static inline size_t bf16_stride(size_t width) { return width == SIZE_MAX ? width : (width + 31) / 32 * 32; }
+
+/* An array of such rows. 31 rows follow that are never written: the processor's tiles read 32 rows at a time. */
+static inline Bf16 *bf16_take(Arena *arena, size_t rows, size_t width) {
+    return arena_take(arena, size_mul(size_add(rows, 31), bf16_stride(width)), sizeof(Bf16));
+}
+
+/* A float's bits, rounded to bf16 in their upper half, to nearest, ties to even; a NaN stays one. */
+static inline __attribute__((always_inline)) uint32_t bf16_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x == x ? bits + 0x7fff + (bits >> 16 & 1) : bits | 0x400000;
+}
+
+/* y (rows, n) = x (rows, n), rounded; and back, exactly. Strides are the distances between rows. */
+void bf16_round(Bf16 *restrict y, size_t y_stride, const real *restrict x, size_t x_stride, size_t rows, size_t n);
+void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows, size_t n);
