@@ -33,7 +33,7 @@ static void print_help(void) {
            SQRTDK_VERSION);
     for (const Verb *const *verb = VERBS; *verb; verb++)
         printf("%s %s\n", verb == VERBS ? "usage:" : "      ", verb_usage(*verb));
-    printf("       %s --help | --version | -V | --keys | help VERB\n\noptions of training\n", program_name);
+    printf("       %s --help | --version | -V | help VERB\n\noptions of training\n", program_name);
     verb_print_options(&train_verb, stdout);
     printf("\nStart with: %s configs/dk64_scaled.ini\n\nkeys of a config, as in --set attention.scale_divisor=none\n",
            program_name);
@@ -101,7 +101,6 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     const char *only = argc == 2 ? argv[1] : "";
     if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return false;
     if (is_option(only, "--version") || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (is_option(only, "--keys")) /* docs/config.md */ config_write_markdown(stdout);
     else if (!command_parse(verb, argc - first, argv + first, command, err)) return false;
     else if (command->help && !first) print_help();
     else if (command->help) verb_print_help(verb, stdout);

@@ -3,10 +3,10 @@
 
 # The keys, each with what it takes: "attention.scale_length none or log".
 _sqrtdk_keys() {
-    "$1" --keys | awk -F ' *[|] *' '
-        /^## \[/ { gsub(/[]# []/, ""); section = $0 }
-        /^## [^[]/ { exit }
-        /^\| `/ { gsub(/`/, "", $2); print section "." $2 " " $3 }'
+    "$1" --help | awk '
+        /^\[sweep\]/ { exit }
+        /^\[/ { gsub(/[][]/, ""); section = $0 }
+        section && /^  [a-z]/ { key = $1; sub(/^ *[^ ]+ +/, ""); sub(/;.*/, ""); print section "." key " " $0 }'
 }
 
 _sqrtdk() {

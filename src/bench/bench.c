@@ -15,12 +15,12 @@
 #include "train/announce.h"
 #include "train/loop.h"
 
-enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3, PLAIN_STEPS = 3 };
+enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
 enum { BATCH, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
 static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
 
 static double seconds = 8;
-static bool as_json, with_plain;
+static bool as_json;
 
 typedef struct {
     const Config *config;
@@ -39,7 +39,6 @@ typedef struct {
     double sgemm, peak;   /* the larger of them; what shares are taken of: sgemm, or bf16's speed */
     double bandwidth;     /* bytes per second */
     double peak_rss;      /* megabytes */
-    double plain;         /* seconds of a step by the plain engine; 0: not measured */
 } Bench;
 
 /* Operations per second of a 2048 x 2048 product, the best of a few; each thread computes its rows. */
@@ -93,11 +92,11 @@ static double measure_bandwidth(size_t threads) {
 }
 
 /* Makes one step of training and returns its seconds; with `clocks`, it also measures where the time goes. */
-static double take_step(Bench *b, Engine *engine, bool clocks) {
+static double take_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
-    step_gradients(engine, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
+    step_gradients(&b->engine, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
     const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
     const double with_norm = omp_get_wtime();
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
@@ -204,9 +203,6 @@ static void print_report(const Bench *b, double step) {
                matmul_kernels(true), 100 * b->flops / step / b->peak);
     printf("  memory         %.1f MB at most; adding two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
            b->bandwidth / 1e9);
-    if (b->plain > 0)
-        printf("  plain engine   %.0f ms per step, median of %d: %.0f times this\n", 1e3 * b->plain, PLAIN_STEPS,
-               b->plain / step);
     if (b->engine.kind == ENGINE_FAST) print_table(b); /* the plain engine has no clocks */
 }
 
@@ -224,7 +220,6 @@ static bool print_json(const Bench *b, double step, Error *err) {
         js_set(json, "bf16_peak_gflops", js_number(b->peak / 1e9));
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->peak));
     }
-    if (b->plain > 0) js_set(json, "plain_step_ms", js_number(1e3 * b->plain));
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
@@ -259,41 +254,18 @@ static bool prepare(Bench *b, size_t threads, Error *err) {
    and after them, and the larger counts. A caught signal ends this early, with what was measured. */
 static bool measure(Bench *b, Error *err) {
     const double warming = omp_get_wtime();
-    do take_step(b, &b->engine, false);
+    do take_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     if (!measure_peak(b, err)) return false;
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
-        b->step_seconds[b->steps++] = take_step(b, &b->engine, false);
+        b->step_seconds[b->steps++] = take_step(b, false);
         /* Steps with clocks are made in between, so that the machine is the same for both. */
-        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, &b->engine, true);
+        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true);
     }
     b->bandwidth = measure_bandwidth(b->model.threads);
     return measure_peak(b, err);
-}
-
-/* The median of a few steps by the plain engine, of the model that was measured. */
-static bool measure_plain(Bench *b, Error *err) {
-    Engine plain;
-    double steps[PLAIN_STEPS];
-    bool ok = engine_make(&plain, ENGINE_PLAIN, (size_t)b->config->train.shards, &b->model, err) &&
-              training_memory_fits(training_memory(&plain, &b->optimizer), err);
-    if (ok) {
-        size_t made = 0;
-        take_step(b, &plain, false); /* touches its memory for the first time */
-        while (made < PLAIN_STEPS && !interrupt_signal()) steps[made++] = take_step(b, &plain, false);
-        if (made == PLAIN_STEPS) b->plain = estimate_median(steps, PLAIN_STEPS).value;
-    }
-    engine_free(&plain);
-    return ok;
-}
-
-/* Refuses --plain for a config that the plain engine refuses, before anything is measured. */
-static bool check_plain(const Config *config, Error *err) {
-    static Config plain; /* large */
-    plain = *config;
-    return config_set_all(&plain, "--plain", 1, &(const char *){"train.engine"}, &(const char *){"plain"}, err);
 }
 
 /* Trains with real batches and real updates; nothing is written. */
@@ -301,8 +273,7 @@ static bool run(const Command *command, int *signal, Error *err) {
     static Config config; /* large, as b is */
     static Bench b = {.config = &config};
     bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
-              (!with_plain || check_plain(&config, err)) && prepare(&b, command_threads(command), err) &&
-              measure(&b, err) && (!with_plain || interrupt_signal() || measure_plain(&b, err));
+              prepare(&b, command_threads(command), err) && measure(&b, err);
     *signal = interrupt_signal();
     const double step = estimate_median(b.step_seconds, b.steps).value;
     if (ok && b.steps && as_json) ok = print_json(&b, step, err);
@@ -318,7 +289,6 @@ static bool run(const Command *command, int *signal, Error *err) {
 
 static const Option OPTIONS[] = {
     {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
-    {"plain", NULL, "also time the plain engine, for comparison", OPTION_SWITCH, &with_plain, 0, 0},
     {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
     {0},
 };

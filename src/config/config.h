@@ -114,10 +114,9 @@ void config_write(const Config *config, FILE *out);
 /* config_write with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
 void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
 
-/* The reference: every key by section with type or choices, default and help, at most 80 columns wide. */
+/* The reference, for --help and docs/config.md: every key by section with type or choices, default and help, at most 80
+   columns wide. */
 void config_write_help(FILE *out);
-/* The reference as Markdown tables, for docs/config.md (`./train --keys`, kept in step by a test). */
-void config_write_markdown(FILE *out);
 
 /* How many keys there are, and the "section.name" of each. */
 size_t config_key_count(void);

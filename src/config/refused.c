@@ -6,7 +6,14 @@
 
 static const char NOT_PLAIN[] = "src/plain/plain.c leaves that to the fast engine";
 
-const RefusedPair REFUSED_PAIRS[] = {
+/* `value` NULL: any but the key's default. */
+static const struct {
+    struct {
+        size_t key; /* offset */
+        const char *value;
+    } first, second;
+    const char *reason; /* a sentence's end, after "because" */
+} PAIRS[] = {
     {{KEY(attention.qk_norm), NULL},
      {KEY(train.qk_clip), NULL},
      "normalized queries and keys do not shrink with W_Q and W_K"},
@@ -31,7 +38,6 @@ const RefusedPair REFUSED_PAIRS[] = {
     {{KEY(train.engine), "plain"}, {KEY(attention.score_gradient), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(train.qk_clip), NULL}, NOT_PLAIN},
     {{KEY(train.engine), "plain"}, {KEY(train.precision), NULL}, NOT_PLAIN},
-    {{0}, {0}, NULL},
 };
 
 static bool has_value(const Config *config, size_t offset, const char *value) {
@@ -42,11 +48,11 @@ static bool has_value(const Config *config, size_t offset, const char *value) {
 
 bool refused_pairs_check(const Config *config, const char *where, Error *err) {
     char a[96], b[96];
-    for (const RefusedPair *pair = REFUSED_PAIRS; pair->reason; pair++)
-        if (has_value(config, pair->first.key, pair->first.value) &&
-            has_value(config, pair->second.key, pair->second.value))
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (has_value(config, PAIRS[i].first.key, PAIRS[i].first.value) &&
+            has_value(config, PAIRS[i].second.key, PAIRS[i].second.value))
             return usage_error(err, "%s: %s does not go with %s, because %s; leave one of them out", where,
-                               key_text(config, pair->first.key, a), key_text(config, pair->second.key, b),
-                               pair->reason);
+                               key_text(config, PAIRS[i].first.key, a), key_text(config, PAIRS[i].second.key, b),
+                               PAIRS[i].reason);
     return true;
 }

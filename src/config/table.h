@@ -54,15 +54,7 @@ size_t key_at(size_t offset); /* KEY(section.name) */
 /* "model.d_k = 7 (line 3)", for messages. */
 const char *key_text(const Config *config, size_t offset, char out[96]);
 
-/* Two values that do not go together, and why (refused.c). `value` NULL: any but the key's default. */
-typedef struct {
-    struct {
-        size_t key; /* offset */
-        const char *value;
-    } first, second;
-    const char *reason; /* a sentence's end, after "because" */
-} RefusedPair;
-extern const RefusedPair REFUSED_PAIRS[]; /* ended by one without a reason */
+/* Refuses two values that do not go together (refused.c). */
 bool refused_pairs_check(const Config *config, const char *where, Error *err);
 
 /* A key of [sweep] with its list of values, which replaces one that is there. */

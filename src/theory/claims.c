@@ -44,22 +44,11 @@ void claim_judge(const ClaimTest *test, Claim *claim) {
 
 /* Prints a label and a text, which begins at column `start` in every line. Lines have at most COLUMNS. */
 static void print_part(const char *label, int start, const char *text) {
-    int column = start;
-    printf("%-*s", start, label);
-    while (*text) {
-        size_t length = strcspn(text, " ");
-        int wide = (int)utf8_columns(text, length);
-        if (column > start && column + 1 + wide > COLUMNS) {
-            printf("\n%*s", start, "");
-            column = start;
-        } else if (column > start) {
-            column += printf(" ");
-        }
-        fwrite(text, 1, length, stdout);
-        column += wide;
-        text += length + strspn(text + length, " ");
+    size_t line;
+    for (const char *next; *text; text = next, label = "") {
+        next = text_next_line(text, (size_t)(COLUMNS - start), &line);
+        printf("%-*s%.*s\n", start, label, (int)line, text);
     }
-    putchar('\n');
 }
 
 static void print_claim(const Claim *c) {
