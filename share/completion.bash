@@ -1,12 +1,17 @@
 # Completion for bash: verbs, options, keys of --set and their choices, as the program itself lists them, and configs,
 # those that came with it included.
 
-# The keys, each with what it takes: "attention.scale_length none or log".
+# The keys, each with what it takes: "attention.scale_length none or log"; after them those without their section that no
+# other section has.
 _sqrtdk_keys() {
     "$1" --help | awk '
         /^\[sweep\]/ { exit }
         /^\[/ { gsub(/[][]/, ""); section = $0 }
-        section && /^  [a-z]/ { key = $1; sub(/^ *[^ ]+ +/, ""); sub(/;.*/, ""); print section "." key " " $0 }'
+        section && /^  [a-z]/ {
+            key = $1; sub(/^ *[^ ]+ +/, ""); sub(/;.*/, "")
+            print section "." key " " $0; takes[key] = $0; count[key]++
+        }
+        END { for (key in takes) if (count[key] == 1) print key " " takes[key] }'
 }
 
 _sqrtdk() {
@@ -20,11 +25,11 @@ _sqrtdk() {
     elif [[ $before == "=" ]]; then
         key=${COMP_WORDS[COMP_CWORD - 2]}
     fi
-    if [[ $key == *.* ]]; then
+    if [[ $key == [a-z]* ]]; then
         # The words of "a, b or c"; of a range nothing, but "doubling" of "a whole number from 0 to 9, or doubling".
         words=$(_sqrtdk_keys "$program" | sed -n "s/^${key//./\\.} //p" |
             sed -e 's/^a .*, or //' -e 's/ or [^ ]* to .*//' -e 's/^a .*//' -e 's/, / /g' -e 's/ or / /')
-    elif [[ $before == --set ]]; then
+    elif [[ $before == --set || $key == --set ]]; then
         words=$(_sqrtdk_keys "$program" | sed 's/ .*/=/')
         compopt -o nospace
     elif [[ $word == -* ]]; then
