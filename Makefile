@@ -150,6 +150,9 @@ $(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/fuzz/%.o $(if $(LIBFUZ
 ifneq ($(LIBFUZZER),)
 # No reader calls these, and clang would take minutes for their checks.
 $(BUILD)/float/src/ops/%.o: ALL_CFLAGS += -fno-sanitize=all
+# The distance of a mistyped key from every key, and a table of all characters: noting each comparison would take most
+# of the time of an input, and says nothing of a parser.
+$(addprefix $(BUILD)/float/src/,base/text.o data/vocabulary.o): ALL_CFLAGS += -fno-sanitize-coverage=trace-cmp
 endif
 fuzz-programs: $(FUZZERS:%=$(BUILD)/%)
 

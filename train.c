@@ -99,9 +99,9 @@ static bool act(int argc, char **argv, Command *command, int *signal, Error *err
     const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
     const int first = train || verb != &train_verb;               /* the verb takes the place of the program's name */
     const char *only = argc == 2 ? argv[1] : "";
-    if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return false;
+    if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return ranks_refuse(err);
     if (is_option(only, "--version") || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (!command_parse(verb, argc - first, argv + first, command, err)) return false;
+    else if (!command_parse(verb, argc - first, argv + first, command, err)) return ranks_refuse(err);
     else if (command->help && !first) print_help();
     else if (command->help) verb_print_help(verb, stdout);
     else return run(verb, command, signal, err);

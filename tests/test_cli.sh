@@ -348,7 +348,14 @@ check "written by why" "$(cat "$said/before")" "$(listing)"
 refuses 2 'directory is not the directory of a run' "$train" why directory
 refuses 2 'corpus.txt is not the directory of a run' "$train" why corpus.txt
 refuses 2 'one argument too many' "$train" why runs/tiny swept
-rm -r swept report.html other.html
+# A run whose logs were damaged is in no mean, which report says.
+cp -R swept damaged && sed -i 's/,/;/' damaged/scale_divisor=none/metrics.csv
+ends 0 "$train" report damaged
+in_no_mean='The run scale_divisor=none is in no mean: damaged/scale_divisor=none: metrics.csv or'
+check_match "stderr of: $name" "^$in_no_mean" "$(cat "$said/err")"
+check "lines on stderr of: $name" 1 "$(grep -c '' "$said/err")"
+check_match "its page" "\"$in_no_mean" "$(cat damaged/report.html)"
+rm -r swept damaged report.html other.html
 
 # --- --force: what was there is whole in DIR.old, however the new one ends
 # was_moved TO NAME: what the last command had to move, a copy of which is NAME, and what it said
@@ -834,6 +841,10 @@ refuses 2 'theory exists' "$train" theory --d-k 1 --samples 2 --out theory
 refuses 2 'directory is not the directory of a run' "$train" theory --d-k 1 --samples 2 --out directory --force
 ends 0 "$train" theory --d-k 1 --samples 2 --out theory --force --csv
 check "rows of a theory.csv made with --force" 9 "$(grep -c '' theory/theory.csv)"
+# What is left of a theory that was killed is no reason to refuse the next.
+mv theory/run.json theory/run.json.new && rm -r theory/report.html theory.old
+ends 0 "$train" theory --d-k 1 --samples 2 --out theory --csv
+check "files of a theory in a directory that was left" "report.html run.json theory.csv" "$(cd theory && echo *)"
 for list in '' ',' '1,' ',1' 0 -4 '1,,2' '1,x' 4x '1 2' 65537 9999999999999999999999; do
     refuses 2 "--d-k takes whole numbers .* not \"$list\"" "$train" theory --d-k="$list"
 done

@@ -179,6 +179,9 @@ refused 2 'train.shards = 4 are not divided among 8 ranks' ranks 8 tiny.ini --ou
 refused 2 'train.shards = 3 \(--set\) must be a power of two that divides' ranks 2 tiny.ini --out new --set train.shards=3
 refused 2 'must be a power of two that divides train.batch = 6' ranks 2 tiny.ini --out new --set train.batch=6
 refused 2 'by1 exists' ranks 2 tiny.ini --out by1
+refused 2 'there is no option --nothing' ranks 2 tiny.ini --out new --nothing
+refused 2 'there is no verb and no file resum; did you mean resume' ranks 2 resum by1
+refused 2 'rank 1: --threads takes' mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --threads 0
 refused 2 'cannot read config none.ini' ranks 2 none.ini --out new
 refused 1 'rank 1: train.lr is 0.002, and that of rank 0 is 0.001' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new --set train.lr=0.002

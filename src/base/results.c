@@ -53,7 +53,7 @@ static bool runs_are_free(const char *path, const Json *runs, Error *err) {
 /* The files of a new directory before it has results. run.json.new is made before all others and removed after them. */
 static const char *const FIRST_FILES[] = {"config.ini",  "vocab.json",    "metrics.csv",
                                           "samples.txt", "attention.csv", "checkpoint/last.safetensors",
-                                          "checkpoint",  "run.json"};
+                                          "checkpoint",  "theory.csv",    "run.json"};
 enum { FIRST_COUNT = sizeof FIRST_FILES / sizeof *FIRST_FILES };
 
 /* Whether a name is one of FIRST_FILES, perhaps with the suffix of a file that is being written. */

@@ -6,8 +6,8 @@
    PATH.old.
 
    A directory is *unused* if it is empty, or if a run has begun in it: it has run.json.new, no run.json, and nothing
-   else but the files that a run has before anything is measured. A program that is killed at that time leaves an unused
-   directory, which counts as if it did not exist. */
+   else but the files that a run has before anything is measured, or theory.csv. A program that is killed at that time
+   leaves an unused directory, which counts as if it did not exist. */
 #pragma once
 
 #include "base/files.h"

@@ -20,7 +20,7 @@ bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t 
     }
     vocabulary->characters = malloc((distinct + 1) * sizeof *vocabulary->characters);
     if (vocabulary->characters)
-        for (uint32_t c = 0; c < UTF8_CODES; c++)
+        for (uint32_t c = 0; vocabulary->count < distinct; c++)
             if (seen[c]) vocabulary->characters[vocabulary->count++] = c;
     free(seen);
     return vocabulary->characters || no_memory(err);

@@ -20,6 +20,10 @@ bool ranks_start(Error *err) {
     return true;
 }
 void ranks_end(void) {}
+bool ranks_refuse(Error *err) {
+    (void)err;
+    return false;
+}
 size_t ranks_count(void) { return 1; }
 size_t ranks_index(void) { return 0; }
 size_t ranks_here(void) { return 1; }
@@ -102,6 +106,11 @@ bool ranks_agree(bool ok, int *signal, Error *err) {
     if (failed == count) return true;
     MPI_Bcast(err, sizeof *err, MPI_BYTE, failed, MPI_COMM_WORLD);
     return failed == 0 ? false : error_set(err, err->status, "rank %d: %s", failed, err->message);
+}
+
+bool ranks_refuse(Error *err) {
+    Error ignored;
+    return ranks_start(&ignored) && ranks_agree(false, NULL, err);
 }
 
 bool ranks_same(const char *what, const char *text, Error *err) {

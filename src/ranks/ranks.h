@@ -19,6 +19,10 @@
 bool ranks_start(Error *err);
 void ranks_end(void);
 
+/* Takes the place of ranks_start after an error in the command line: all ranks fail, with the error of the first rank
+   that has one. Returns false. */
+bool ranks_refuse(Error *err);
+
 /* The number of ranks, the number of this rank (from 0; only rank 0 writes files and messages), and the number of ranks
    on this machine. Before ranks_start these are 1, 0 and 1. A rank may call these functions alone. */
 size_t ranks_count(void);

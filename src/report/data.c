@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "report/report.h"
 #include "show/heatmap.h"
+#include "show/progress.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
 #include "why/why.h"
@@ -300,6 +301,17 @@ static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err)
     return true;
 }
 
+/* Says on the page and on stderr which runs are in no mean because of damaged logs. */
+static void note_damaged(const Sweep *s, Json *notes) {
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        char note[RUN_NAME + 1200];
+        if (!run->damaged) continue;
+        snprintf(note, sizeof note, "The run %s is in no mean: %s.", run->name, run->message);
+        js_append(notes, js_text(note));
+        print_plain(stderr, "%s", note);
+    }
+}
+
 /* "kind" is run, sweep or runs. */
 static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
     Json *json = *data = js_object(), *runs = put(json, "runs", js_array()),
@@ -320,6 +332,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
         js_set(json, "description", js_copy(s->description));
         sweep_sort(s, order);
     }
+    note_damaged(s, notes);
     for (size_t i = 0; i < s->setting_count; i++) js_append(settings, setting_json(s, sweep ? order[i] : i));
     for (size_t i = 0; i < s->run_count; i++) {
         Json *run = run_json(s, &s->runs[i], !sweep, err);

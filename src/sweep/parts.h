@@ -56,6 +56,7 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
     bool resumable;                 /* it has begun and not ended */
+    bool damaged;                   /* its logs are not as the program writes them */
     double measured[MEASURE_COUNT]; /* NaN where the run did not get that far */
 } SweepRun;
 

@@ -40,6 +40,7 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     Json *json = NULL;
     sweep_clear_run(run);
     run->state = RUN_NOT_FINISHED;
+    run->damaged = false;
     *run->message = 0;
     bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err);
     /* Without run.json there are no entries. A directory that has other files has lost its run.json, and is refused. */
@@ -156,6 +157,7 @@ bool sweep_read_back(Sweep *s, Error *err) {
         sweep_clear_run(run);
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
+        run->damaged = true;
         snprintf(run->message, sizeof run->message, "%s", err->message);
     }
     sweep_summarize(s);

@@ -147,17 +147,25 @@ static void print_findings(const TheoryPoint *points, size_t count) {
            p[1].measured.grad_median.value, p[2].measured.grad_median.value);
 }
 
+/* run.json comes last: until then the directory counts as one in which nothing has begun (results_unused). */
 static bool write_files(const char *into, const TheoryPoint *points, size_t n, const Command *command, Error *err) {
-    char path[4096];
-    FileWriter file;
+    char run_json[4096], theory_csv[4096];
+    FileWriter beginning, file;
+    if (!path_join(run_json, sizeof run_json, into, "run.json", err) ||
+        !path_join(theory_csv, sizeof theory_csv, into, "theory.csv", err) ||
+        !file_writer_open(&beginning, run_json, err))
+        return false;
+    bool ok = file_writer_open(&file, theory_csv, err);
+    if (ok) {
+        write_csv(points, n, file.stream);
+        ok = file_writer_commit(&file, err);
+    }
     Json *description = run_description(command->line, command_threads(command));
     js_set(description, "seed", js_integer(seed));
-    bool ok = run_description_save(description, into, err) && path_join(path, sizeof path, into, "theory.csv", err) &&
-              file_writer_open(&file, path, err);
+    if (ok) ok = run_description_commit(description, &beginning, err);
+    else fclose(beginning.stream);
     js_free(description);
-    if (!ok) return false;
-    write_csv(points, n, file.stream);
-    return file_writer_commit(&file, err);
+    return ok;
 }
 
 static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {

@@ -12,7 +12,7 @@ printf '%s\n' "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
     mkdir -p "$out/corpus"
     dictionary=tests/fuzz/json.dict
     case $name in config | set) dictionary=tests/fuzz/config.dict ;; logs | corpus) dictionary=tests/fuzz/text.dict ;; esac
-    OMP_NUM_THREADS=1 ASAN_OPTIONS=allocator_may_return_null=1 "$FUZZ_BUILD/$target" "$FUZZ_LIMIT" -max_len=4096 -timeout=20 \
+    OMP_NUM_THREADS=1 ASAN_OPTIONS=allocator_may_return_null=1 "$FUZZ_BUILD/$target" "$FUZZ_LIMIT" -max_len=4096 -timeout=100 \
         -dict="$dictionary" -artifact_prefix="$out/" "$out/corpus" "tests/fuzz/seeds/$name" >"$out/log" 2>&1 ||
         { cat "$out/log" && echo "FAILED: $target" && exit 1; }
     printf "%-16s %s; %s\n" "$name" "$(sed -n "s/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 executions in \2 s/p" "$out/log")" \
