@@ -108,7 +108,7 @@ for verb in $verbs; do
     check "options of $verb in docs/usage.md" "$expected" "$(grep "^\./train $verb " "$repository/docs/usage.md" | options)"
 done
 check "docs/config.md has the keys as --help prints them" "$("$train" --help | sed -e '1,/^keys of a config/d' -e '/^exit status: /,$d')" \
-    "$(sed -n '/^```$/,/^```$/p' "$repository/docs/config.md" | sed '/^```$/d')"
+    "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
 
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
