@@ -187,7 +187,7 @@ bits: train
 lint:
 	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch] tests/*/*.[ch]
 	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
-	clang-tidy --quiet train.c $(SOURCES) -- $(LANGUAGE)
+	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
 
 # Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
@@ -205,13 +205,14 @@ race:
 
 # Needs gcovr, which removes the file that it writes, even /dev/null. Processes of another user write their counts as well
 # (umask); the pictures' libraries are not counted.
-COVERED := gcovr --filter src/ --filter train.c build/gcc-coverage
+COVERED := build/gcc-coverage
 coverage:
-	mkdir -p build/gcc-coverage && find build/gcc-coverage -name '*.gcda' -delete
+	mkdir -p $(COVERED) && find $(COVERED) -name '*.gcda' -delete
 	umask 0 && $(MAKE) CC=gcc COVERAGE=1 CFLAGS='-g -fprofile-exclude-files=/usr/include' test
-	$(COVERED) --branches
-	$(COVERED)
-	gcovr --filter src/ build/gcc-coverage --print-summary --fail-under-line 95 --output build/gcc-coverage/lines.txt
+	gcovr -j "$$(getconf _NPROCESSORS_ONLN)" --filter src/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
+	gcovr --add-tracefile $(COVERED)/counts.json --branches
+	gcovr --add-tracefile $(COVERED)/counts.json
+	gcovr --add-tracefile $(COVERED)/counts.json --filter src/ --print-summary --fail-under-line 95 --output $(COVERED)/lines.txt
 
 # The last takes minutes and 0.9 GB.
 TEXT ?= data/tinyshakespeare.txt
