@@ -151,7 +151,7 @@ AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
                          .partials = m->partials,
                          .saved = b->saved};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
-        a.parameters[p] = tensor_at(&m->tensors, m->parameters, ATTN_V + p, layer);
+        a.parameters[p] = tensor_at(&m->tensors, m->parameters, attention_role(p), layer);
     return a;
 }
 

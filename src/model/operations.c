@@ -176,7 +176,8 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
     real *own[ATTENTION_PARAMETERS];
     if (w->id != 0 || attention_partials(a.attention) == 0) return;
-    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) own[p] = weight_gradient(w, ATTN_V + p, att->layer);
+    for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
+        own[p] = weight_gradient(w, attention_role(p), att->layer);
     attention_parameters_backward(&a, w->batch->B * m->shape.attention.H, own);
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
 }

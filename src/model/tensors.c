@@ -78,7 +78,8 @@ static const struct {
     [LM_HEAD] =     {"lm_head.weight",     V,   C,  V,  UNTIED,             INITIAL_EMBEDDING, 16, 1},
     /* clang-format on */
 };
-_Static_assert(ATTN_V + ATTENTION_PARAMETERS == ATTN_PROJ_W, "attention's own roles are those of AttentionParameter");
+_Static_assert((int)ATTN_V + (int)ATTENTION_PARAMETERS == (int)ATTN_PROJ_W,
+               "attention's own roles are those of AttentionParameter");
 static const char *const BLOCK_NAMES[ATTENTION_PARTS] = {[QUERY] = "q", [KEY] = "k", [VALUE] = "v"};
 
 static size_t size_of(const ModelShape *s, Letter letter) {

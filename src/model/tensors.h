@@ -54,8 +54,11 @@ typedef enum {
 
 /* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS: none of them. */
 static inline AttentionParameter attention_parameter_of(TensorRole role) {
-    const bool own = role >= ATTN_V && role < ATTN_V + ATTENTION_PARAMETERS;
+    const bool own = role >= ATTN_V && role < ATTN_PROJ_W;
     return own ? (AttentionParameter)(role - ATTN_V) : ATTENTION_PARAMETERS;
+}
+static inline TensorRole attention_role(AttentionParameter parameter) {
+    return (TensorRole)((int)ATTN_V + (int)parameter);
 }
 
 /* How entries are initialized; initialization.c has the distributions. */
