@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "report/report.h"
 #include "show/heatmap.h"
-#include "show/progress.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
 #include "why/why.h"
@@ -301,14 +300,13 @@ static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err)
     return true;
 }
 
-/* Says on the page and on stderr which runs are in no mean because of damaged logs. */
+/* Notes which runs are in no mean because of damaged logs. */
 static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
         if (!run->damaged) continue;
         snprintf(note, sizeof note, "The run %s is in no mean: %s.", run->name, run->message);
         js_append(notes, js_text(note));
-        print_plain(stderr, "%s", note);
     }
 }
 
