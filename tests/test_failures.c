@@ -16,6 +16,7 @@
 #include "base/results.h"
 #include "eval/eval.h"
 #include "ops/matmul.h"
+#include "report/report.h"
 #include "train/checkpoint.h"
 #include "train/pictures.h"
 #include "train/run.h"
@@ -211,6 +212,25 @@ static void finished_run(void **state) {
     refuse_some(draw, NULL, "drawing", 2000, 397);
 }
 
+static bool page_of_theory(Error *err) {
+    Json *data;
+    char *text = NULL;
+    bool done = report_theory_data(temporary, &data, err) && js_dump(data, JS_ASCII, &text, err);
+    free(text);
+    js_free(data);
+    return done;
+}
+
+static void pages(void **state) {
+    (void)state;
+    Error err = {0};
+    Json *run = run_description("./train", 1);
+    assert_true(run_description_save(run, temporary, &err));
+    js_free(run);
+    put_text("theory.csv", "d_k\n1\n");
+    refuse_each(page_of_theory, NULL, "a page's data", 100);
+}
+
 static void descriptions(void **state) {
     (void)state;
     refuse_each(describe, "jansson", "a description", 45);
@@ -237,10 +257,8 @@ int main(void) {
     nowhere = fopen("/dev/null", "w");
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(checking),
-        TRAINING_TEST(finished_run),
-        TRAINING_TEST(descriptions),
-        TRAINING_TEST(escapes),
+        TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
+        TRAINING_TEST(pages),    TRAINING_TEST(escapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

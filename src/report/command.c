@@ -15,7 +15,7 @@ static bool run_report(const Command *command, int *signal, Error *err) {
     const char *path = *out ? out : "report.html";
     (void)signal;
     if (directories->count == 1 && !*out) {
-        if (!report_write(directories->items[0], err)) return false;
+        if (!report_write_noting(directories->items[0], stderr, err)) return false;
         print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
         return true;
     }

@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "report/report.h"
 #include "show/heatmap.h"
-#include "show/progress.h"
 #include "sweep/parts.h"
 #include "train/snapshot.h"
 #include "why/why.h"
@@ -17,10 +16,10 @@ enum { RUN_LIMIT = 9900000, SWEEP_LIMIT = 5900000 }; /* bytes of data with model
 
 static Why why; /* large */
 
-/* Sets a key and returns its value, which the object owns. */
+/* Sets a key and returns its value, which the object owns; NULL if there was no memory for it. */
 static Json *put(Json *object, const char *key, Json *value) {
     js_set(object, key, value);
-    return value;
+    return (Json *)js_get(object, key);
 }
 
 /* --- a run's files */
@@ -301,14 +300,13 @@ static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err)
     return true;
 }
 
-/* Says on the page and on stderr which runs are in no mean because of damaged logs. */
+/* Notes which runs are in no mean because of damaged logs. */
 static void note_damaged(const Sweep *s, Json *notes) {
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         char note[RUN_NAME + 1200];
         if (!run->damaged) continue;
         snprintf(note, sizeof note, "The run %s is in no mean: %s.", run->name, run->message);
         js_append(notes, js_text(note));
-        print_plain(stderr, "%s", note);
     }
 }
 
@@ -415,12 +413,11 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
 bool report_theory_data(const char *directory, Json **data, Error *err) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};
-    Json *json = *data = js_object(), *colors = js_object(), *others = js_array(), *description;
+    Json *json = *data = js_object(), *colors = put(json, "divisors", js_object()),
+         *others = put(json, "others", js_array()), *description;
     js_set(json, "kind", js_text("theory"));
     js_set(json, "title", js_text("theory"));
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
-    js_set(json, "divisors", colors);
-    js_set(json, "others", others);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         js_set(colors, names[i], color_json(palette_divisor(names[i], 0)));
         js_append(others, color_json(palette_divisor("", i)));

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "show/progress.h"
 #include "sweep/sweep.h"
 
 extern const char report_html[], report_css[], report_js[]; /* page.S */
@@ -56,7 +57,9 @@ static bool save(const Json *data, const char *path, Error *err) {
     return ok;
 }
 
-bool report_write(const char *directory, Error *err) {
+bool report_write(const char *directory, Error *err) { return report_write_noting(directory, NULL, err); }
+
+bool report_write_noting(const char *directory, FILE *notes, Error *err) {
     char path[4096], csv[4096];
     Json *data = NULL;
     bool is_sweep;
@@ -67,6 +70,9 @@ bool report_write(const char *directory, Error *err) {
                      : is_sweep       ? report_sweep_data(directory, &data, err)
                                       : report_run_data(&directory, 1, &data, err)) &&
                     save(data, path, err);
+    const Json *list = js_get(data, "notes");
+    for (size_t i = 0; ok && notes && i < js_array_size(list); i++)
+        print_plain(notes, "%s", js_as_text(js_at(list, i)));
     js_free(data);
     return ok;
 }
