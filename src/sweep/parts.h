@@ -117,9 +117,9 @@ bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
-/* runner.c. Trains every run that has not ended, by `slots` workers at a time, until none is left or a signal came.
-   Fails only without memory; a run that fails is recorded as such. A share leaves alone what other processes hold, and
-   looks again whenever it has trained something else. */
+/* runner.c. Trains every run that has not ended, by `slots` workers, until none is left or a signal came. Fails only
+   without memory; a run that fails is recorded as such. A share leaves alone what other processes hold, and looks again
+   whenever it has trained something else. */
 bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. If there is no directory, or

@@ -1,5 +1,5 @@
 /* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained in a
-   directory of its own, by a worker process of its own: a run that fails or is killed takes no other with it, and
+   directory of its own, by one of several worker processes: a run that fails or is killed takes no other with it, and
    the tables are made from what the runs wrote alone. */
 #pragma once
 
