@@ -355,7 +355,7 @@ static void assert_both_as_alone(const char *sweep_name) {
     }
 }
 
-/* The run of a worker that was killed has failed, other workers train the rest, and resume finishes that run with the
+/* The run of a worker that was killed has failed, another worker trains the rest, and resume finishes that run with the
    bits of one by itself. */
 static void a_killed_worker(void **state) {
     (void)state;

@@ -1,6 +1,7 @@
-/* The runs of a sweep, trained by workers. A worker is a process forked from this one, its parent, that trains one run
-   as ./train alone would. The parent has up to `slots` workers at a time. The outcome of a run is read from the run's
-   own directory. Parent and workers share only why a run failed, and the signal that ends them all.
+/* The runs of a sweep, trained by workers. A worker is a process forked from this one, its parent. It takes the next
+   run that no other process holds, trains it as ./train alone would, and takes the next. The outcome of a run is read
+   from the run's own directory. Parent and workers share only which worker took which run, why a run failed, and the
+   signal that ends them all.
 
    OpenMP in a forked process would wait forever for threads that its parent had. So the parent opens no parallel region
    and calls no BLAS before it has started the last worker; nothing that the trainer checks (train_check) does. */
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <omp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,27 +27,22 @@
 
 /* --- what parent and workers share */
 
-/* What a worker did, as it says itself. */
-typedef enum {
-    CUT_SHORT, /* it has said nothing: it is at work, or has died */
-    TRAINED,   /* the run, to its end or to a signal */
-    FAILED,    /* to train it, for the reason `why` */
-    ELSEWHERE, /* for a share: another process has trained the run to its end */
-    HELD,      /* for a share: another process holds the run */
-} Outcome;
-
-/* A run has one turn in the life of a parent: one that failed, or whose worker died, is for `resume` to try again. The
-   lock of its directory keeps out processes of any other parent. */
+/* Who holds a run. It is claimed once in the life of a parent: one that failed, or whose worker died, is for `resume`
+   to try again. The lock of its directory keeps out processes of any other parent. */
+enum {
+    NOBODY = 0,    /* not claimed yet */
+    ENDED = -1,    /* the worker is done with it */
+    REPORTED = -2, /* the parent has reported it as well, or another process trained the run to its end */
+    HELD = -3      /* for a share: another process holds it */
+};
 typedef struct {
-    bool taken;
-    pid_t worker; /* that is at it; 0: none */
-    Outcome outcome;
-    Error why;
-} Turn;
+    _Atomic pid_t worker; /* or one of the above */
+    Error why;            /* what training the run failed with, or status 0 */
+} Claim;
 
 typedef struct {
     volatile sig_atomic_t caught; /* interrupt_signal of all of them */
-    Turn turns[RUNS_MAX];         /* by run */
+    Claim claims[RUNS_MAX];       /* by run */
 } Shared;
 static Shared *shared; /* of the last sweep; never freed, as signals are noted there */
 
@@ -59,9 +56,14 @@ static bool share(Error *err) {
 
 /* --- a worker */
 
+static bool claim_run(Claim *claim) {
+    pid_t nobody = NOBODY;
+    return atomic_compare_exchange_strong(&claim->worker, &nobody, getpid());
+}
+
 /* Trains a run to its end or to a signal. Another process may have trained the run since the sweep was loaded, so its
-   directory is locked before it is read, and this lock is passed on to the trainer. */
-static Outcome train_one(const Sweep *s, SweepRun *run, Error *why) {
+   directory is locked before it is read, and this lock is passed on to the trainer. *claim becomes its new state. */
+static bool train_one(const Sweep *s, SweepRun *run, pid_t *claim, Error *err) {
     TrainOutcome outcome;
     Progress silent = {.quiet = true};
     const TrainOptions options = {.threads = s->threads,
@@ -71,30 +73,41 @@ static Outcome train_one(const Sweep *s, SweepRun *run, Error *why) {
                                   .progress = &silent,
                                   .report = s->options->report};
     int lock;
-    if (!directory_make(run->directory, false, why)) return FAILED;
-    if (!directory_lock(run->directory, &lock, why)) return s->shares && why->status == STATUS_USAGE ? HELD : FAILED;
+    if (!directory_make(run->directory, false, err)) return false;
+    if (!directory_lock(run->directory, &lock, err)) {
+        if (s->shares && err->status == STATUS_USAGE) *claim = HELD;
+        return false;
+    }
     if (*directory_lock_note(lock)) progress_message(s->options->progress, "%s", directory_lock_note(lock));
     directory_lock_pass(lock);
-    bool ok = sweep_load_run(s, run, why);
-    const bool ended = ok && run->state != RUN_NOT_FINISHED;
-    if (ok && !ended)
-        ok = run->resumable ? train_resume(run->directory, NULL, 0, &options, &outcome, why)
-                            : train_run(&run->config, &options, &outcome, why);
+    bool ok = sweep_load_run(s, run, err);
+    if (ok && run->state != RUN_NOT_FINISHED && s->shares) *claim = REPORTED;
+    if (ok && run->state == RUN_NOT_FINISHED)
+        ok = run->resumable ? train_resume(run->directory, NULL, 0, &options, &outcome, err)
+                            : train_run(&run->config, &options, &outcome, err);
     directory_unlock(lock);
     rmdir(run->directory); /* which fails, unless the run could not begin */
-    return !ok ? FAILED : ended && s->shares ? ELSEWHERE : TRAINED;
+    return ok;
 }
 
 /* The whole life of a worker. It stays in its parent's process group, so that a terminal's Ctrl-C and Ctrl-Z reach it,
    and ends when the parent dies: on Linux by a SIGTERM, elsewhere with the run it has. */
-static _Noreturn void work(const Sweep *s, size_t i, pid_t parent) {
-    Turn *turn = &shared->turns[i];
+static _Noreturn void work(const Sweep *s, pid_t parent) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
-    if (getppid() != parent) exit(0); /* it died before prctl */
     directory_locks_forget(); /* else a killed sweep could not be resumed until its workers have saved their runs */
-    turn->outcome = train_one(s, &s->runs[i], &turn->why);
+    const size_t shares = s->shares ? s->shares : 1;
+    for (size_t k = 0; k < 2 * s->run_count; k++) { /* first its share of the runs, then all others */
+        const size_t i = (s->share + k) % s->run_count;
+        Claim *claim = &shared->claims[i];
+        pid_t then = ENDED;
+        if (interrupt_signal() || getppid() != parent) break; /* the parent may have died before prctl */
+        if ((k < s->run_count && i % shares != s->share) || s->runs[i].state != RUN_NOT_FINISHED || !claim_run(claim))
+            continue;
+        if (train_one(s, &s->runs[i], &then, &claim->why)) claim->why.status = STATUS_OK;
+        claim->worker = then;
+    }
     exit(0);
 }
 
@@ -118,17 +131,25 @@ static void fail(SweepRun *run, const char *why) {
     directory_unlock(lock);
 }
 
-/* Starts a worker on a run; false where the system refuses one. */
-static bool start_worker(const Sweep *s, size_t i) {
+/* Returns the new worker's process; not above 0 where the system refuses one. */
+static pid_t start_worker(const Sweep *s) {
     const pid_t parent = getpid();
-    Turn *turn = &shared->turns[i];
     fflush(NULL); /* what is in the streams' buffers would be written twice */
     const pid_t worker = fork();
-    if (worker == 0) work(s, i, parent);
-    if (worker < 0) return false;
-    turn->taken = true;
-    turn->worker = worker;
-    return true;
+    if (worker == 0) work(s, parent);
+    return worker;
+}
+
+/* Notes that a worker has ended, as waitpid says. A run that it still held has failed. */
+static void note_end_of_worker(const Sweep *s, pid_t worker, int how) {
+    for (size_t i = 0; i < s->run_count; i++) {
+        Claim *claim = &shared->claims[i];
+        if (claim->worker != worker) continue;
+        if (WIFSIGNALED(how))
+            runtime_error(&claim->why, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+        else runtime_error(&claim->why, "ended with status %d before it had finished", WEXITSTATUS(how));
+        claim->worker = ENDED;
+    }
 }
 
 /* Reads from its log how far a run is. */
@@ -142,7 +163,7 @@ static void read_progress(SweepRun *run) {
 static double steps_made(const SweepRun *run) { return fmax(0, run->measured[MEASURE_STEPS]); }
 
 typedef struct {
-    size_t running, ended;
+    size_t waiting, running, ended;
     double steps, all_steps, seconds;
 } Totals;
 
@@ -151,8 +172,10 @@ static Totals add_up(const Sweep *s) {
     Totals t = {0};
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
+        const pid_t worker = shared->claims[i].worker;
         const bool ended = run->state != RUN_NOT_FINISHED;
-        t.running += shared->turns[i].worker != 0;
+        t.waiting += !ended && worker == NOBODY;
+        t.running += worker > 0;
         t.ended += ended;
         t.all_steps += (double)run->config.train.steps;
         t.steps += ended ? (double)run->config.train.steps : steps_made(run);
@@ -165,7 +188,7 @@ static void show_progress(const Sweep *s) {
     char line[160], left[32];
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (size_t i = 0; i < s->run_count; i++)
-        if (shared->turns[i].worker) read_progress(&s->runs[i]);
+        if (shared->claims[i].worker > 0) read_progress(&s->runs[i]);
     const Totals t = add_up(s);
     progress_duration(t.seconds / t.steps * (t.all_steps - t.steps) / (double)s->slots, left, sizeof left);
     snprintf(line, sizeof line, "%zu of %zu runs ended, %zu running   step %.0f/%.0f   %s left", t.ended, s->run_count,
@@ -184,70 +207,67 @@ static void report_end(const Sweep *s, const SweepRun *run) {
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
-/* Notes how a run ended whose worker has ended, as waitpid says. */
-static void note_end(const Sweep *s, size_t i, int how) {
-    SweepRun *run = &s->runs[i];
-    Turn *turn = &shared->turns[i];
-    turn->worker = 0;
-    if (turn->outcome == HELD || turn->outcome == ELSEWHERE) return;
-    if (turn->outcome == CUT_SHORT && WIFSIGNALED(how))
-        runtime_error(&turn->why, "killed by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
-    else if (turn->outcome == CUT_SHORT)
-        runtime_error(&turn->why, "ended with status %d before it had finished", WEXITSTATUS(how));
-    if (!sweep_read_run(run, &turn->why) || (turn->outcome != TRAINED && run->state != RUN_DIVERGED))
-        fail(run, turn->why.message);
-    read_progress(run);
-    report_end(s, run);
-}
-
-/* Waits for workers that have ended, and returns how many are at work. */
-static size_t count_workers(const Sweep *s) {
-    size_t alive = 0;
+/* Notes how the runs ended that workers are done with. */
+static void report_ended_runs(Sweep *s) {
     for (size_t i = 0; i < s->run_count; i++) {
-        const pid_t worker = shared->turns[i].worker;
-        int how = 0; /* unless somebody else has waited for it */
-        if (worker && waitpid(worker, &how, WNOHANG)) note_end(s, i, how);
-        else alive += worker != 0;
+        SweepRun *run = &s->runs[i];
+        Claim *claim = &shared->claims[i];
+        if (claim->worker != ENDED) continue;
+        claim->worker = REPORTED;
+        if (!sweep_read_run(run, &claim->why) || (claim->why.status && run->state != RUN_DIVERGED))
+            fail(run, claim->why.message);
+        read_progress(run);
+        report_end(s, run);
     }
-    return alive;
 }
 
-/* The next run to train, first of this share and then of all; the number of runs if there is none, or after a signal.
- */
-static size_t next_run(const Sweep *s) {
-    const size_t shares = s->shares ? s->shares : 1;
-    for (size_t k = 0; k < 2 * s->run_count && !interrupt_signal(); k++) {
-        const size_t i = (s->share + k) % s->run_count;
-        const bool own = i % shares == s->share || k >= s->run_count;
-        if (own && s->runs[i].state == RUN_NOT_FINISHED && !shared->turns[i].taken) return i;
+/* If a share has trained a run since the last call, lets its workers try again the runs that other processes held.
+   Returns the number of these runs. */
+static size_t retry_held(const Sweep *s, size_t *trained) {
+    size_t reported = 0, held = 0;
+    for (size_t i = 0; i < s->run_count; i++) reported += shared->claims[i].worker == REPORTED;
+    if (reported == *trained || interrupt_signal()) return 0;
+    *trained = reported;
+    for (size_t i = 0; i < s->run_count; i++) {
+        if (shared->claims[i].worker != HELD) continue;
+        shared->claims[i].worker = NOBODY;
+        held++;
     }
-    return s->run_count;
-}
-
-/* If a share has trained a run since the last call, gives another turn to the runs that other processes held. */
-static void retry_held(const Sweep *s, size_t *trained) {
-    size_t now = 0;
-    for (size_t i = 0; i < s->run_count; i++) now += shared->turns[i].taken && shared->turns[i].outcome != HELD;
-    for (size_t i = 0; i < s->run_count && now > *trained; i++)
-        if (shared->turns[i].outcome == HELD) shared->turns[i] = (Turn){0};
-    *trained = now;
+    return held;
 }
 
 bool sweep_train(Sweep *s, int *signal_number, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
+    pid_t workers[RUNS_MAX] = {0}; /* (slots); 0: none */
     size_t trained = 0;
     if (!share(err)) return false;
     signal(SIGCHLD, SIG_DFL); /* whoever started this program may have it ignored; then waitpid would find no child */
     for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]);
     for (;;) {
-        size_t alive = count_workers(s);
-        if (alive == 0 && next_run(s) == s->run_count) retry_held(s, &trained);
-        for (size_t i; alive < s->slots && (i = next_run(s)) < s->run_count; alive++) {
-            if (start_worker(s, i)) continue;
-            if (alive) break; /* tried again in a moment */
-            return runtime_error(err, "cannot start another process: %s", strerror(errno));
+        size_t alive = 0;
+        for (size_t w = 0; w < s->slots; w++) {
+            int how;
+            const pid_t ended = workers[w] ? waitpid(workers[w], &how, WNOHANG) : 0;
+            if (ended) {
+                if (ended < 0) how = 0; /* somebody else has waited for it */
+                note_end_of_worker(s, workers[w], how);
+                workers[w] = 0;
+            }
+            alive += workers[w] != 0;
         }
-        if (alive == 0) break;
+        report_ended_runs(s);
+        size_t waiting = interrupt_signal() ? 0 : add_up(s).waiting;
+        if (alive == 0 && waiting == 0) waiting = retry_held(s, &trained);
+        if (alive == 0 && waiting == 0) break;
+        for (size_t w = 0; w < s->slots && waiting; w++) {
+            if (workers[w]) continue;
+            const pid_t worker = start_worker(s);
+            if (worker < 0 && alive) break; /* tried again in a moment */
+            if (worker < 0) return runtime_error(err, "cannot start another process: %s", strerror(errno));
+            workers[w] = worker;
+            alive++;
+            waiting--;
+        }
         show_progress(s);
         nanosleep(&pause, NULL);
     }
