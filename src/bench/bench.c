@@ -50,8 +50,14 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 #pragma omp parallel num_threads((int)threads)
         {
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-            const Product product = {
-                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands_rounded(bf16)};
+            const Product product = {.m = range_size(rows),
+                                     .n = n,
+                                     .k = n,
+                                     .lda = n,
+                                     .ldb = n,
+                                     .ldc = n,
+                                     .alpha = 1,
+                                     .operands = operands_rounded(bf16)};
             (openblas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
