@@ -545,6 +545,7 @@ done
 # --- a sweep by shares
 ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet
 check "runs prepared" 2 "$(cat "$said/out")"
+check "a config for each run" "scale_divisor=none.ini scale_divisor=sqrt_dk.ini" "$(cd shared/configs && echo *.ini)"
 refuses 2 'sweep.ini is not the directory of a sweep: make one with .* sweep CONFIG.ini --prepare' "$train" sweep sweep.ini --share 1/2
 refuses 2 '--share takes I/N with I from 1 to N, as 2/8, or auto, not "3/2"' "$train" sweep shared --share 3/2
 refuses 2 '--share auto: neither SLURM_ARRAY_TASK_ID nor' env -u SLURM_ARRAY_TASK_ID -u OMPI_COMM_WORLD_RANK -u PMI_RANK \
