@@ -105,6 +105,7 @@ static void what_is_there(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     assert_string_equal(prepare("sweep"), "4\n");
+    assert_true(shell("[ $(ls sweep/configs | wc -l) = 4 ]"));
     const char *said = tables("sweep");
     assert_non_null(strstr(said, "4 of 4 runs did not finish; to resume: "));
     assert_non_null(strstr(said, "  scale_divisor=sqrt_dk+seed=2: not finished\n"));
@@ -115,6 +116,7 @@ static void what_is_there(void **state) {
     said = tables("sweep");
     assert_null(strstr(said, "did not finish"));
     assert_result("sweep", "finished");
+    assert_true(shell("for run in sweep/scale*; do cmp $run/config.ini sweep/configs/${run##*/}.ini || exit 1; done"));
     assert_int_equal(status_of(start_share("a", "1/1")), 0); /* nothing is left */
     assert_refused(sweep_prepare(&config, &(TrainOptions){.out = in("sweep"), .threads = 1}, stdout, &err), &err,
                    "sweep exists: continue that sweep with", "a sweep in the place of another");

@@ -184,6 +184,20 @@ static bool save_config(const Sweep *s, Error *err) {
     return file_writer_commit(&config, err);
 }
 
+bool sweep_save_configs(const Sweep *s, Error *err) {
+    char path[4096 + RUN_NAME];
+    FileWriter config;
+    snprintf(path, sizeof path, "%s/configs", s->directory);
+    if (!directory_make(path, true, err)) return false;
+    for (size_t i = 0; i < s->run_count; i++) {
+        snprintf(path, sizeof path, "%s/configs/%s.ini", s->directory, s->runs[i].name);
+        if (!file_writer_open(&config, path, err)) return false;
+        config_write(&s->runs[i].config, config.stream);
+        if (!file_writer_commit(&config, err)) return false;
+    }
+    return true;
+}
+
 static void describe_resumed(Sweep *s) {
     Json *now = js_object();
     js_set(now, "time", time_now());

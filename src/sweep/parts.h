@@ -107,10 +107,11 @@ bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
    For a share, sweep_begin_share checks only the text, and sweep_load_run checks each run when its turn comes. If
    something has changed since the sweep began, the error has status STATUS_USAGE. sweep_save writes the present states
    of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted", "failed"), and `why` is
-   the reason of a failure or NULL. */
+   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini for each run. */
 bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_begin_share(Sweep *sweep, Error *err);
+bool sweep_save_configs(const Sweep *sweep, Error *err);
 bool sweep_load(Sweep *sweep, Error *err);
 bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, whose directory this process has */
 bool sweep_open(Sweep *sweep, Error *err);

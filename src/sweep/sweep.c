@@ -164,7 +164,7 @@ bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out,
 
 bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
     Sweep s = {.options = options, .config = *config};
-    const bool ok = prepare(&s, err) && sweep_open(&s, err);
+    const bool ok = prepare(&s, err) && sweep_open(&s, err) && sweep_save_configs(&s, err);
     if (ok) {
         progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N",
                          s.config.name, s.directory, program_name, s.directory);

@@ -24,11 +24,11 @@ bool sweep_is(const char *directory, bool *is, Error *err);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
-   directory and writes the number of runs to `out`. sweep_share trains the runs of a share ("2/8", or "auto"; share.c),
-   then the runs that no other process holds. It ends when each run has ended or is held by another process, and writes
-   only into the runs' directories. sweep_tables writes summary.csv, the page and run.json from the runs so far, also
-   while shares train; it writes the table and the missing runs to `out`. Both fail with status STATUS_FAILED if a run
-   failed, sweep_share only for runs that it trained itself. */
+   directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
+   runs of a share ("2/8", or "auto"; share.c), then the runs that no other process holds. It ends when each run has
+   ended or is held by another process, and writes only into the runs' directories. sweep_tables writes summary.csv, the
+   page and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`.
+   Both fail with status STATUS_FAILED if a run failed, sweep_share only for runs that it trained itself. */
 bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err);
 bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal,
                  Error *err);
