@@ -109,6 +109,9 @@ for verb in $verbs; do
 done
 check "docs/config.md has the keys as --help prints them" "$("$train" --help | sed -e '1,/^keys of a config/d' -e '/^exit status: /,$d')" \
     "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
+while read -r reason; do
+    check "docs/config.md lists the pair refused because $reason" yes "$(grep -qF "$reason" "$repository/docs/config.md" && echo yes)"
+done < <(grep -oE '"[^" ]+ [^"]+"' "$repository/src/config/refused.c" | tr -d '"')
 
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
