@@ -111,7 +111,7 @@ check "docs/config.md has the keys as --help prints them" "$("$train" --help | s
     "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
 while read -r reason; do
     check "docs/config.md lists the pair refused because $reason" yes "$(grep -qF "$reason" "$repository/docs/config.md" && echo yes)"
-done < <(grep -oE '"[^" ]+ [^"]+"' "$repository/src/config/refused.c" | tr -d '"')
+done < <(grep -oE '"[a-z][^" ]* [^"%]+"' "$repository/src/config/refused.c" | tr -d '"')
 
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
