@@ -174,8 +174,8 @@ static void show_evaluation(const Trainer *t, double loss, double norm) {
     const bool text = isnan(t->val_accuracy);
     char accuracy[32] = "";
     if (!text) snprintf(accuracy, sizeof accuracy, "  accuracy %.4f", t->val_accuracy);
-    progress_message(t->progress, "step %5zu  train %.4f  %s %.4f%s  gradient norm %.3g", t->state.step, loss,
-                     text ? "validation" : "val", t->val_loss, accuracy, norm);
+    progress_message(t->progress, "step %5zu  train %.4f  %s %.4f%s  gradient norm %.3g", t->state.step,
+                     logs_rounded(loss), text ? "validation" : "val", logs_rounded(t->val_loss), accuracy, norm);
 }
 
 static void show_progress(const Trainer *t, double loss) {
