@@ -205,6 +205,7 @@ static void threads_agree_within_rounding(void **state) {
         {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64},
         {.B = 9, .T = 7, .C = 40, .F = 70, .D = 11, .bf16 = true},
         {.B = 1, .T = 70, .C = 40, .F = 70, .D = 11, .dropout = .2, .bf16 = true},
+        {.B = 5, .T = 130, .C = 24, .F = 40, .D = 8, .post = true, .dropout = .2, .bf16 = true},
         {.B = 4, .T = 64, .C = 128, .F = 512, .D = 64, .bf16 = true},
     };
     for (size_t n = 0; n < COUNT_OF(cases); n++) {
