@@ -124,8 +124,8 @@ static double muon_flops(const Optimizer *o) {
     return sum;
 }
 
-/* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes of the arrays that it reads
-   and of those that it writes. */
+/* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes that the arrays which it reads
+   and writes have in fp32. */
 typedef struct {
     const char *name;
     double flops, bytes, seconds;

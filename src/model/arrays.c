@@ -14,7 +14,7 @@ static Activation activation(Arena *arena, const char *name, size_t layer, size_
 }
 
 /* An activation that is kept in bf16 under precision = bf16. `values` is then the array that all layers share, or NULL.
-   Nothing is lost where only products read it, since they round it. */
+   A product loses nothing by that, since it would round the activation. */
 static Activation kept_activation(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows,
                                   size_t width, real *values) {
     if (!s->attention.bf16) return activation(arena, name, layer, rows, width);
@@ -96,6 +96,15 @@ static void lay_out_gradients(Model *m, size_t rows, real *qkv, real *fc, Arena 
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows before they are rounded, of a
+   LayerNorm or of an activation function and its derivative. */
+static size_t scratch_size(const ModelShape *s) {
+    size_t most = attention_scratch(&s->attention, s->T);
+    if (s->attention.bf16 && s->C > most) most = s->C;
+    if (s->attention.bf16 && size_mul(2, s->F) > most) most = size_mul(2, s->F);
+    return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
 /* Takes every array from the arenas, which only measure as long as they have no memory. */
 static void lay_out(Model *m, bool training) {
     const ModelShape *s = &m->shape;
@@ -112,9 +121,7 @@ static void lay_out(Model *m, bool training) {
     m->logits = activation(arena, "logits", 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
     m->sums = take(arena, rows, 1);
-    m->scratch_size = attention_scratch(&s->attention, s->T);
-    if (s->attention.bf16 && m->scratch_size < size_add(size_mul(2, s->F), s->C)) /* rows before they are rounded */
-        m->scratch_size = size_add(size_mul(2, s->F), s->C);
+    m->scratch_size = scratch_size(s);
     m->scratch = take(arena, m->threads, m->scratch_size);
     m->score_max = take(arena, s->L, s->attention.H);
     if (training) lay_out_gradients(m, rows, qkv, fc, arena);

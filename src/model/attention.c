@@ -15,7 +15,7 @@ AttentionConfig attention_make(const Config *config) {
                          .softcap = (real)config->attention.softcap,
                          .sink = (Sink)config->attention.sink,
                          .precision = (Precision)config->attention.score_precision,
-                         .bf16 = config->train.precision == PRECISION_BF16,
+                         .bf16 = sizeof(real) == sizeof(float) && config->train.precision == PRECISION_BF16,
                          .constant_weights = !config->attention.score_gradient,
                          .qk_init_scale = config->model.qk_init_scale,
                          .qk_lr_scale = config->train.qk_lr_scale};

@@ -36,7 +36,8 @@ typedef struct {
     real softcap; /* 0: none */
     Sink sink;
     Precision precision;               /* of scores */
-    bool bf16;                         /* whether products round their operands to bf16, as all others in the model */
+    bool bf16;                         /* whether products round their operands to bf16, as all others in the model;
+                                          not where real is double */
     bool constant_weights;             /* whether the backward pass takes the weights p_ij as constants */
     double qk_init_scale, qk_lr_scale; /* factors of the initial queries and keys, and of their updates */
 } AttentionConfig;
@@ -98,8 +99,8 @@ typedef struct {
                         their gradients for zero, and their rows of dq must be zero before it */
     const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;       /* (B,T,HD) */
-    const Bf16 *kept_qkv; /* not NULL: in place of qkv and out, rows of bf16 (ops/bf16.h) */
-    Bf16 *kept_out;
+    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (ops/bf16.h), in place of qkv and out, which are not used then */
+    Bf16 *kept_out;       /* NULL where products do not round */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
@@ -107,7 +108,7 @@ typedef struct {
     uint64_t batch_row; /* row of the batch that is row 0 here: it decides which mask is drawn */
 } AttentionArrays;
 
-/* Overwrites the pair's part of out and saved. Plain: plain_attention_forward. */
+/* Overwrites the pair's part of out, or of kept_out, and of saved. Plain: plain_attention_forward. */
 void attention_forward(const AttentionArrays *layer, size_t pair, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:

@@ -9,9 +9,9 @@
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
-    real *values;   /* (B,T,width); NULL where it is computed row by row, and only `kept` */
-    Bf16 *kept;     /* NULL, or what a layer keeps of it until the backward pass, in rows of bf16 (ops/bf16.h): then all
-                       layers share `values`. Of mlp.c_fc the derivative is kept */
+    real *values;   /* (B,T,width); where there is `kept`, shared by all layers (c_attn, c_fc) or NULL (all others) */
+    Bf16 *kept;     /* NULL, or in bf16 what a layer keeps of it until the backward pass, in rows of bf16 (ops/bf16.h);
+                       of c_fc the derivative of the activation function */
     real *gradient; /* (B,T,width), shared by all layers; NULL in a model made without gradients */
 } Activation;
 
@@ -21,7 +21,7 @@ typedef enum { FORWARD, BACKWARD } Direction;
 typedef struct {
     const Activation *activation;
     Direction direction; /* BACKWARD: values are dL/d(the activation), over all its uses */
-    real *values;        /* (rows, width), in the activation's own array; NULL where it has none */
+    real *values;        /* (rows, width), in the activation's array; NULL in the forward pass where it has none */
     size_t rows;         /* may be 0 */
     size_t batch_row;    /* the first of them, counted in the batch's (B,T) */
     size_t slice_row;    /* the same, counted in the slice's, as the activation's arrays are */

@@ -189,8 +189,9 @@ void op_activation_forward(const Worker *w, const Activation *act, const Activat
         real *x = fc->values + r * F, *y = act->kept ? scratch_of(w) : act->values + r * F;
         real *derivative = !w->pass->with_backward ? NULL : act->kept ? y + F : x;
         function(y, derivative, x, at_once * F);
-        if (act->kept) bf16_round(kept(act, r), 0, y, 0, 1, F);
-        if (act->kept && derivative) bf16_round(kept(fc, r), 0, derivative, 0, 1, F);
+        if (!act->kept) continue;
+        bf16_round(kept(act, r), 0, y, 0, 1, F);
+        if (derivative) bf16_round(kept(fc, r), 0, derivative, 0, 1, F);
     }
     end_operation(w, OP_ACTIVATION, act, FORWARD);
 }

@@ -27,7 +27,8 @@ typedef struct {
 
 /* What a block keeps for the backward pass, by sublayer, in the order of a pre-norm model. proj and res are one array:
    the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and act have
-   one gradient array; if a backward pass follows, then fc's values become the activation function's derivative. */
+   one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
+   activation function's derivative. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */
@@ -58,10 +59,10 @@ typedef struct {
     real *score_max; /* (L,H): the largest score of the last pass, or of those since the gradients were zero; NaN where
                         a row of scores has no finite softmax */
     real *scratch;   /* (threads, scratch_size) */
-    size_t scratch_size;
-    size_t right;      /* targets of the last pass whose logits were the largest; unless it went backward */
-    const Hook *hook;  /* NULL, or the caller's: called for every activation of every pass */
-    Profile *profiles; /* NULL, or the caller's, one per thread */
+    size_t scratch_size; /* numbers of one thread */
+    size_t right;        /* targets of the last pass whose logits were the largest; unless it went backward */
+    const Hook *hook;    /* NULL, or the caller's: called for every activation of every pass */
+    Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
 /* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero

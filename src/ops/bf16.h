@@ -1,5 +1,5 @@
-/* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps in this form what
-   only matrix products read, rounded by the operation that computes it: products would round it each time. */
+/* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps activations in this
+   form that matrix products read, rounded by the operation that computes them: products would round them each time. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,8 @@ typedef uint16_t Bf16;
    numbers at a time, or 32 with the processor's tiles. */
 static inline size_t bf16_stride(size_t width) { return width == SIZE_MAX ? width : (width + 31) / 32 * 32; }
 
-/* An array of such rows. 31 rows follow that are never written: the processor's tiles read 32 rows at a time. */
+/* An array of such rows. 31 rows follow that are never written: the processor's tiles read 32 rows at a time, and what
+   they read too much of is not used. */
 static inline Bf16 *bf16_take(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(size_add(rows, 31), bf16_stride(width)), sizeof(Bf16));
 }

@@ -9,7 +9,7 @@
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands);
 
-/* dL/dx = dL/dy W^T. Overwrites dx (rows, in). Plain: plain_linear_backward. */
+/* dL/dx = dL/dy W^T. Overwrites dx (rows, in). Not with OPERANDS_A_BF16. Plain: plain_linear_backward. */
 void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands);
 

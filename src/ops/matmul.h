@@ -16,8 +16,9 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* What is multiplied: the operands as they are; rounded to bf16; or so that a is bf16 in memory already (ops/bf16.h),
-   with lda = bf16_stride of its width. Sums are of `real`. The last two not where real is double. */
+/* What is multiplied: the operands as they are; both rounded to bf16; or b rounded, and a in memory as rows of bf16
+   already (bf16_take; lda is their stride). A PLAIN a then begins at the start of a row, and k is its width: the zeros
+   that fill a row are read. Sums are of `real`. The last two not where real is double. */
 typedef enum { OPERANDS_REAL, OPERANDS_ROUNDED, OPERANDS_A_BF16 } Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
 
