@@ -109,9 +109,10 @@ for verb in $verbs; do
 done
 check "docs/config.md has the keys as --help prints them" "$("$train" --help | sed -e '1,/^keys of a config/d' -e '/^exit status: /,$d')" \
     "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
+grep -oE '"[a-z][^" ]* [^"%]+"' "$repository/src/config/refused.c" | tr -d '"' >"$said/reasons"
 while read -r reason; do
-    check "docs/config.md lists the pair refused because $reason" yes "$(grep -qF "$reason" "$repository/docs/config.md" && echo yes)"
-done < <(grep -oE '"[a-z][^" ]* [^"%]+"' "$repository/src/config/refused.c" | tr -d '"')
+    check "docs/config.md lists the pair refused because $reason" 1 "$(grep -cF "$reason" "$repository/docs/config.md")"
+done <"$said/reasons"
 
 # --- refused: the command line
 mkdir directory && echo "mine" >directory/mine.txt
