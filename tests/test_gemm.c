@@ -70,20 +70,32 @@ static double expected(GemmKernel kernel, const Case *x, size_t i, size_t j, dou
     return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
 }
 
-/* The product with A in memory as bf16: its bits are those of `whole`. */
+/* x (rows, width) rounded, in memory of its own. */
+static Bf16 *rounded(Arena *arena, const real *x, size_t ld, size_t rows, size_t width) {
+    bf16_take(arena, rows, width);
+    assert_true(arena_allocate(arena, "a matrix", &(Error){0}));
+    Bf16 *y = bf16_take(arena, rows, width);
+    bf16_round(y, bf16_stride(width), x, ld, rows, width);
+    return y;
+}
+
+/* The product with A in memory as bf16, and with both so: its bits are those of `whole`. */
 static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
     Product p = x->product;
-    const size_t rows = p.op_a == TRANSPOSED ? p.k : p.m, width = p.op_a == TRANSPOSED ? p.m : p.k;
-    Arena arena = {0};
-    bf16_take(&arena, rows, width);
-    assert_true(arena_allocate(&arena, "a matrix", &(Error){0}));
-    Bf16 *a = bf16_take(&arena, rows, width);
-    real *c = copied_reals(x->c, x->c_size);
-    bf16_round(a, bf16_stride(width), x->a, p.lda, rows, width);
-    p.lda = bf16_stride(width), p.operands = OPERANDS_A_BF16;
-    gemm(kernel, &p, a, x->b, c);
-    assert_memory_equal(c, whole, x->c_size * sizeof *c);
-    arena_free(&arena);
+    const size_t rows_a = p.op_a == TRANSPOSED ? p.k : p.m, width_a = p.op_a == TRANSPOSED ? p.m : p.k;
+    const size_t rows_b = p.op_b == TRANSPOSED ? p.n : p.k, width_b = p.op_b == TRANSPOSED ? p.k : p.n;
+    Arena arena_a = {0}, arena_b = {0};
+    const Bf16 *a = rounded(&arena_a, x->a, p.lda, rows_a, width_a),
+               *b = rounded(&arena_b, x->b, p.ldb, rows_b, width_b);
+    p.lda = bf16_stride(width_a);
+    for (p.operands = OPERANDS_A_BF16; p.operands <= OPERANDS_BF16; p.operands++) {
+        real *c = copied_reals(x->c, x->c_size);
+        if (p.operands == OPERANDS_BF16) p.ldb = bf16_stride(width_b);
+        gemm(kernel, &p, a, p.operands == OPERANDS_BF16 ? (const void *)b : x->b, c);
+        assert_memory_equal(c, whole, x->c_size * sizeof *c);
+    }
+    arena_free(&arena_a);
+    arena_free(&arena_b);
 }
 
 static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {

@@ -50,17 +50,40 @@ double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* Scratch has panels, one row of a mask, the prepared queries and keys and, in bf16, q, k, v and o, (T,D) each. The
-   panels are p, ds, and for a cap its slope. */
-static size_t panels(const AttentionConfig *a) { return a->softcap > 0 ? 3 : 2; }
+/* A thread's scratch. What is in bf16, and q, k and o, only where products round. */
+typedef struct {
+    real *p, *ds, *slope;                               /* panels of a tile; the last for a cap */
+    real *mask;                                         /* a row of one */
+    real *prepared;                                     /* prepare_qk's */
+    real *q, *k, *o;                                    /* (T,D) */
+    Bf16 *operands[ATTENTION_PARTS], *output, *rounded; /* (T,D) of what products read; a panel */
+} Scratch;
+
+static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena) {
+    const size_t stride = panel_stride(T), panel = size_mul(ATTENTION_TILE, stride), head = size_mul(T, a->D);
+    Scratch s = {.p = arena_take(arena, panel, sizeof(real)),
+                 .ds = arena_take(arena, panel, sizeof(real)),
+                 .slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real)),
+                 .mask = arena_take(arena, stride, sizeof(real)),
+                 .prepared = arena_take(arena, prepared_qk_size(a, T), sizeof(real))};
+    if (!a->bf16) return s;
+    s.q = arena_take(arena, head, sizeof(real));
+    s.k = arena_take(arena, head, sizeof(real));
+    s.o = arena_take(arena, head, sizeof(real));
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++) s.operands[part] = bf16_take(arena, T, a->D);
+    s.output = bf16_take(arena, T, a->D);
+    s.rounded = bf16_take(arena, ATTENTION_TILE, T);
+    return s;
+}
+
 size_t attention_scratch(const AttentionConfig *a, size_t T) {
-    const size_t expanded = a->bf16 ? size_mul(ATTENTION_PARTS + 1, size_mul(T, a->D)) : 0;
-    return size_add((panels(a) * ATTENTION_TILE + 1) * whole_lanes(T), size_add(prepared_qk_size(a, T), expanded));
+    Arena arena = {0};
+    lay_out_scratch(a, T, &arena);
+    return arena.used == SIZE_MAX ? SIZE_MAX : arena.used / sizeof(real);
 }
-static real *panel_at(const Head *h, real *scratch, size_t i) {
-    return scratch + i * ATTENTION_TILE * whole_lanes(h->layer->T);
+static Scratch scratch_at(const AttentionArrays *l, real *scratch) {
+    return lay_out_scratch(l->attention, l->T, &(Arena){.base = (char *)scratch, .capacity = SIZE_MAX});
 }
-static real *mask_at(const Head *h, real *scratch) { return panel_at(h, scratch, panels(h->a)); }
 
 AttentionSaved attention_lay_out(const AttentionConfig *a, size_t rows, size_t sequences, Arena *arena) {
     const size_t heads = size_mul(rows, a->H);
@@ -90,21 +113,48 @@ static Bf16 *kept_output(const AttentionArrays *l, size_t pair) {
     return l->kept_out + output_at(l, pair, kept_stride(l));
 }
 
-/* The first `rows` queries, keys and values of a head, from bf16 into scratch, where its output will be as well. */
-static void expand_head(Head *h, size_t rows, real *scratch) {
-    const size_t stride = bf16_stride(attention_width_in(h->a)), size = h->layer->T * h->a->D;
-    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
-        bf16_expand(scratch + part * size, h->a->D, h->layer->kept_qkv + part_at(h->layer, h->pair, part, stride),
-                    stride, rows, h->a->D);
-    h->q = scratch;
-    h->k = scratch + size;
-    h->v = scratch + 2 * size;
-    h->o = scratch + 3 * size;
-    h->stride = h->o_stride = h->a->D;
+/* y (rows, D) is filled up with zeros to whole rows of bf16. */
+static Operand filled_up(Bf16 *y, size_t rows, size_t D) {
+    const size_t stride = bf16_stride(D);
+    for (size_t r = 0; D < stride && r < rows; r++) memset(y + r * stride + D, 0, (stride - D) * sizeof *y);
+    return (Operand){y, stride};
+}
+static Operand rounded_rows(Bf16 *y, const real *x, size_t stride, size_t rows, size_t D) {
+    bf16_round(y, bf16_stride(D), x, stride, rows, D);
+    return filled_up(y, rows, D);
+}
+static Operand copied_rows(Bf16 *y, const Bf16 *x, size_t stride, size_t rows, size_t D) {
+    for (size_t r = 0; r < rows; r++) memcpy(y + r * bf16_stride(D), x + r * stride, D * sizeof *y);
+    return filled_up(y, rows, D);
 }
 
-/* The head with the first `rows` of its queries and keys ready to be scored; `scratch` is a thread's. */
-static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, real *scratch, AttentionRounding *rounding) {
+/* The first `rows` queries, keys and values of a head that is kept in bf16, as products read them, and as `real` where
+   that is asked for. Its output will be in scratch. */
+static void head_from_bf16(Head *h, size_t rows, const Scratch *s, AttentionRounding *rounding) {
+    const size_t D = h->a->D, stride = bf16_stride(attention_width_in(h->a));
+    const Bf16 *kept[ATTENTION_PARTS];
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        kept[part] = h->layer->kept_qkv + part_at(h->layer, h->pair, part, stride);
+    h->q = s->q;
+    h->k = s->k;
+    h->o = s->o;
+    h->stride = h->o_stride = D;
+    if (scores_read_reals(h->a)) {
+        bf16_expand(s->q, D, kept[QUERY], stride, rows, D);
+        bf16_expand(s->k, D, kept[KEY], stride, rows, D);
+        prepare_qk(h, rows, s->prepared, rounding);
+        h->query = rounded_rows(s->operands[QUERY], h->scored_q, h->scored_stride, rows, D);
+        h->key = rounded_rows(s->operands[KEY], h->scored_k, h->scored_stride, rows, D);
+    } else {
+        h->query = copied_rows(s->operands[QUERY], kept[QUERY], stride, rows, D);
+        h->key = copied_rows(s->operands[KEY], kept[KEY], stride, rows, D);
+    }
+    h->value = copied_rows(s->operands[VALUE], kept[VALUE], stride, rows, D);
+    h->rounded = s->rounded;
+}
+
+/* The head with the first `rows` of its queries and keys ready to be scored. */
+static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Scratch *s, AttentionRounding *rounding) {
     Head h = {.layer = l,
               .a = l->attention,
               .index = pair % l->attention->H,
@@ -113,22 +163,27 @@ static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, real *sc
               .stride = attention_width_in(l->attention),
               .o_stride = attention_width_out(l->attention),
               .row = pair * l->T};
-    real *prepared = mask_at(&h, scratch) + whole_lanes(l->T);
     if (l->kept_qkv) {
-        expand_head(&h, rows, prepared + prepared_qk_size(l->attention, l->T));
-    } else {
-        h.q = l->qkv + part_at(l, pair, QUERY, h.stride);
-        h.k = l->qkv + part_at(l, pair, KEY, h.stride);
-        h.v = l->qkv + part_at(l, pair, VALUE, h.stride);
-        h.o = l->out + output_at(l, pair, h.o_stride);
+        head_from_bf16(&h, rows, s, rounding);
+        return h;
     }
-    prepare_qk(&h, rows, prepared, rounding);
+    h.q = l->qkv + part_at(l, pair, QUERY, h.stride);
+    h.k = l->qkv + part_at(l, pair, KEY, h.stride);
+    h.o = l->out + output_at(l, pair, h.o_stride);
+    prepare_qk(&h, rows, s->prepared, rounding);
+    h.query = (Operand){h.scored_q, h.scored_stride};
+    h.key = (Operand){h.scored_k, h.scored_stride};
+    h.value = (Operand){l->qkv + part_at(l, pair, VALUE, h.stride), h.stride};
     return h;
 }
 
+static QueryTile tile_of(const AttentionArrays *l, size_t first, size_t count, size_t stride) {
+    const Operands operands = l->attention->bf16 ? OPERANDS_BF16 : OPERANDS_REAL;
+    return (QueryTile){first, count, first + count, stride, operands};
+}
 static QueryTile tile_at(const AttentionArrays *l, size_t first) {
-    size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
-    return (QueryTile){first, count, first + count, whole_lanes(first + count), operands_rounded(l->attention->bf16)};
+    const size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
+    return tile_of(l, first, count, panel_stride(first + count));
 }
 
 /* What stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With score_precision
@@ -141,14 +196,15 @@ static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 :
 static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
 void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
-    const Head h = head_of(l, pair, l->T, scratch, NULL);
-    real *panel = scratch, *mask = mask_at(&h, scratch), largest = -(real)INFINITY;
+    const Scratch s = scratch_at(l, scratch);
+    const Head h = head_of(l, pair, l->T, &s, NULL);
+    real largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l, first);
-        raw_scores_forward(panel, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
-        score_mod_forward(panel, NULL, &h, &t, NULL);              /* s_ij */
-        const real in_tile = softmax_forward(panel, mask, &h, &t); /* p_ij times the dropout mask */
-        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel, h.v, h.stride);
+        raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));   /* q_i . k_j times the multiplier: 1 / divisor */
+        score_mod_forward(s.p, NULL, &h, &t, NULL);                /* s_ij */
+        const real in_tile = softmax_forward(s.p, s.mask, &h, &t); /* p_ij times the dropout mask */
+        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel_operand(s.p, &h, &t), h.value);
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
                        h.o_stride, t.count, h.a->D);
@@ -159,36 +215,42 @@ void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
 
 /* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
    dq; overwrites dk and dv, or adds to them (`adds`). */
-static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, real *scratch) {
-    real *p = scratch, *ds = panel_at(h, scratch, 1), *slope = panel_at(h, scratch, 2), *mask = mask_at(h, scratch);
-    const real *do_ = g->do_ + t->first * g->o_stride;
-    raw_scores_forward(p, h, t, forward_multiplier(h));
-    score_mod_forward(p, slope, h, t, NULL);
+static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
+    raw_scores_forward(s->p, h, t, forward_multiplier(h));
+    score_mod_forward(s->p, s->slope, h, t, NULL);
 
-    queries_by_keys(ds, t, h->a->D, 1, do_, g->o_stride, h->v, h->stride); /* do_i . v_j */
-    softmax_backward(p, ds, mask, g, h, t);
-    panel_by_queries(g->dv, g->stride, t, h->a->D, 1, p, do_, g->o_stride, adds);
-    if (h->a->constant_weights) memset(ds, 0, t->count * t->stride * sizeof *ds); /* nothing reaches the scores */
-    score_mod_backward(ds, slope, h, t);
-    raw_scores_backward(g, ds, h, t, backward_multiplier(h), adds);
+    queries_by_keys(s->ds, t, h->a->D, 1, g->output, h->value); /* do_i . v_j */
+    softmax_backward(s->p, s->ds, s->mask, g, h, t);
+    panel_by_queries(g->dv, g->stride, t, h->a->D, 1, panel_operand(s->p, h, t), g->output, adds);
+    if (h->a->constant_weights) memset(s->ds, 0, t->count * t->stride * sizeof *s->ds); /* nothing reaches the scores */
+    score_mod_backward(s->ds, s->slope, h, t);
+    raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
+}
+
+/* The gradient of the output as products read it. */
+static Operand output_operand(const Head *h, const real *do_, size_t stride, size_t rows, const Scratch *s) {
+    return h->layer->kept_qkv ? rounded_rows(s->output, do_, stride, rows, h->a->D) : (Operand){do_, stride};
 }
 
 void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
-    const Head h = head_of(l, pair, l->T, scratch, NULL);
+    const Scratch s = scratch_at(l, scratch);
+    const Head h = head_of(l, pair, l->T, &s, NULL);
     const size_t stride = attention_width_in(h.a), o_stride = attention_width_out(h.a);
+    const real *do_ = dout + output_at(l, pair, o_stride);
     const HeadGradients g = {.dq = dqkv + part_at(l, pair, QUERY, stride),
                              .dk = dqkv + part_at(l, pair, KEY, stride),
                              .dv = dqkv + part_at(l, pair, VALUE, stride),
-                             .do_ = dout + output_at(l, pair, o_stride),
+                             .do_ = do_,
                              .stride = stride,
-                             .o_stride = o_stride};
+                             .o_stride = o_stride,
+                             .output = output_operand(&h, do_, o_stride, l->T, &s)};
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
-        tile_backward(&g, &h, &t, tile + 1 < tiles, scratch);
+        tile_backward(&g, &h, &t, tile + 1 < tiles, &s);
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
@@ -230,8 +292,9 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 
 void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_t count, ScoreStage stage, real *scores,
                       AttentionRounding *rounding, real *scratch) {
-    const Head h = head_of(l, pair, first + count, scratch, first + count == l->T ? rounding : NULL);
-    const QueryTile t = {first, count, first + count, first + count, operands_rounded(l->attention->bf16)};
+    const Scratch s = scratch_at(l, scratch);
+    const Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
+    const QueryTile t = tile_of(l, first, count, first + count);
     raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
     if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
@@ -244,16 +307,16 @@ static double norm(const real *x, size_t n) {
 
 void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real *dqkv, const real *dout, size_t first,
                               size_t count, double *query, double *scores, real *scratch) {
-    const Head h = head_of(l, pair, first + count, scratch, NULL);
-    const QueryTile t = {first, count, first + count, first + count, operands_rounded(l->attention->bf16)};
-    real *s = scratch, *dp = panel_at(&h, scratch, 1);
+    const Scratch s = scratch_at(l, scratch);
+    const Head h = head_of(l, pair, first + count, &s, NULL);
+    const QueryTile t = tile_of(l, first, count, first + count);
     const size_t dq_stride = attention_width_in(h.a), do_stride = attention_width_out(h.a);
     const real *dq = dqkv + part_at(l, pair, QUERY, dq_stride), *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
-    raw_scores_forward(s, &h, &t, forward_multiplier(&h));
-    score_mod_forward(s, NULL, &h, &t, NULL);
-    queries_by_keys(dp, &t, h.a->D, 1, do_ + first * do_stride, do_stride, h.v, h.stride);
+    raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
+    score_mod_forward(s.p, NULL, &h, &t, NULL);
+    queries_by_keys(s.ds, &t, h.a->D, 1, output_operand(&h, do_, do_stride, first + count, &s), h.value);
     for (size_t r = 0; r < count; r++) {
-        scores[r] = softmax_gradient_norm(s + r * t.stride, dp + r * t.stride, &h, first + r);
+        scores[r] = softmax_gradient_norm(s.p + r * t.stride, s.ds + r * t.stride, &h, first + r);
         query[r] = norm(dq + (first + r) * dq_stride, h.a->D);
     }
 }

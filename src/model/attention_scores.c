@@ -49,6 +49,10 @@ static inline __attribute__((always_inline)) void normalize_backward(QkNorm norm
 
 static bool is_prepared(const AttentionConfig *a) { return a->qk_norm != QK_NORM_NONE || rounds_scores(a); }
 
+bool scores_read_reals(const AttentionConfig *a) {
+    return is_prepared(a) || a->score == SCORE_ADDITIVE || a->learned != LEARNED_NO;
+}
+
 size_t prepared_qk_size(const AttentionConfig *a, size_t T) {
     return is_prepared(a) ? size_mul(2, size_mul(T, a->D)) : 0;
 }
@@ -148,19 +152,18 @@ static void clear_rows(real *x, size_t rows, size_t stride, size_t D) {
 static const real *additive_v(const Head *h) { return h->layer->parameters[PARAMETER_V] + h->index * h->a->D; }
 
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier) {
-    const real *q = h->scored_q + t->first * h->scored_stride;
     if (h->a->score == SCORE_ADDITIVE) additive_forward(panel, additive_v(h), h, t, multiplier);
-    else queries_by_keys(panel, t, h->a->D, multiplier, q, h->scored_stride, h->scored_k, h->scored_stride);
+    else queries_by_keys(panel, t, h->a->D, multiplier, h->query, h->key);
 }
 
 void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, real multiplier,
                          bool adds) {
     const size_t D = h->a->D;
-    const real *q = h->scored_q + t->first * h->scored_stride;
     real *dq = g->dq + t->first * g->stride;
     if (h->a->score == SCORE_DOT) {
-        panel_by_keys(dq, g->stride, t, D, multiplier, ds, h->scored_k, h->scored_stride);
-        panel_by_queries(g->dk, g->stride, t, D, multiplier, ds, q, h->scored_stride, adds);
+        const Operand panel = panel_operand(ds, h, t);
+        panel_by_keys(dq, g->stride, t, D, multiplier, panel, h->key);
+        panel_by_queries(g->dk, g->stride, t, D, multiplier, panel, h->query, adds);
         return;
     }
     clear_rows(dq, t->count, g->stride, D);

@@ -15,19 +15,27 @@
 #include "ops/lanes.h"
 #include "ops/matmul.h"
 
+/* What a product reads: numbers as they are or, where the model's products round, rows of bf16 (ops/bf16.h). */
+typedef struct {
+    const void *rows;
+    size_t stride; /* in numbers */
+} Operand;
+
 /* One head of one sequence. Its arrays are parts of those that all heads share, or in scratch where those are kept in
    bf16: row i of q is q + i * stride. */
 typedef struct {
     const AttentionArrays *layer;
     const AttentionConfig *a;
-    size_t index, pair;    /* of the head; of it and the sequence */
-    real multiplier;       /* this head's: 1 / divisor, or as learned */
-    const real *q, *k, *v; /* (T,D): as W_Q, W_K and W_V make them */
-    real *o;               /* (T,D): the output */
+    size_t index, pair; /* of the head; of it and the sequence */
+    real multiplier;    /* this head's: 1 / divisor, or as learned */
+    const real *q, *k;  /* (T,D): as W_Q and W_K make them; in bf16 only where scores_read_reals */
+    real *o;            /* (T,D): the output */
     size_t stride, o_stride;
     const real *scored_q, *scored_k; /* (T,D): as they are scored, normalized and rounded; or q and k themselves */
     size_t scored_stride;
-    size_t row; /* of the head's first query in (B,H,T) */
+    Operand query, key, value; /* (T,D): as they are scored, and v */
+    Bf16 *rounded;             /* scratch for a panel that a product reads; NULL where products do not round */
+    size_t row;                /* of the head's first query in (B,H,T) */
 } Head;
 
 /* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share. */
@@ -35,6 +43,7 @@ typedef struct {
     real *dq, *dk, *dv;
     const real *do_;
     size_t stride, o_stride;
+    Operand output; /* do_ */
 } HeadGradients;
 
 /* What the pair's part of the partial gradients has of a parameter. */
@@ -48,11 +57,13 @@ static inline real *partial_of(const Head *h, AttentionParameter parameter) {
    rows `stride` apart. */
 typedef struct {
     size_t first, count, keys, stride;
-    Operands operands; /* of products */
+    Operands operands; /* of products: OPERANDS_REAL or OPERANDS_BF16 */
 } QueryTile;
 
-/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
+/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. Then they are filled up
+   with zeros to panel_stride, as far as a product reads them. */
 static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
+static inline size_t panel_stride(size_t keys) { return bf16_stride(keys); }
 
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
 
@@ -62,15 +73,16 @@ static inline bool rounds_scores(const AttentionConfig *a) { return a->precision
 
 /* --- Products of a tile (attention_products.c); alpha as in BLAS. */
 
-/* panel (count, keys) = alpha x y^T, where key <= query; x (count, D) is the queries', y (keys, D) the keys'. */
-void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, const real *x, size_t x_stride,
-                     const real *y, size_t y_stride);
-/* y (count, D) = alpha panel x, x (keys, D); the panel is zero where key > query. */
-void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel, const real *x,
-                   size_t x_stride);
-/* y (keys, D) = alpha panel^T x, or y plus that (`adds`), x (count, D); the panel is zero where key > query. */
-void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, const real *panel,
-                      const real *x, size_t x_stride, bool adds);
+/* panel (count, keys) = alpha x y^T, where key <= query; x (T,D) has a row per query, y (T,D) one per key. */
+void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, Operand x, Operand y);
+/* What a product reads of a panel that is zero where key > query: the panel itself, or h->rounded. */
+Operand panel_operand(const real *panel, const Head *h, const QueryTile *t);
+/* y (count, D) = alpha panel x, x (T,D) with a row per key; the panel is zero where key > query. */
+void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, Operand panel, Operand x);
+/* y (keys, D) = alpha panel^T x, or y plus that (`adds`), x (T,D) with a row per query; the panel is zero where key >
+   query. */
+void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, Operand panel, Operand x,
+                      bool adds);
 
 /* --- Rounding (attention_rounding.c). */
 
@@ -81,6 +93,8 @@ void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rou
 
 /* Numbers of scratch for the queries and keys of a sequence of T, 0 where they are scored as they are. */
 size_t prepared_qk_size(const AttentionConfig *a, size_t T);
+/* Whether anything but a product reads queries and keys. */
+bool scores_read_reals(const AttentionConfig *a);
 /* Sets h->scored_q and h->scored_k: the first `rows` rows of the head's queries and keys, normalized and rounded into
    scratch (prepared_qk_size) where that is asked for. `rounding` NULL, or counts what the rounding does. */
 void prepare_qk(Head *h, size_t rows, real *scratch, AttentionRounding *rounding);

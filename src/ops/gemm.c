@@ -57,12 +57,16 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
-static bool a_is_bf16(const Product *o) { return o->operands == OPERANDS_A_BF16; }
+static bool a_is_bf16(const Product *o) { return o->operands >= OPERANDS_A_BF16; }
+static bool b_is_bf16(const Product *o) { return o->operands == OPERANDS_BF16; }
+static size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
 
-/* Where A as stored has this row and column. */
+/* Where A or B as stored has this row and column. */
 static const void *stored_a(const Product *o, const void *a, size_t row, size_t column) {
-    const size_t at = row * o->lda + column;
-    return a_is_bf16(o) ? (const void *)((const Bf16 *)a + at) : (const float *)a + at;
+    return (const char *)a + (row * o->lda + column) * size_of(a_is_bf16(o));
+}
+static const void *stored_b(const Product *o, const void *b, size_t row, size_t column) {
+    return (const char *)b + (row * o->ldb + column) * size_of(b_is_bf16(o));
 }
 
 /* a - b, or 0. */
@@ -153,7 +157,7 @@ static const struct {
 #define PAIRS 2
 #include "ops/gemm_kernel.h"
 
-static void (*const KERNELS[])(const Product *, const void *, const float *, float *, float *, float *) = {
+static void (*const KERNELS[])(const Product *, const void *, const void *, float *, float *, float *) = {
 #ifdef WIDE
     [GEMM_AVX2] = gemm_avx2,
     [GEMM_AVX512] = gemm_avx512,
@@ -190,7 +194,7 @@ size_t gemm_buffer_bytes(GemmKernel kernel) {
     return (void)kernel, 0;
 }
 
-void gemm(GemmKernel kernel, const Product *product, const void *a, const real *b, real *c) {
+void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c) {
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)c;
 #else

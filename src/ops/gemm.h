@@ -27,4 +27,4 @@ GemmKernel gemm_best(bool bf16);
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
 /* The product as matmul_product defines it, by a kernel that runs here. */
-void gemm(GemmKernel kernel, const Product *product, const void *a, const real *b, real *c);
+void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);

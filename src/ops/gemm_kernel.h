@@ -223,8 +223,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(
 }
 
 /* out (n): elements of two rows that are steps of k, or of the only one. */
-static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *out, const float *x, const float *next,
-                                                                        size_t n) {
+static inline __attribute__((always_inline)) TARGET void NAME(elements_of_floats)(float *out, const float *x,
+                                                                                  const float *next, size_t n) {
 #if PAIRS & 1
     for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = FIRST(n - i);
@@ -235,6 +235,12 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(float *o
 #else
     for (size_t i = 0; i < n; i++) out[i] = EACH == 1 ? x[i] : pair(x[i], next ? next[i] : 0);
 #endif
+}
+
+static inline __attribute__((always_inline)) TARGET void NAME(elements)(bool bf16, float *out, const void *x,
+                                                                        const void *next, size_t n) {
+    if (bf16) NAME(elements_of_bf16)(out, x, next, n);
+    else NAME(elements_of_floats)(out, x, next, n);
 }
 
 /* Elements of rows along which k runs: out (rows, depth). */
@@ -258,8 +264,7 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
 static inline __attribute__((always_inline)) TARGET void
 NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, size_t steps, size_t row, size_t n) {
     const void *x = stored_a(o, a, step, row), *next = step + 1 < steps ? stored_a(o, a, step + 1, row) : NULL;
-    if (a_is_bf16(o)) NAME(elements_of_bf16)(out, x, next, n);
-    else NAME(elements)(out, x, next, n);
+    NAME(elements)(a_is_bf16(o), out, x, next, n);
 }
 
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
@@ -268,9 +273,7 @@ static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, c
                                 size_t to, float *out) {
     const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
     for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth)
-            prefetch(stored_a(o, a, EACH * (p + AHEAD), first),
-                     columns * (a_is_bf16(o) ? sizeof(Bf16) : sizeof(float)));
+        if (p + AHEAD < depth) prefetch(stored_a(o, a, EACH * (p + AHEAD), first), columns * size_of(a_is_bf16(o)));
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
@@ -308,30 +311,36 @@ static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t ste
 
 /* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
    narrower, and has zeros beyond the columns. */
-static TARGET void NAME(pack_b)(const Product *o, const float *b, size_t steps, size_t columns, float *panels) {
+static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, size_t columns, float *panels) {
     const size_t wide = (size_t)VECTORS * LANES, depth = NAME(elements_of)(steps);
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
         float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
-        if (EACH == 2) NAME(pair_rows)(pairs, b + j * o->ldb, o->ldb, own, steps);
-        NAME(pack_transposed)
-        (panels + j * depth, width, EACH == 2 ? pairs : b + j * o->ldb, EACH == 2 ? depth : o->ldb, depth, own);
+        const float *elements = stored_b(o, b, j, 0);
+        size_t stride = o->ldb / (b_is_bf16(o) ? EACH : 1);
+        if (EACH == 2 && !b_is_bf16(o)) {
+            NAME(pair_rows)(pairs, elements, stride, own, steps);
+            elements = pairs;
+            stride = depth;
+        }
+        NAME(pack_transposed)(panels + j * depth, width, elements, stride, depth, own);
     }
     for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
-        const float *row = b + EACH * p * o->ldb, *next = EACH * p + 1 < steps ? row + o->ldb : NULL;
-        if (p + AHEAD < depth) prefetch(row + EACH * AHEAD * o->ldb, columns * sizeof *row);
+        const bool is_last = EACH * p + 1 >= steps;
+        if (p + AHEAD < depth) prefetch(stored_b(o, b, EACH * (p + AHEAD), 0), columns * size_of(b_is_bf16(o)));
         for (size_t j = 0; j < columns; j += wide) {
             const size_t left = columns - j, width = left <= LANES ? LANES : wide;
             const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
+            const void *row = stored_b(o, b, EACH * p, j), *next = is_last ? NULL : stored_b(o, b, EACH * p + 1, j);
             float *to = panels + j * depth + p * width;
-            if (own == wide) NAME(elements)(to, row + j, next ? next + j : NULL, wide);
-            else NAME(elements)(to, row + j, next ? next + j : NULL, own);
+            if (own == wide) NAME(elements)(b_is_bf16(o), to, row, next, wide);
+            else NAME(elements)(b_is_bf16(o), to, row, next, own);
             for (size_t x = own; x < width; x++) to[x] = 0;
         }
     }
 }
 
-static TARGET void NAME(gemm)(const Product *o, const void *a, const float *b, float *c, float *copy, float *panels) {
+static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = ROWS > TILE_ROWS ? BLOCK * TILE_ROWS / ROWS : BLOCK;
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
@@ -344,7 +353,7 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const float *b, f
             const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
             const size_t depth = NAME(elements_of)(steps);
             NAME(pack_b)
-            (o, o->op_b == TRANSPOSED ? b + column * o->ldb + first : b + first * o->ldb + column, steps, columns,
+            (o, o->op_b == TRANSPOSED ? stored_b(o, b, column, first) : stored_b(o, b, first, column), steps, columns,
              panels);
             const void *stored = transposed ? stored_a(o, a, first, 0) : stored_a(o, a, 0, first);
             Piece piece = {.a = stored,

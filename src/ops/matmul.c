@@ -14,14 +14,14 @@
 
 static CBLAS_TRANSPOSE cblas_op(Orientation op) { return op == TRANSPOSED ? CblasTrans : CblasNoTrans; }
 
-void matmul_openblas(const Product *o, const void *a, const real *b, real *c) {
+void matmul_openblas(const Product *o, const void *a, const void *b, real *c) {
     cblas_gemm(CblasRowMajor, cblas_op(o->op_a), cblas_op(o->op_b), (int)o->m, (int)o->n, (int)o->k, o->alpha, a,
                (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
 static GemmKernel kernels[2]; /* for operands of `real`, and of bf16 */
 
-void matmul_product(const Product *o, const void *a, const real *b, real *c) {
+void matmul_product(const Product *o, const void *a, const void *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
     const GemmKernel kernel = kernels[o->operands != OPERANDS_REAL];
     if (kernel != GEMM_NONE) gemm(kernel, o, a, b, c);
@@ -29,7 +29,7 @@ void matmul_product(const Product *o, const void *a, const real *b, real *c) {
 }
 
 void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
     matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, operands}, a, b, c);
 }
 

@@ -16,10 +16,11 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* What is multiplied: the operands as they are; both rounded to bf16; or b rounded, and a in memory as rows of bf16
-   already (bf16_take; lda is their stride). A PLAIN a then begins at the start of a row, and k is its width: the zeros
-   that fill a row are read. Sums are of `real`. The last two not where real is double. */
-typedef enum { OPERANDS_REAL, OPERANDS_ROUNDED, OPERANDS_A_BF16 } Operands;
+/* What is multiplied: the operands as they are; both rounded to bf16; b rounded, and a in memory as rows of bf16
+   already (ops/bf16.h; lda is their stride); or both as such rows. Where k runs along such rows (a PLAIN, b
+   TRANSPOSED), the operand begins at the start of a row, and k is its width: the zeros that fill a row are read. Sums
+   are of `real`. The last three not where real is double. */
+typedef enum { OPERANDS_REAL, OPERANDS_ROUNDED, OPERANDS_A_BF16, OPERANDS_BF16 } Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
 
 typedef struct {
@@ -36,14 +37,14 @@ typedef struct {
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
    c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that are said to be
    zero must be zero. */
-void matmul_product(const Product *product, const void *a, const real *b, real *c);
+void matmul_product(const Product *product, const void *a, const void *b, real *c);
 
 /* matmul_product without a triangle. */
 void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
-            const void *a, size_t lda, const real *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc);
 
 /* matmul_product by OpenBLAS, for comparison. */
-void matmul_openblas(const Product *product, const void *a, const real *b, real *c);
+void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
 
 /* Chooses the kernels, and keeps OpenBLAS on one thread per call: the threads are the model's. Call it once, first. */
 void matmul_setup(void);
