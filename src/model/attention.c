@@ -123,7 +123,9 @@ static Operand rounded_rows(Bf16 *y, const real *x, size_t stride, size_t rows, 
     bf16_round(y, bf16_stride(D), x, stride, rows, D);
     return filled_up(y, rows, D);
 }
-static Operand copied_rows(Bf16 *y, const Bf16 *x, size_t stride, size_t rows, size_t D) {
+/* x itself where its rows are whole. */
+static Operand whole_rows(Bf16 *y, const Bf16 *x, size_t stride, size_t rows, size_t D) {
+    if (D == bf16_stride(D)) return (Operand){x, stride};
     for (size_t r = 0; r < rows; r++) memcpy(y + r * bf16_stride(D), x + r * stride, D * sizeof *y);
     return filled_up(y, rows, D);
 }
@@ -146,10 +148,10 @@ static void head_from_bf16(Head *h, size_t rows, const Scratch *s, AttentionRoun
         h->query = rounded_rows(s->operands[QUERY], h->scored_q, h->scored_stride, rows, D);
         h->key = rounded_rows(s->operands[KEY], h->scored_k, h->scored_stride, rows, D);
     } else {
-        h->query = copied_rows(s->operands[QUERY], kept[QUERY], stride, rows, D);
-        h->key = copied_rows(s->operands[KEY], kept[KEY], stride, rows, D);
+        h->query = whole_rows(s->operands[QUERY], kept[QUERY], stride, rows, D);
+        h->key = whole_rows(s->operands[KEY], kept[KEY], stride, rows, D);
     }
-    h->value = copied_rows(s->operands[VALUE], kept[VALUE], stride, rows, D);
+    h->value = whole_rows(s->operands[VALUE], kept[VALUE], stride, rows, D);
     h->rounded = s->rounded;
 }
 

@@ -6,6 +6,7 @@
 #include "model/attention_stages.h"
 
 static const real ZERO = 0;
+static const Lanes LANE_INDEX = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* The sink's score for a head; NULL where there is no sink. */
 static const real *sink_of(const AttentionArrays *l, size_t head) {
@@ -13,8 +14,17 @@ static const real *sink_of(const AttentionArrays *l, size_t head) {
     return sink == SINK_ONE ? &ZERO : sink == SINK_LEARNED ? l->parameters[PARAMETER_SINK] + head : NULL;
 }
 
-static inline __attribute__((always_inline)) void fill(real *x, size_t from, size_t to, real value) {
-    for (size_t j = from; j < to; j++) x[j] = value;
+/* Zeros from a row's entry `from` to `to`, both whole vectors. */
+static inline __attribute__((always_inline)) void clear(real *row, size_t from, size_t to) {
+    for (size_t j = from; j < to; j += LANES) *(Lanes *)(row + j) = (Lanes){0};
+}
+
+/* Fills up the last vector of a row of n entries. All of it is written, since n is another one in each row: a loop over
+   the rest would take as long as a row's exponentials. */
+static inline __attribute__((always_inline)) void fill_up(real *row, size_t n, real value) {
+    Lanes *last = (Lanes *)(row + whole_lanes(n) - LANES), rest = value - (Lanes){0};
+    const LaneMask is_rest = LANE_INDEX >= (real)(n - (whole_lanes(n) - LANES));
+    lanes_replace(last, &is_rest, &rest);
 }
 
 MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, const real *sink, const QueryTile *t) {
@@ -23,7 +33,7 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
     for (size_t r = 0; r < t->count; r++) {
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible);
         real *row = panel + r * t->stride;
-        fill(row, visible, whole, -(real)INFINITY);
+        fill_up(row, visible, -(real)INFINITY);
         row_max[r] = lanes_maximum(row, whole);
         largest = row_max[r] > largest ? row_max[r] : largest;
         if (sink && *sink > row_max[r]) row_max[r] = *sink;
@@ -31,7 +41,7 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
         if (sink) row_sum[r] += exp_real(*sink - row_max[r]);
         finite = finite && row_sum[r] < (real)INFINITY;
         lanes_scale(row, whole, 1 / row_sum[r]);
-        fill(row, whole, t->stride, 0);
+        clear(row, whole, t->stride);
     }
     return finite ? largest : (real)NAN;
 }
@@ -85,11 +95,11 @@ MULTIVERSIONED static void backward_rows(real *p, real *ds, const real *mask, co
         const size_t visible = t->first + r + 1, whole = whole_lanes(visible), i = t->first + r;
         const real delta = lanes_dot(g->do_ + i * g->o_stride, h->o + i * h->o_stride, h->a->D);
         real *s = p + r * t->stride, *dp = ds + r * t->stride;
-        fill(s, visible, whole, -(real)INFINITY);
-        fill(dp, visible, whole, 0);
+        fill_up(s, visible, -(real)INFINITY);
+        fill_up(dp, visible, 0);
         backward_row(s, dp, mask, saved->row_max[h->row + i], 1 / saved->row_sum[h->row + i], delta, whole);
-        fill(s, whole, t->stride, 0);
-        fill(dp, whole, t->stride, 0);
+        clear(s, whole, t->stride);
+        clear(dp, whole, t->stride);
     }
 }
 

@@ -82,14 +82,24 @@ static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const
     }
 }
 
+/* y is x in the lanes where the mask is set, elsewhere it stays. */
+typedef __typeof__((Lanes){0} > (Lanes){0}) LaneMask;
+static inline __attribute__((always_inline)) void lanes_replace(Lanes *y, const LaneMask *mask, const Lanes *x) {
+    *y = (Lanes)((*mask & (LaneMask)*x) | (~*mask & (LaneMask)*y));
+}
+
 /* max_j x_j over n entries, -INFINITY for none; a NaN is ignored. */
 static inline __attribute__((always_inline)) real lanes_maximum(const real *x, size_t n) {
+    Lanes largest = -(real)INFINITY - (Lanes){0};
     real lane[LANES], maximum = -(real)INFINITY;
-    for (size_t l = 0; l < LANES; l++) lane[l] = maximum;
     size_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] = x[j + l] > lane[l] ? x[j + l] : lane[l];
+    for (; j + LANES <= n; j += LANES) {
+        const Lanes *next = (const Lanes *)(x + j);
+        const LaneMask is_larger = *next > largest;
+        lanes_replace(&largest, &is_larger, next);
+    }
     for (; j < n; j++) maximum = x[j] > maximum ? x[j] : maximum;
+    *(Lanes *)lane = largest;
 #pragma GCC unroll 4
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
