@@ -1,10 +1,11 @@
 /* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
    bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out; of
-   bf16 not on whether the processor has an instruction for it, nor on whether A was rounded before. */
+   bf16 not on whether the processor has an instruction for it, nor on whether operands were rounded before. */
 #include "support.h"
 
 #include "ops/bf16.h"
 #include "ops/gemm.h"
+#include "ops/linear.h"
 
 #ifdef REAL_DOUBLE
 #error "the kernels are for floats"
@@ -79,19 +80,23 @@ static Bf16 *rounded(Arena *arena, const real *x, size_t ld, size_t rows, size_t
     return y;
 }
 
-/* The product with A in memory as bf16, and with both so: its bits are those of `whole`. */
+/* The product with A, B or both in memory as bf16: its bits are those of `whole`. */
 static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
-    Product p = x->product;
-    const size_t rows_a = p.op_a == TRANSPOSED ? p.k : p.m, width_a = p.op_a == TRANSPOSED ? p.m : p.k;
-    const size_t rows_b = p.op_b == TRANSPOSED ? p.n : p.k, width_b = p.op_b == TRANSPOSED ? p.k : p.n;
+    static const Operands operands[] = {OPERANDS_A_BF16, OPERANDS_B_BF16, OPERANDS_BF16};
+    const Product *o = &x->product;
+    const size_t rows_a = o->op_a == TRANSPOSED ? o->k : o->m, width_a = o->op_a == TRANSPOSED ? o->m : o->k;
+    const size_t rows_b = o->op_b == TRANSPOSED ? o->n : o->k, width_b = o->op_b == TRANSPOSED ? o->k : o->n;
     Arena arena_a = {0}, arena_b = {0};
-    const Bf16 *a = rounded(&arena_a, x->a, p.lda, rows_a, width_a),
-               *b = rounded(&arena_b, x->b, p.ldb, rows_b, width_b);
-    p.lda = bf16_stride(width_a);
-    for (p.operands = OPERANDS_A_BF16; p.operands <= OPERANDS_BF16; p.operands++) {
+    const Bf16 *a = rounded(&arena_a, x->a, o->lda, rows_a, width_a),
+               *b = rounded(&arena_b, x->b, o->ldb, rows_b, width_b);
+    for (size_t i = 0; i < COUNT_OF(operands); i++) {
+        const bool a_rounded = operands[i] != OPERANDS_B_BF16, b_rounded = operands[i] != OPERANDS_A_BF16;
+        Product p = *o;
+        p.operands = operands[i];
+        if (a_rounded) p.lda = bf16_stride(width_a);
+        if (b_rounded) p.ldb = bf16_stride(width_b);
         real *c = copied_reals(x->c, x->c_size);
-        if (p.operands == OPERANDS_BF16) p.ldb = bf16_stride(width_b);
-        gemm(kernel, &p, a, p.operands == OPERANDS_BF16 ? (const void *)b : x->b, c);
+        gemm(kernel, &p, a_rounded ? (const void *)a : x->a, b_rounded ? (const void *)b : x->b, c);
         assert_memory_equal(c, whole, x->c_size * sizeof *c);
     }
     arena_free(&arena_a);
@@ -213,10 +218,43 @@ static void not_finite(void **state) {
     }
 }
 
+/* The gradients of a linear layer from dy that was rounded in place: those from the same numbers as floats. */
+static void gradients_rounded_in_place(void **state) {
+    (void)state;
+    static const size_t widths[] = {16, 17, 33, 64, 150};
+    matmul_setup();
+    for (size_t i = 0; i < COUNT_OF(widths); i++) {
+        const size_t rows = 50, in = 40, out = widths[i], stride = bf16_stride_in_place(out);
+        assert_true(bf16_fits_in_place(out));
+        real *x = normal_reals(rows * in, 1), *w = normal_reals(in * out, 1);
+        real *rounded_dy = normal_reals(bf16_rows(rows) * out, 1), *dy = reals(rows * out);
+        bf16_round_in_place(rounded_dy, rows, out);
+        bf16_expand(dy, out, (const Bf16 *)rounded_dy, stride, rows, out);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = out; c < bf16_stride(out); c++) assert_int_equal(((Bf16 *)rounded_dy)[r * stride + c], 0);
+
+        real *expected[] = {reals(rows * in), reals(in * out), reals(out)};
+        real *got[] = {reals(rows * in), reals(in * out), reals(out)};
+        const Tile whole = {{0, in}, {0, out}};
+        linear_backward_input(expected[0], dy, w, rows, in, out, OPERANDS_ROUNDED);
+        linear_backward_weight(expected[1], x, dy, rows, in, out, whole, OPERANDS_ROUNDED);
+        linear_backward_bias(expected[2], dy, rows, out, whole.columns, OPERANDS_ROUNDED);
+        linear_backward_input(got[0], rounded_dy, w, rows, in, out, OPERANDS_A_BF16);
+        linear_backward_weight(got[1], x, rounded_dy, rows, in, out, whole, OPERANDS_B_BF16);
+        linear_backward_bias(got[2], rounded_dy, rows, out, whole.columns, OPERANDS_B_BF16);
+        assert_memory_equal(got[0], expected[0], rows * in * sizeof(real));
+        assert_memory_equal(got[1], expected[1], in * out * sizeof(real));
+        assert_memory_equal(got[2], expected[2], out * sizeof(real));
+        assert_true(expected[0][0] != 0 && expected[1][0] != 0 && expected[2][0] != 0);
+        support_release(NULL);
+    }
+    assert_false(bf16_fits_in_place(15));
+}
+
 int main(void) {
     for (GemmKernel kernel = GEMM_AVX2; kernel <= GEMM_AMX_BF16; kernel++)
         if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
     const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
-                                       TEST(triangles), TEST(not_finite)};
+                                       TEST(triangles),    TEST(not_finite),        TEST(gradients_rounded_in_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void linear(void **state) {
         for (size_t id = 0; id < 6; id++)
             linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), OPERANDS_REAL);
         for (size_t id = 0; bias && id < 3; id++)
-            linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3));
+            linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3), OPERANDS_REAL);
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
         minus_one(parts, in * out);
         check_layer(&l, "x", l.x, dx, rows * in);
@@ -97,7 +97,7 @@ static void linear(void **state) {
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
         linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, OPERANDS_REAL);
-        linear_backward_bias(db, l.dy, rows, out, some);
+        linear_backward_bias(db, l.dy, rows, out, some, OPERANDS_REAL);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
         linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}},

@@ -81,11 +81,13 @@ static void lay_out_gradients(Model *m, size_t rows, real *qkv, real *fc, Arena 
         real *const output = outputs[(layer + 1) % 2];
         b->ln_1.y.gradient = ln_1;
         b->qkv.gradient = qkv;
+        b->qkv.rounds_gradient = s->attention.bf16 && bf16_fits_in_place(b->qkv.width);
         b->att.gradient = att;
         b->proj_1.gradient = proj_1;
         b->res_1.gradient = res_1;
         b->ln_2.y.gradient = s->pre_norm ? inner : output;
         b->fc.gradient = fc;
+        b->fc.rounds_gradient = s->attention.bf16 && bf16_fits_in_place(b->fc.width);
         b->act.gradient = fc;
         b->res_2.gradient = s->pre_norm ? output : inner;
         b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
@@ -113,8 +115,9 @@ static void lay_out(Model *m, bool training) {
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
     const bool shares = training || s->attention.bf16;
-    real *const qkv = shares ? take(arena, rows, attention_width_in(&s->attention)) : NULL;
-    real *const fc = shares ? take(arena, rows, s->F) : NULL;
+    const size_t shared_rows = s->attention.bf16 ? bf16_rows(rows) : rows;
+    real *const qkv = shares ? take(arena, shared_rows, attention_width_in(&s->attention)) : NULL;
+    real *const fc = shares ? take(arena, shared_rows, s->F) : NULL;
     m->x = activation(arena, "input", 0, rows, s->C);
     for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, qkv, fc, arena);
     if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, "ln_f output", 0, rows, s->C), rows);

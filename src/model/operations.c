@@ -62,6 +62,13 @@ void barrier(const Worker *w) {
     end_operation(w, OP_WAIT, NULL, FORWARD);
 }
 
+/* After the operation that computes a gradient: rounds it for the two products that read it. */
+static void round_gradient(const Worker *w, const Activation *y, PassOperation op) {
+    if (!y->rounds_gradient) return;
+    bf16_round_in_place(gradients(w, y), rows_of(w), y->width);
+    end_operation(w, op, NULL, BACKWARD);
+}
+
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
     const Pass *p = w->pass;
     return dropout_make(p->training ? w->m->shape.dropout : 0, p->seed, p->micro_step, (uint32_t)(3 * layer) + site);
@@ -120,7 +127,7 @@ void op_linear_forward(const Worker *w, const Activation *y, const Activation *x
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
     linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, y->layer), rows_of(w), x->width, y->width,
-                          operands(w));
+                          y->rounds_gradient ? OPERANDS_A_BF16 : operands(w));
     end_operation(w, OP_LINEAR_BACK, residual ? NULL : x, BACKWARD);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -129,9 +136,10 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
+    const Operands both = operands_with(w, x) | (y->rounds_gradient ? OPERANDS_B_BF16 : operands(w));
     linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, 0), y->gradient, rows_of_slice(w), x->width,
-                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), operands_with(w, x));
-    if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width));
+                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), both);
+    if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width), both);
     end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
 
@@ -168,6 +176,7 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
     end_operation(w, OP_COUNT, qkv, BACKWARD);
+    round_gradient(w, qkv, OP_ATTENTION_BACK);
 }
 
 /* One thread adds all of them up: there are too few numbers to be split among threads. */
@@ -204,6 +213,7 @@ void op_activation_backward(const Worker *w, const Activation *fc, const Activat
         activation_backward(fc->gradient + r * F, act->gradient + r * F, derivative, at_once * F);
     }
     end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);
+    round_gradient(w, fc, OP_ACTIVATION_BACK);
 }
 
 void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,

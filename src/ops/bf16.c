@@ -1,8 +1,6 @@
 /* Rows of `real` rounded to bf16, and rows of bf16 as `real`. */
 #include "ops/bf16.h"
 
-#include <stdbool.h>
-
 #if defined(__x86_64__) && !defined(REAL_DOUBLE)
 #include <immintrin.h>
 
@@ -25,8 +23,7 @@ round_by_instruction(Bf16 *y, size_t y_stride, const float *x, size_t x_stride, 
 #define round_by_instruction(...) (void)0
 #endif
 
-MULTIVERSIONED void bf16_round(Bf16 *restrict y, size_t y_stride, const real *restrict x, size_t x_stride, size_t rows,
-                               size_t n) {
+MULTIVERSIONED void bf16_round(Bf16 *y, size_t y_stride, const real *x, size_t x_stride, size_t rows, size_t n) {
     if (has_instruction()) {
         round_by_instruction(y, y_stride, x, x_stride, rows, n);
         return;
@@ -35,13 +32,15 @@ MULTIVERSIONED void bf16_round(Bf16 *restrict y, size_t y_stride, const real *re
         for (size_t i = 0; i < n; i++) y[i] = (Bf16)(bf16_bits((float)x[i]) >> 16);
 }
 
+void bf16_round_in_place(real *x, size_t rows, size_t n) {
+    const size_t stride = bf16_stride_in_place(n), filled = bf16_stride(n);
+    Bf16 *y = (Bf16 *)x;
+    bf16_round(y, stride, x, n, rows, n);
+    for (size_t r = 0; n < filled && r < rows; r++) memset(y + r * stride + n, 0, (filled - n) * sizeof *y);
+}
+
 MULTIVERSIONED void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows,
                                 size_t n) {
     for (size_t r = 0; r < rows; r++, y += y_stride, x += x_stride)
-        for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = (uint32_t)x[i] << 16;
-            float value;
-            memcpy(&value, &bits, sizeof value);
-            y[i] = (real)value;
-        }
+        for (size_t i = 0; i < n; i++) y[i] = bf16_value(x[i]);
 }

@@ -57,8 +57,8 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
-static bool a_is_bf16(const Product *o) { return o->operands >= OPERANDS_A_BF16; }
-static bool b_is_bf16(const Product *o) { return o->operands == OPERANDS_BF16; }
+static bool a_is_bf16(const Product *o) { return (o->operands & OPERANDS_A_BF16) == OPERANDS_A_BF16; }
+static bool b_is_bf16(const Product *o) { return (o->operands & OPERANDS_B_BF16) == OPERANDS_B_BF16; }
 static size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
 
 /* Where A or B as stored has this row and column. */

@@ -70,5 +70,5 @@ MULTIVERSIONED void layernorm_backward_weight(real *dgamma, real *dbeta, const r
     size_t c = columns.begin;
     for (; c + PIECE <= columns.end; c += PIECE) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, PIECE);
     if (c < columns.end) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, columns.end - c);
-    if (dbeta) linear_backward_bias(dbeta, dy, rows, C, columns);
+    if (dbeta) linear_backward_bias(dbeta, dy, rows, C, columns, OPERANDS_REAL);
 }

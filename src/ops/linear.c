@@ -6,42 +6,63 @@
 
 #include "ops/bf16.h"
 
-/* The distance between rows of x. */
-static size_t stride_of(Operands operands, size_t in) { return operands == OPERANDS_A_BF16 ? bf16_stride(in) : in; }
+static bool is_bf16(Operands operands, Operands which) { return (operands & which) == which; }
+
+/* The distance between rows of x, and of dy. */
+static size_t x_stride(bool bf16, size_t in) { return bf16 ? bf16_stride(in) : in; }
+static size_t dy_stride(bool bf16, size_t out) { return bf16 ? bf16_stride_in_place(out) : out; }
+
+/* x from a column on. */
+static const void *from_column(bool bf16, const void *x, size_t column) {
+    return bf16 ? (const void *)((const Bf16 *)x + column) : (const real *)x + column;
+}
 
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands) {
     if (b)
         for (size_t r = 0; r < rows; r++) memcpy(y + r * out, b, out * sizeof *y);
-    matmul(operands, PLAIN, PLAIN, rows, out, in, 1, x, stride_of(operands, in), w, out, b != NULL, y, out);
+    matmul(operands, PLAIN, PLAIN, rows, out, in, 1, x, x_stride(is_bf16(operands, OPERANDS_A_BF16), in), w, out,
+           b != NULL, y, out);
 }
 
-void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out,
+void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands) {
-    matmul(operands, PLAIN, TRANSPOSED, rows, in, out, 1, dy, out, w, out, false, dx, in);
+    matmul(operands, PLAIN, TRANSPOSED, rows, in, out, 1, dy, dy_stride(is_bf16(operands, OPERANDS_A_BF16), out), w,
+           out, false, dx, in);
 }
 
-void linear_backward_weight(real *dw, const void *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
+void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows, size_t in, size_t out, Tile tile,
                             Operands operands) {
     const size_t row = tile.rows.begin, column = tile.columns.begin;
-    const void *from = operands == OPERANDS_A_BF16 ? (const void *)((const Bf16 *)x + row) : (const real *)x + row;
-    matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1, from,
-           stride_of(operands, in), dy + column, out, true, dw + row * out + column, out);
+    const bool x_bf16 = is_bf16(operands, OPERANDS_A_BF16), dy_bf16 = is_bf16(operands, OPERANDS_B_BF16);
+    matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1,
+           from_column(x_bf16, x, row), x_stride(x_bf16, in), from_column(dy_bf16, dy, column), dy_stride(dy_bf16, out),
+           true, dw + row * out + column, out);
 }
 
 /* The columns are summed PIECE at a time, in registers. */
 enum { PIECE = 64 };
-static inline __attribute__((always_inline)) void add_columns(real *sums, const real *x, size_t rows, size_t stride,
-                                                              size_t width) {
+static inline __attribute__((always_inline)) void add_columns(real *sums, const void *x, bool bf16, size_t rows,
+                                                              size_t stride, size_t width) {
     real sum[PIECE];
     for (size_t c = 0; c < width; c++) sum[c] = sums[c];
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < width; c++) sum[c] += x[r * stride + c];
+        for (size_t c = 0; c < width; c++)
+            sum[c] += bf16 ? bf16_value(((const Bf16 *)x)[r * stride + c]) : ((const real *)x)[r * stride + c];
     for (size_t c = 0; c < width; c++) sums[c] = sum[c];
 }
 
-MULTIVERSIONED void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns) {
+static inline __attribute__((always_inline)) void add_all_columns(real *db, const void *dy, bool bf16, size_t rows,
+                                                                  size_t out, Range columns) {
+    const size_t stride = dy_stride(bf16, out);
     size_t c = columns.begin;
-    for (; c + PIECE <= columns.end; c += PIECE) add_columns(db + c, dy + c, rows, out, PIECE);
-    if (c < columns.end) add_columns(db + c, dy + c, rows, out, columns.end - c);
+    for (; c + PIECE <= columns.end; c += PIECE)
+        add_columns(db + c, from_column(bf16, dy, c), bf16, rows, stride, PIECE);
+    if (c < columns.end) add_columns(db + c, from_column(bf16, dy, c), bf16, rows, stride, columns.end - c);
+}
+
+MULTIVERSIONED void linear_backward_bias(real *db, const void *dy, size_t rows, size_t out, Range columns,
+                                         Operands operands) {
+    if (is_bf16(operands, OPERANDS_B_BF16)) add_all_columns(db, dy, true, rows, out, columns);
+    else add_all_columns(db, dy, false, rows, out, columns);
 }

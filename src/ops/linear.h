@@ -1,5 +1,5 @@
-/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's;
-   with OPERANDS_A_BF16 the rows of x are bf16_stride(in) apart. */
+/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's. Where x is bf16, its rows are
+   bf16_stride(in) apart; where dy is, it was rounded in place. */
 #pragma once
 
 #include "base/range.h"
@@ -9,14 +9,16 @@
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands);
 
-/* dL/dx = dL/dy W^T. Overwrites dx (rows, in). Not with OPERANDS_A_BF16. Plain: plain_linear_backward. */
-void linear_backward_input(real *dx, const real *dy, const real *w, size_t rows, size_t in, size_t out,
+/* dL/dx = dL/dy W^T. Overwrites dx (rows, in). With OPERANDS_A_BF16 dy is bf16. Plain: plain_linear_backward. */
+void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
-   one order. Adds to dw (in, out). Plain: plain_linear_backward. */
-void linear_backward_weight(real *dw, const void *x, const real *dy, size_t rows, size_t in, size_t out, Tile tile,
+   one order. Adds to dw (in, out). With OPERANDS_A_BF16 x is bf16, with OPERANDS_B_BF16 dy is. Plain:
+   plain_linear_backward. */
+void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows, size_t in, size_t out, Tile tile,
                             Operands operands);
 
-/* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). Plain: plain_linear_backward. */
-void linear_backward_bias(real *db, const real *dy, size_t rows, size_t out, Range columns);
+/* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). With OPERANDS_B_BF16 dy is bf16. Plain:
+   plain_linear_backward. */
+void linear_backward_bias(real *db, const void *dy, size_t rows, size_t out, Range columns, Operands operands);

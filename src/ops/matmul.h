@@ -16,11 +16,17 @@ typedef enum { PLAIN, TRANSPOSED } Orientation;
    LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
 typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
-/* What is multiplied: the operands as they are; both rounded to bf16; b rounded, and a in memory as rows of bf16
-   already (ops/bf16.h; lda is their stride); or both as such rows. Where k runs along such rows (a PLAIN, b
+/* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
+   memory as rows of bf16 already (ops/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
    TRANSPOSED), the operand begins at the start of a row, and k is its width: the zeros that fill a row are read. Sums
-   are of `real`. The last three not where real is double. */
-typedef enum { OPERANDS_REAL, OPERANDS_ROUNDED, OPERANDS_A_BF16, OPERANDS_BF16 } Operands;
+   are of `real`. The first alone where real is double. */
+typedef enum {
+    OPERANDS_REAL,
+    OPERANDS_ROUNDED = 1,
+    OPERANDS_A_BF16 = OPERANDS_ROUNDED | 2,
+    OPERANDS_B_BF16 = OPERANDS_ROUNDED | 4,
+    OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
+} Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
 
 typedef struct {
