@@ -40,29 +40,13 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
            true, dw + row * out + column, out);
 }
 
-/* The columns are summed PIECE at a time, in registers. */
-enum { PIECE = 64 };
-static inline __attribute__((always_inline)) void add_columns(real *sums, const void *x, bool bf16, size_t rows,
-                                                              size_t stride, size_t width) {
-    real sum[PIECE];
-    for (size_t c = 0; c < width; c++) sum[c] = sums[c];
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < width; c++)
-            sum[c] += bf16 ? bf16_value(((const Bf16 *)x)[r * stride + c]) : ((const real *)x)[r * stride + c];
-    for (size_t c = 0; c < width; c++) sums[c] = sum[c];
-}
-
-static inline __attribute__((always_inline)) void add_all_columns(real *db, const void *dy, bool bf16, size_t rows,
-                                                                  size_t out, Range columns) {
+/* Row by row, in which order dy is in memory. */
+MULTIVERSIONED void linear_backward_bias(real *restrict db, const void *restrict dy, size_t rows, size_t out,
+                                         Range columns, Operands operands) {
+    const bool bf16 = is_bf16(operands, OPERANDS_B_BF16);
     const size_t stride = dy_stride(bf16, out);
-    size_t c = columns.begin;
-    for (; c + PIECE <= columns.end; c += PIECE)
-        add_columns(db + c, from_column(bf16, dy, c), bf16, rows, stride, PIECE);
-    if (c < columns.end) add_columns(db + c, from_column(bf16, dy, c), bf16, rows, stride, columns.end - c);
-}
-
-MULTIVERSIONED void linear_backward_bias(real *db, const void *dy, size_t rows, size_t out, Range columns,
-                                         Operands operands) {
-    if (is_bf16(operands, OPERANDS_B_BF16)) add_all_columns(db, dy, true, rows, out, columns);
-    else add_all_columns(db, dy, false, rows, out, columns);
+    for (size_t r = 0; bf16 && r < rows; r++)
+        for (size_t c = columns.begin; c < columns.end; c++) db[c] += bf16_value(((const Bf16 *)dy)[r * stride + c]);
+    for (size_t r = 0; !bf16 && r < rows; r++)
+        for (size_t c = columns.begin; c < columns.end; c++) db[c] += ((const real *)dy)[r * stride + c];
 }

@@ -21,4 +21,5 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
 
 /* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). With OPERANDS_B_BF16 dy is bf16. Plain:
    plain_linear_backward. */
-void linear_backward_bias(real *db, const void *dy, size_t rows, size_t out, Range columns, Operands operands);
+void linear_backward_bias(real *restrict db, const void *restrict dy, size_t rows, size_t out, Range columns,
+                          Operands operands);
