@@ -168,8 +168,7 @@ static void assert_ngrams(const char *const *directories, size_t count, size_t e
     assert_that(report_run_data(directories, count, &data, &err), "%s", err.message);
     const Json *list = js_get(data, "ngram_losses");
     assert_int_equal(js_array_size(list), expected);
-    bool known;
-    assert_true(run_ngram_losses(in("run"), losses, &known, &err) && known);
+    assert_true(run_ngram_losses(in("run"), losses, &err) && !isnan(losses[0]));
     for (size_t n = 0; n < expected; n++) {
         assert_true(js_as_number(js_at(list, n), &on_page));
         assert_true(on_page == losses[n]);

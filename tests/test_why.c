@@ -98,7 +98,7 @@ static void figures_of_a_run(void **state) {
 /* Above all tables, and below all: the one table that there is to name. */
 static void ends_of_the_ruler(void **state) {
     (void)state;
-    const Ruler ruler = {{3, 2, 1.5, 1}}, crossed = {{3, 2, 1.5, 1.75}};
+    const double ruler[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
     static const struct {
         double loss;
         const char *words;
@@ -107,14 +107,14 @@ static void ends_of_the_ruler(void **state) {
                  {2, " (a table of character pairs has 2.00, one of character triples 1.50)"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[WHY_BYTES] = "";
-        ruler_add(&ruler, cases[i].loss, text);
+        ruler_add(ruler, cases[i].loss, text);
         assert_string_equal(text, cases[i].words);
     }
     char text[WHY_BYTES] = "";
-    ruler_add(&crossed, 1.9, text);
+    ruler_add(crossed, 1.9, text);
     assert_string_equal(text, " (a table of character pairs has 2.00, one of 4-grams 1.75)");
     *text = 0;
-    ruler_add(&NO_RULER, 1.9, text);
+    ruler_add(none, 1.9, text);
     assert_string_equal(text, "");
 }
 

@@ -141,11 +141,12 @@ void ngram_losses_describe(Json *d, const double losses[NGRAM_ORDERS]) {
     js_set(d, LOSSES, list);
 }
 
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err) {
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], Error *err) {
     Json *d;
     const bool ok = run_description_load(&d, directory, err);
-    *known = ok;
-    for (size_t i = 0; *known && i < NGRAM_ORDERS; i++) *known = js_as_number(js_at(js_get(d, LOSSES), i), &losses[i]);
+    bool known = ok;
+    for (size_t i = 0; known && i < NGRAM_ORDERS; i++) known = js_as_number(js_at(js_get(d, LOSSES), i), &losses[i]);
+    for (size_t i = 0; !known && i < NGRAM_ORDERS; i++) losses[i] = NAN;
     js_free(d);
     return ok;
 }

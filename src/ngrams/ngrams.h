@@ -19,5 +19,5 @@ bool ngram_losses(const int32_t *training /* (training_count) */, size_t trainin
 
 /* Puts the losses into run.json. */
 void ngram_losses_describe(Json *description, const double losses[NGRAM_ORDERS]);
-/* Reads the losses from run.json of a directory. *known is false if run.json has none, as for recall. */
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], bool *known, Error *err);
+/* Reads the losses from run.json of a directory; all NaN if it has none, as for recall. */
+bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], Error *err);

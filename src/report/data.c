@@ -255,10 +255,9 @@ static bool add_ngrams(const Sweep *s, Json *json, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
         if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
-        bool known;
-        if (!run_ngram_losses(run->directory, losses, &known, err)) return false;
+        if (!run_ngram_losses(run->directory, losses, err)) return false;
         if (count++ == 0) memcpy(first, losses, sizeof first);
-        if (!known || memcmp(first, losses, sizeof first) != 0) return true;
+        if (isnan(*losses) || memcmp(first, losses, sizeof first) != 0) return true;
     }
     if (count == 0) return true;
     Json *list = put(json, "ngram_losses", js_array());

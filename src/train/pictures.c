@@ -37,7 +37,6 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
     const double pairs = (double)run->config.data.recall_pairs;
     double losses[NGRAM_ORDERS];
-    bool known;
     if (run->config.data.task == TASK_RECALL) {
         snprintf(labels[0], sizeof labels[0], "guess: ln %.0f = %.3f", pairs, log(pairs));
         levels[0] = (Level){labels[0], log(pairs)};
@@ -45,8 +44,8 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
         *count = 2;
         return true;
     }
-    if (!run_ngram_losses(run->directory, losses, &known, err)) return false;
-    *count = known ? NGRAM_ORDERS : 0;
+    if (!run_ngram_losses(run->directory, losses, err)) return false;
+    *count = NGRAM_ORDERS;
     for (size_t i = 0; i < *count; i++) {
         snprintf(labels[i], sizeof labels[i], "a table of %s: %.2f", tables[i], losses[i]);
         levels[i] = (Level){labels[i], losses[i]};

@@ -17,24 +17,16 @@ void why_add_rate(const Config *c, char *paragraph) {
     else why_add(paragraph, "one learning rate (%.4g)", c->train.lr);
 }
 
-bool ruler_read(Ruler *ruler, const char *directory, Error *err) {
-    bool known;
-    const bool ok = run_ngram_losses(directory, ruler->loss, &known, err);
-    if (!known) *ruler = NO_RULER;
-    return ok;
-}
-
-void ruler_add(const Ruler *ruler, double loss, char *paragraph) {
-    const double *table = ruler->loss;
+void ruler_add(const double ruler[NGRAM_ORDERS], double loss, char *paragraph) {
     size_t above = NGRAM_ORDERS, below = NGRAM_ORDERS; /* the nearest tables; NGRAM_ORDERS: none */
     for (size_t i = 0; i < NGRAM_ORDERS; i++) {
-        if (table[i] >= loss && (above == NGRAM_ORDERS || table[i] < table[above])) above = i;
-        if (table[i] < loss && (below == NGRAM_ORDERS || table[i] > table[below])) below = i;
+        if (ruler[i] >= loss && (above == NGRAM_ORDERS || ruler[i] < ruler[above])) above = i;
+        if (ruler[i] < loss && (below == NGRAM_ORDERS || ruler[i] > ruler[below])) below = i;
     }
-    if (above < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], table[above]);
+    if (above < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], ruler[above]);
     if (above < NGRAM_ORDERS && below < NGRAM_ORDERS)
-        why_add(paragraph, ", one of %s %.2f", RULER_NAMES[below], table[below]);
-    else if (below < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], table[below]);
+        why_add(paragraph, ", one of %s %.2f", RULER_NAMES[below], ruler[below]);
+    else if (below < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], ruler[below]);
     if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 

@@ -10,7 +10,7 @@
 typedef struct {
     Run run;
     LogTable metrics, attention;
-    Ruler ruler;
+    double ruler[NGRAM_ORDERS];
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
     size_t measured; /* its steps that are whole; the last one may have been cut off */
 } Files;
@@ -117,7 +117,7 @@ static void say_result(const Files *f, Why *why) {
 static void say_loss(const Files *f, Why *why) {
     const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
     const Config *c = &f->run.config;
-    const Ruler ruler = f->ruler;
+    const double *ruler = f->ruler;
     size_t end = f->metrics.rows; /* after the last row with a validation loss */
     while (end > 0 && isnan(losses[end - 1])) end--;
     if (end == 0) return;
@@ -128,12 +128,12 @@ static void say_loss(const Files *f, Why *why) {
     if (c->eval.batches > 0)
         why_add(p, ", on %lld %s of the validation split", (long long)c->eval.batches,
                 c->eval.batches == 1 ? "batch" : "batches");
-    ruler_add(&ruler, losses[end - 1], p);
+    ruler_add(ruler, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
-    if (isnan(ruler.loss[0])) return;
+    if (isnan(ruler[0])) return;
     for (size_t i = 0, row = 0; i < NGRAM_ORDERS; i++) {
-        while (row < end && !(losses[row] < ruler.loss[i])) row++;
+        while (row < end && !(losses[row] < ruler[i])) row++;
         if (row == end) {
             why_add(p, "%s not below a table of %s", i ? ", but" : " It was", RULER_NAMES[i]);
             break;
@@ -159,7 +159,7 @@ static void say_limits(const Files *f, Why *why) {
 }
 
 static bool read_files(Files *f, const char *directory, Error *err) {
-    if (!run_open(&f->run, directory, NULL, 0, false, err) || !ruler_read(&f->ruler, f->run.directory, err) ||
+    if (!run_open(&f->run, directory, NULL, 0, false, err) || !run_ngram_losses(directory, f->ruler, err) ||
         !logs_read_any(f->run.directory, LOG_METRICS, &f->metrics, err) ||
         !logs_read_any(f->run.directory, LOG_ATTENTION, &f->attention, err))
         return false;

@@ -13,7 +13,7 @@ typedef struct {
     const Sweep *sweep;
     const SweepSetting *setting[RUNS_MAX]; /* (count) */
     size_t count;
-    Ruler ruler;
+    double ruler[NGRAM_ORDERS];
 } Ranking;
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
@@ -26,7 +26,7 @@ static bool sweeps(const Sweep *s, const char *start) {
 }
 
 static bool rank(Ranking *r, const Sweep *s, Error *err) {
-    *r = (Ranking){.sweep = s, .ruler = NO_RULER};
+    *r = (Ranking){.sweep = s, .ruler = {NAN, NAN, NAN, NAN}};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
         size_t at = r->count++;
@@ -36,14 +36,14 @@ static bool rank(Ranking *r, const Sweep *s, Error *err) {
     }
     if (sweeps(s, "data.")) return true;
     for (size_t i = 0; i < s->run_count; i++) /* all runs have one text: the first that has finished will do */
-        if (s->runs[i].state == RUN_FINISHED) return ruler_read(&r->ruler, s->runs[i].directory, err);
+        if (s->runs[i].state == RUN_FINISHED) return run_ngram_losses(s->runs[i].directory, r->ruler, err);
     return true;
 }
 
 static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
     const double loss = mean_of(r->setting[at], MEASURE_VAL_LOSS);
     why_add(p, "%s %s%.2f nats per %s", r->setting[at]->label, rank, loss, config_target(&r->sweep->config));
-    ruler_add(&r->ruler, loss, p);
+    ruler_add(r->ruler, loss, p);
     why_add(p, ".");
 }
 
@@ -66,14 +66,14 @@ static void say_losses(const Ranking *r, Why *why) {
     } else if (isfinite(first)) why_add(p, " Its scores start with a standard deviation of %.3g.", first);
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
-    else if (s->config.eval.batches > 0 && !isnan(*r->ruler.loss))
+    else if (s->config.eval.batches > 0 && !isnan(*r->ruler))
         why_add(p, " Losses are those of %lld %s, a table's that of the whole validation split.",
                 (long long)s->config.eval.batches, s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
 static void say_differences(const Ranking *r, Why *why) {
     const SweepSetting *lowest = r->setting[0], *highest = r->setting[r->count - 1];
-    const double *table = r->ruler.loss;
+    const double *table = r->ruler;
     char *p = why_next(why);
     why_add(p, "Lowest and highest are %.2f apart",
             mean_of(highest, MEASURE_VAL_LOSS) - mean_of(lowest, MEASURE_VAL_LOSS));

@@ -32,13 +32,8 @@ char *why_next(Why *why);
 /* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
 void why_add_rate(const Config *config, char *paragraph);
 
-/* Losses of tables that predict a character from the 0, 1, 2 or 3 before it; NaN where run.json has none. */
-typedef struct {
-    double loss[NGRAM_ORDERS]; /* nats per character, on the validation split */
-} Ruler;
+/* The n-gram tables, whose losses (run_ngram_losses) are the ruler: nats per character, on the validation split. */
 extern const char *const RULER_NAMES[NGRAM_ORDERS];
-bool ruler_read(Ruler *ruler, const char *directory, Error *err);
-#define NO_RULER ((Ruler){{NAN, NAN, NAN, NAN}})
 /* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
  */
-void ruler_add(const Ruler *ruler, double loss, char *paragraph);
+void ruler_add(const double ruler[NGRAM_ORDERS], double loss, char *paragraph);
