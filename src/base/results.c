@@ -193,10 +193,15 @@ static bool replace(ResultsDirectory *d, Error *err) {
     return false;
 }
 
+static void leave(ResultsDirectory *d) {
+    if (d->beginning.stream) fclose(d->beginning.stream);
+    directory_unlock(d->lock);
+}
+
 void results_abandon(ResultsDirectory *d, Error *err) {
     if (!*d->path) return;
     remove_first_files(d->path);
-    directory_unlock(d->lock);
+    leave(d);
     if (!d->was_there) rmdir(d->path);
     move_back(d, err);
     *d = (ResultsDirectory){0};
@@ -231,14 +236,28 @@ static bool make_named(ResultsDirectory *d, const char *out, bool force, Error *
 }
 
 bool results_make(ResultsDirectory *d, const char *out, const char *log_out, bool force, Error *err) {
+    char path[4096];
     *d = (ResultsDirectory){.lock = -1};
-    const bool ok = out ? make_named(d, out, force, err) : make_next(d, log_out, err);
-    if (!ok) results_release(d);
-    return ok;
+    if (!(out ? make_named(d, out, force, err) : make_next(d, log_out, err))) {
+        results_release(d);
+        return false;
+    }
+    if (path_join(path, sizeof path, d->path, "run.json", err) && file_writer_open(&d->beginning, path, err))
+        return true;
+    results_abandon(d, err);
+    return false;
+}
+
+bool results_begin(ResultsDirectory *d, const Json *description, Error *err) {
+    char *text;
+    if (!js_dump(description, JS_INDENTED, &text, err)) return false;
+    fputs(text, d->beginning.stream);
+    free(text);
+    return file_writer_commit(&d->beginning, err);
 }
 
 void results_release(ResultsDirectory *d) {
-    if (*d->path) directory_unlock(d->lock);
+    if (*d->path) leave(d);
     *d = (ResultsDirectory){0};
 }
 
@@ -273,16 +292,4 @@ Json *run_description(const char *command_line, size_t threads) {
 bool run_description_save(Json *run, const char *directory, Error *err) {
     char path[4096];
     return path_join(path, sizeof path, directory, "run.json", err) && js_save(js_copy(run), JS_INDENTED, path, err);
-}
-
-bool run_description_commit(const Json *run, FileWriter *writer, Error *err) {
-    char *text;
-    if (!js_dump(run, JS_INDENTED, &text, err)) {
-        fclose(writer->stream);
-        writer->stream = NULL;
-        return false;
-    }
-    fputs(text, writer->stream);
-    free(text);
-    return file_writer_commit(writer, err);
 }

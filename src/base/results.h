@@ -24,14 +24,18 @@ typedef struct {
     char note[4 * RESULTS_PATH]; /* for the user: that move, or from whom the directory was taken over; else empty */
     bool was_there;              /* and unused */
     int lock;                    /* held on the directory (directory_lock); -1: none */
+    FileWriter beginning;        /* run.json, open from results_make to results_begin */
 } ResultsDirectory;
 
 /* Makes a directory, or takes one that is unused, and keeps other processes of this program out of it. Any other `out`,
    the user's --out, may exist only with `force`, and only as a directory (not a symbolic link) that holds our run.json
    or a run's checkpoint and in which no process trains, nor, if it is a sweep, in one of its runs. Anything else is an
-   error of status STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. On
-   failure all is as it was, if the system lets it, and *directory is none. Release with results_release. */
+   error of status STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made.
+   run.json.new is opened there, which marks the directory as a beginning. On failure all is as it was, if the system
+   lets it, and *directory is none. Release with results_release. */
 bool results_make(ResultsDirectory *directory, const char *out, const char *log_out, bool force, Error *err);
+/* Writes run.json: the results have begun, and all their first files are there. */
+bool results_begin(ResultsDirectory *directory, const Json *description, Error *err);
 
 /* Whether results_make would be refused for what is there now; writes nothing. */
 bool results_check(const char *out, bool force, Error *err);
@@ -57,9 +61,6 @@ Json *run_description(const char *command_line, size_t threads);
 /* Reads run.json of a directory, which must be one of this program. The caller frees *run, which is NULL on failure. */
 bool run_description_load(Json **run, const char *directory, Error *err);
 bool run_description_save(Json *description, const char *directory, Error *err);
-/* Writes run.json through a writer that was opened before the run's other files were made. Until this call run.json.new
-   marks the directory as a beginning. Closes the writer, also on failure. */
-bool run_description_commit(const Json *description, FileWriter *writer, Error *err);
 
 /* The time in UTC, as ISO 8601 writes it. */
 Json *time_now(void);

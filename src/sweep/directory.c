@@ -231,14 +231,8 @@ bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
 
 /* As for a run, config.ini is written before run.json: a directory that has run.json can be resumed. */
 static bool save_first(Sweep *s, Error *err) {
-    char path[4096];
-    FileWriter description;
-    if (!path_join(path, sizeof path, s->directory, "run.json", err) || !file_writer_open(&description, path, err))
-        return false;
     describe(s, "running", NULL);
-    if (save_config(s, err)) return run_description_commit(s->description, &description, err);
-    fclose(description.stream);
-    return false;
+    return save_config(s, err) && results_begin(&s->place, s->description, err);
 }
 
 bool sweep_open(Sweep *s, Error *err) {

@@ -147,23 +147,16 @@ static void print_findings(const TheoryPoint *points, size_t count) {
            p[1].measured.grad_median.value, p[2].measured.grad_median.value);
 }
 
-/* run.json comes last: until then the directory counts as one in which nothing has begun (results_unused). */
-static bool write_files(const char *into, const TheoryPoint *points, size_t n, const Command *command, Error *err) {
-    char run_json[4096], theory_csv[4096];
-    FileWriter beginning, file;
-    if (!path_join(run_json, sizeof run_json, into, "run.json", err) ||
-        !path_join(theory_csv, sizeof theory_csv, into, "theory.csv", err) ||
-        !file_writer_open(&beginning, run_json, err))
+static bool write_files(ResultsDirectory *into, const TheoryPoint *p, size_t n, const Command *command, Error *err) {
+    char path[4096];
+    FileWriter file;
+    if (!path_join(path, sizeof path, into->path, "theory.csv", err) || !file_writer_open(&file, path, err))
         return false;
-    bool ok = file_writer_open(&file, theory_csv, err);
-    if (ok) {
-        write_csv(points, n, file.stream);
-        ok = file_writer_commit(&file, err);
-    }
+    write_csv(p, n, file.stream);
+    if (!file_writer_commit(&file, err)) return false;
     Json *description = run_description(command->line, command_threads(command));
     js_set(description, "seed", js_integer(seed));
-    if (ok) ok = run_description_commit(description, &beginning, err);
-    else fclose(beginning.stream);
+    const bool ok = results_begin(into, description, err);
     js_free(description);
     return ok;
 }
@@ -171,7 +164,7 @@ static bool write_files(const char *into, const TheoryPoint *points, size_t n, c
 static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
     ResultsDirectory directory;
     if (!results_make(&directory, out, NULL, force, err)) return false;
-    bool ok = write_files(directory.path, p, n, command, err);
+    bool ok = write_files(&directory, p, n, command, err);
     if (!ok) results_abandon(&directory, err);
     if (*directory.note) progress_message(progress, "%s", directory.note);
     if (ok && command->report) ok = command->report(directory.path, err);

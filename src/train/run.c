@@ -50,7 +50,7 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
     js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
     if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
     js_set(d, "result", js_text("running"));
-    return run_description_commit(d, &run->beginning, err);
+    return results_begin(&run->results, d, err);
 }
 
 /* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
@@ -166,8 +166,7 @@ bool run_create(Run *run, const char *out, bool force, Error *err) {
     char path[4096];
     if (!results_make(&run->results, out, run->config.log.out, force, err)) return false;
     memcpy(run->directory, run->results.path, sizeof run->directory);
-    return run_path(run, path, "run.json", err) && file_writer_open(&run->beginning, path, err) &&
-           write_config(run, err) && run_path(run, path, "vocab.json", err) &&
+    return write_config(run, err) && run_path(run, path, "vocab.json", err) &&
            vocabulary_save(&run->corpus.vocabulary, path, err) && run_path(run, path, "checkpoint", err) &&
            directory_make(path, false, err);
 }
@@ -237,7 +236,6 @@ void run_close(Run *run) {
     corpus_free(&run->corpus);
     vocabulary_free(&run->vocabulary);
     js_free(run->description);
-    if (run->beginning.stream) fclose(run->beginning.stream);
     results_release(&run->results);
     *run = (Run){0};
 }

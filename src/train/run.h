@@ -17,7 +17,6 @@ typedef struct {
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
     ResultsDirectory results;     /* the lock, and for a new run what --force has moved */
-    FileWriter beginning;         /* run.json of a run that begins, from run_create until run_begin */
     Json *description;            /* run.json, once it is written or read */
 
     /* What is known of an opened run, which was trained before. */
@@ -40,12 +39,11 @@ typedef struct {
 /* Computes what n-gram tables lose on the validation split of the run's text, which is loaded; for recall, which has no
    text, it does nothing. run_begin writes it to run.json. */
 bool run_count_ngrams(Run *run, Error *err);
-/* Makes the directory of a new run (see results_make), locks it, opens run.json, writes config.ini and vocab.json, and
-   makes checkpoint/. The run must have its config and its text. */
+/* Makes the directory of a new run (see results_make) with config.ini, vocab.json and checkpoint/. The run must have
+   its config and its text. */
 bool run_create(Run *run, const char *out, bool force, Error *err);
 /* Writes run.json, with result "running". Call it when the logs have their headers and there is a checkpoint, so that a
-   directory with run.json can be resumed. In a directory that has only run.json.new nothing was measured: results_make
-   accepts it as unused. */
+   directory with run.json can be resumed. */
 bool run_begin(Run *run, const Model *model, const char *command_line, Error *err);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
