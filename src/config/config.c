@@ -199,15 +199,12 @@ static bool config_finish(Config *config, const char *where, Error *err) {
 }
 
 /* Names the config, and by default the run, after its file: the path without directory and ".ini". */
-static bool name_from_path(Config *config, const char *path, Error *err) {
+static void name_from_path(Config *config, const char *path) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     if (length > 4 && strcmp(base + length - 4, ".ini") == 0) length -= 4;
-    if (length >= sizeof config->name)
-        return usage_error(err, "the config's file name has more than %zu bytes", sizeof config->name - 1);
     snprintf(config->name, sizeof config->name, "%.*s", (int)length, base);
     text_make_plain(config->name);
-    return true;
 }
 
 static bool config_defaults(Config *config, Error *err) {
@@ -221,8 +218,8 @@ static bool config_defaults(Config *config, Error *err) {
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err) {
     char where[512];
     text_clip(path, 400, where, sizeof where);
-    if (!config_defaults(config, err) || !read_config(config, path, where, err) || !name_from_path(config, path, err))
-        return false;
+    if (!config_defaults(config, err) || !read_config(config, path, where, err)) return false;
+    name_from_path(config, path);
     for (size_t i = 0; i < override_count; i++)
         if (!apply_override(config, overrides[i], err)) return false;
     return config_finish(config, where, err);
