@@ -80,7 +80,7 @@ static void backward(PerturbedLoss *l, void (*function)(void *context, const Hoo
             for (size_t r = own.begin * T; r < own.end * T; r++)
                 l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
         }
-        engine_end_shard(l->original.engine, shard, 0);
+        shards_end(&l->original.engine->shards, shard, &l->model->gradients, l->model->score_max, 0);
     }
     l->hook.function = perturb;
 }

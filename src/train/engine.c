@@ -18,10 +18,6 @@ void engine_free(Engine *e) {
     plain_free(&e->plain);
 }
 
-double engine_end_shard(Engine *e, size_t shard, double loss) {
-    return shards_end(&e->shards, shard, &e->model->gradients, e->model->score_max, loss);
-}
-
 double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     if (e->kind == ENGINE_FAST) return model_pass(e->model, batch, pass);
     real *gradients = pass->with_backward ? e->model->gradients : NULL;

@@ -11,8 +11,8 @@
 typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
-    Plain plain; /* of ENGINE_PLAIN */
-    Shards shards;
+    Plain plain;     /* of ENGINE_PLAIN */
+    Shards shards;   /* by which the passes of a step are made; shards_end adds up the gradients */
     real *gradients; /* the model's own array, while model->gradients is one of the shards' */
 } Engine;
 
@@ -24,7 +24,3 @@ void engine_free(Engine *engine);
 /* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
    not get `cached`. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
-
-/* The passes of a step are made shard by shard (ranks/shards.h), over the sequences of shards_sequences. This function
-   calls shards_end for model->gradients and model->score_max, and returns its result. */
-double engine_end_shard(Engine *engine, size_t shard, double loss);

@@ -45,7 +45,7 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
             sum += engine_pass(engine, &batch, &pass);
             counted += (double)batch_targets(&batch);
         }
-        loss = engine_end_shard(engine, shard, sum);
+        loss = shards_end(&engine->shards, shard, &engine->model->gradients, engine->model->score_max, sum);
     }
     return loss / counted;
 }
