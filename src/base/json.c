@@ -60,8 +60,10 @@ Json *js_boolean(bool value) { return json_boolean(value); }
 Json *js_integer(int64_t value) { return json_integer(value); }
 Json *js_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-void js_set(Json *object, const char *key, Json *value) {
-    if (json_object_set_new(object, key, value) != 0) memory_ran_out = true;
+Json *js_set(Json *object, const char *key, Json *value) {
+    if (json_object_set_new(object, key, value) == 0) return value;
+    memory_ran_out = true;
+    return NULL;
 }
 void js_remove(Json *object, const char *key) { (void)json_object_del(object, key); }
 void js_append(Json *array, Json *value) {

@@ -13,9 +13,9 @@ Json *js_array(void);
 Json *js_text(const char *text); /* in a text that is not UTF-8, bytes that are not ASCII become '?' */
 Json *js_boolean(bool value);
 Json *js_integer(int64_t value);
-Json *js_number(double value); /* null when it is not finite, as JSON has no such numbers */
-void js_set(Json *object, const char *key, Json *value);
-void js_remove(Json *object, const char *key); /* does nothing where there is no such key */
+Json *js_number(double value);                            /* null when it is not finite, as JSON has no such numbers */
+Json *js_set(Json *object, const char *key, Json *value); /* the value, which is the object's; NULL without memory */
+void js_remove(Json *object, const char *key);            /* does nothing where there is no such key */
 void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the object's array of this name, made where there is none */
 Json *js_copy(Json *value);                   /* another reference to the same value */

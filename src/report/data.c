@@ -16,12 +16,6 @@ enum { RUN_LIMIT = 9900000, SWEEP_LIMIT = 5900000 }; /* bytes of data with model
 
 static Why why; /* large */
 
-/* Sets a key and returns its value, which the object owns; NULL if there was no memory for it. */
-static Json *put(Json *object, const char *key, Json *value) {
-    js_set(object, key, value);
-    return (Json *)js_get(object, key);
-}
-
 /* --- a run's files */
 
 /* Whether metrics.csv has a validation loss in this line. */
@@ -108,9 +102,8 @@ static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? al
 /* Adds the snapshots of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower
    triangle of (T,T), row by row, as little-endian floats. */
 static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
-    Json *out = put(json, "snapshots", js_object()), *all = put(out, "steps", js_array()),
-         *shown = put(out, "layers", js_array()), *multipliers = put(out, "multiplier", js_array()),
-         *sinks = put(out, "sink", js_array());
+    Json *out = js_set(json, "snapshots", js_object()), *all = js_list(out, "steps"), *shown = js_list(out, "layers"),
+         *multipliers = js_list(out, "multiplier"), *sinks = js_list(out, "sink");
     float *scores = NULL, *next = NULL;
     uint32_t text_shown[SNAPSHOT_TEXT_MAX];
     size_t T = 0;
@@ -173,7 +166,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     double dash = 0;
     const Color color =
         s->config.sweep_count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
-    Json *json = js_object(), *runs = put(json, "runs", js_array());
+    Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(color));
@@ -260,7 +253,7 @@ static bool add_ngrams(const Sweep *s, Json *json, Error *err) {
         if (isnan(*losses) || memcmp(first, losses, sizeof first) != 0) return true;
     }
     if (count == 0) return true;
-    Json *list = put(json, "ngram_losses", js_array());
+    Json *list = js_list(json, "ngram_losses");
     for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
     return true;
 }
@@ -293,7 +286,7 @@ static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err)
     for (size_t i = 0; i < s->setting_count; i++) {
         const size_t shown = shown_run(s, &s->settings[i]);
         const SweepRun *run = &s->runs[shown];
-        Json *model = put(js_at(runs, shown), "model", js_object());
+        Json *model = js_set(js_at(runs, shown), "model", js_object());
         if (!report_model(model, run->directory, run->state == RUN_DIVERGED, &room, err)) return false;
     }
     return true;
@@ -311,10 +304,9 @@ static void note_damaged(const Sweep *s, Json *notes) {
 
 /* "kind" is run, sweep or runs. */
 static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
-    Json *json = *data = js_object(), *runs = put(json, "runs", js_array()),
-         *settings = put(json, "settings", js_array()), *notes = put(json, "notes", js_array()),
-         *colors = put(json, "colors", js_array()), *t95 = put(json, "t95", js_array()),
-         *palette = put(json, "palette", js_array());
+    Json *json = *data = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
+         *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
+         *palette = js_list(json, "palette");
     const bool sweep = s->config.sweep_count > 0;
     size_t order[RUNS_MAX];
     js_set(json, "kind", js_text(kind));
@@ -412,8 +404,8 @@ bool report_run_data(const char *const *directories, size_t count, Json **data, 
 bool report_theory_data(const char *directory, Json **data, Error *err) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};
-    Json *json = *data = js_object(), *colors = put(json, "divisors", js_object()),
-         *others = put(json, "others", js_array()), *description;
+    Json *json = *data = js_object(), *colors = js_set(json, "divisors", js_object()),
+         *others = js_list(json, "others"), *description;
     js_set(json, "kind", js_text("theory"));
     js_set(json, "title", js_text("theory"));
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
