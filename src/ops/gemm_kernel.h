@@ -184,7 +184,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             k.begin -= k.begin % GRAIN;
             const float *a = piece->step != 1 && piece->packed ? piece->a + (t - from) * piece->depth * ROWS
                                                                : piece->a + (row - piece->origin) * piece->row;
-            if (j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
+            if (PAIRS != 3 && j == 0 && !piece->packed && piece->step == 1) /* the next tile's rows */
                 for (size_t i = rows; i < 2 * rows && row + i < o->m; i++)
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
@@ -298,15 +298,21 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 }
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), which the processor's tiles
-   are loaded from. */
+   are loaded from: depth is a multiple of LANES. Whole blocks are transposed; what is too much of one tile, the next
+   one overwrites. */
 static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
-    float columns[DEPTH * ROWS];
     const size_t depth = NAME(elements_of)(steps);
-    for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth) {
-        NAME(pack_a)(o, a, steps, tiles, t, t + 1, columns);
-        NAME(pack_transposed)(out, depth, columns, ROWS, tile_rows(tiles, t), depth);
-    }
+    for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth)
+        for (size_t p = 0; p < depth; p += LANES) {
+            float columns[LANES * ROWS];
+            const size_t left = steps - EACH * p, own = left < EACH * LANES ? left : EACH * LANES;
+            for (size_t next = EACH * LANES; next < 2 * EACH * LANES && next < left; next++)
+                prefetch(stored_a(o, a, EACH * p + next, tile_row(tiles, t)), ROWS * size_of(a_is_bf16(o)));
+            NAME(pack_a)(o, stored_a(o, a, EACH * p, 0), own, tiles, t, t + 1, columns);
+            for (size_t i = 0; i < tile_rows(tiles, t); i += LANES)
+                NAME(transpose)(columns + i, ROWS, out + i * depth + p, depth);
+        }
 }
 
 /* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
@@ -342,7 +348,7 @@ static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, s
 
 static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
-    const size_t block = ROWS > TILE_ROWS ? BLOCK * TILE_ROWS / ROWS : BLOCK;
+    const size_t block = PAIRS == 3 ? 1 : BLOCK;
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
 #if PAIRS == 3
     __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
