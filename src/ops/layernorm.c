@@ -50,25 +50,13 @@ MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, con
         backward_row(dx + r * C, residual ? residual + r * C : NULL, dy + r * C, x + r * C, gamma, mean[r], rstd[r], C);
 }
 
-/* Columns `first` to `first + width` <= PIECE, summed in registers. */
-enum { PIECE = 64 };
-static inline __attribute__((always_inline)) void backward_columns(real *dgamma, const real *dy, const real *x,
-                                                                   const real *mean, const real *rstd, size_t rows,
-                                                                   size_t C, size_t first, size_t width) {
-    real gamma[PIECE];
-    for (size_t c = 0; c < width; c++) gamma[c] = dgamma[first + c];
+/* Row by row, in which order dy and x are in memory. */
+MULTIVERSIONED void layernorm_backward_weight(real *restrict dgamma, real *dbeta, const real *restrict dy,
+                                              const real *restrict x, const real *mean, const real *rstd, size_t rows,
+                                              size_t C, Range columns) {
     for (size_t r = 0; r < rows; r++) {
-        const real *dy_r = dy + r * C + first, *x_r = x + r * C + first, m = mean[r], s = rstd[r];
-        for (size_t c = 0; c < width; c++) gamma[c] += dy_r[c] * (x_r[c] - m) * s;
+        const real *dy_r = dy + r * C, *x_r = x + r * C, m = mean[r], s = rstd[r];
+        for (size_t c = columns.begin; c < columns.end; c++) dgamma[c] += dy_r[c] * (x_r[c] - m) * s;
     }
-    for (size_t c = 0; c < width; c++) dgamma[first + c] = gamma[c];
-}
-
-MULTIVERSIONED void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x,
-                                              const real *mean, const real *rstd, size_t rows, size_t C,
-                                              Range columns) {
-    size_t c = columns.begin;
-    for (; c + PIECE <= columns.end; c += PIECE) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, PIECE);
-    if (c < columns.end) backward_columns(dgamma, dy, x, mean, rstd, rows, C, c, columns.end - c);
     if (dbeta) linear_backward_bias(dbeta, dy, rows, C, columns, OPERANDS_REAL);
 }

@@ -20,5 +20,5 @@ void layernorm_backward_input(real *dx, const real *residual, const real *dy, co
 
 /* dL/dgamma = sum over rows of dL/dy xhat, dL/dbeta = sum over rows of dL/dy, for `columns` only. Adds to dgamma (C)
    and dbeta (C, may be NULL). Plain: plain_layernorm_backward. */
-void layernorm_backward_weight(real *dgamma, real *dbeta, const real *dy, const real *x, const real *mean,
-                               const real *rstd, size_t rows, size_t C, Range columns);
+void layernorm_backward_weight(real *restrict dgamma, real *dbeta, const real *restrict dy, const real *restrict x,
+                               const real *mean, const real *rstd, size_t rows, size_t C, Range columns);
