@@ -111,12 +111,12 @@ mutant 'sink: gradient with the other sign' $file 's/\*sum -= p/*sum += p/' --se
 mutant 'sink: not in the sum' $file 's/if (sink) row_sum/if (false) row_sum/' --set attention.sink=learned
 
 file=src/model/attention_scores.c
-mutant 'attention: dq without the multiplier' $file 's/D, multiplier, ds, h->scored_k/D, 1, ds, h->scored_k/'
-mutant 'attention: dk without the multiplier' $file 's/D, multiplier, ds, q,/D, 1, ds, q,/'
-mutant 'attention: dq from q' $file 's/multiplier, ds, h->scored_k/multiplier, ds, h->scored_q/'
+mutant 'attention: dq without the multiplier' $file 's/D, multiplier, panel, h->key/D, 1, panel, h->key/'
+mutant 'attention: dk without the multiplier' $file 's/D, multiplier, panel, h->query/D, 1, panel, h->query/'
+mutant 'attention: dq from q' $file 's/panel, h->key/panel, h->query/'
 # shellcheck disable=SC2086
-mutant 'attention: dk from the first tile of queries' $file \
-    '/void raw_scores_backward/,/^}/s/const real \*q = h->scored_q + t->first \* h->scored_stride/const real *q = h->scored_q/' $long
+mutant 'attention: dk and dv from the first tile of queries' src/model/attention_products.c \
+    's/panel, queries_of(t, x), adds/panel, x, adds/' $long
 mutant 'additive: slope of tanh without the square' $file 's/(1 - y \* y)/(1 - y)/' --set attention.score=additive
 mutant 'additive: gradient of v from its slope' $file 's/dv\[d\] += g \* y/dv[d] += slope/' --set attention.score=additive
 mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = slope/' --set attention.score=additive
@@ -137,11 +137,11 @@ mutant 'cap: not in the backward pass' $file 's/length \* slope\[j\]/length/' --
 mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attention.softcap=2
 
 file=src/model/attention.c
-mutant 'attention: dv with the multiplier' $file 's/D, 1, p, do_,/D, h->multiplier, p, do_,/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, panel_operand(s->p/D, h->multiplier, panel_operand(s->p/'
 mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
     --set attention.scale_learned=head
 # shellcheck disable=SC2086
-mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, scratch/false, scratch/' $long
+mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
 mutant 'own parameters: last sequence forgotten' $file 's/pair = 0; pair < pairs; pair++/pair = 0; pair + 1 < pairs; pair++/' \
     --set attention.sink=learned
@@ -160,7 +160,7 @@ mutant 'GELU: 3 of the cubic forgotten' $file 's/1 + 3 \* CUBIC/1 + CUBIC/'
 mutant 'ReLU: mask inverted' $file '/void relu_forward/,/^}/s/x\[i\] <= 0 ? 0 : (real)1/x[i] <= 0 ? (real)1 : 0/' --set model.activation=relu
 
 mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
-    '/void linear_backward_bias/,/^}/s/c < columns.end/c + 5 < columns.end/'
+    '/void linear_backward_bias/,/^}/s/c < columns.end; c++) db\[c\] += ((const real/c + 5 < columns.end; c++) db[c] += ((const real/'
 mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
     '/^void linear_backward_weight/,/^}/s/true, dw/false, dw/'
 
