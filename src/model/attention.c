@@ -61,11 +61,13 @@ typedef struct {
 
 static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena) {
     const size_t stride = panel_stride(T), panel = size_mul(ATTENTION_TILE, stride), head = size_mul(T, a->D);
-    Scratch s = {.p = arena_take(arena, panel, sizeof(real)),
-                 .ds = arena_take(arena, panel, sizeof(real)),
-                 .slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real)),
-                 .mask = arena_take(arena, stride, sizeof(real)),
-                 .prepared = arena_take(arena, prepared_qk_size(a, T), sizeof(real))};
+    Scratch s = {0};
+    s.p = arena_take(arena, panel,
+                     sizeof(real)); /* first, and then ds: attention_scores promises its caller the second */
+    s.ds = arena_take(arena, panel, sizeof(real));
+    s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
+    s.mask = arena_take(arena, stride, sizeof(real));
+    s.prepared = arena_take(arena, prepared_qk_size(a, T), sizeof(real));
     if (!a->bf16) return s;
     s.q = arena_take(arena, head, sizeof(real));
     s.k = arena_take(arena, head, sizeof(real));
@@ -165,7 +167,7 @@ static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Sc
               .stride = attention_width_in(l->attention),
               .o_stride = attention_width_out(l->attention),
               .row = pair * l->T};
-    if (l->kept_qkv) {
+    if (l->attention->bf16) {
         head_from_bf16(&h, rows, s, rounding);
         return h;
     }
@@ -231,7 +233,7 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
 
 /* The gradient of the output as products read it. */
 static Operand output_operand(const Head *h, const real *do_, size_t stride, size_t rows, const Scratch *s) {
-    return h->layer->kept_qkv ? rounded_rows(s->output, do_, stride, rows, h->a->D) : (Operand){do_, stride};
+    return s->output ? rounded_rows(s->output, do_, stride, rows, h->a->D) : (Operand){do_, stride};
 }
 
 void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {

@@ -14,12 +14,12 @@ static const real *sink_of(const AttentionArrays *l, size_t head) {
     return sink == SINK_ONE ? &ZERO : sink == SINK_LEARNED ? l->parameters[PARAMETER_SINK] + head : NULL;
 }
 
-/* Zeros from a row's entry `from` to `to`, both whole vectors. */
+/* Zeros from a row's entry `from` to `to`, both multiples of LANES. */
 static inline __attribute__((always_inline)) void clear(real *row, size_t from, size_t to) {
     for (size_t j = from; j < to; j += LANES) *(Lanes *)(row + j) = (Lanes){0};
 }
 
-/* Fills up the last vector of a row of n entries. All of it is written, since n is another one in each row: a loop over
+/* Fills up the last vector of a row of n entries. All of it is written, since n differs from row to row: a loop over
    the rest would take as long as a row's exponentials. */
 static inline __attribute__((always_inline)) void fill_up(real *row, size_t n, real value) {
     Lanes *last = (Lanes *)(row + whole_lanes(n) - LANES), rest = value - (Lanes){0};

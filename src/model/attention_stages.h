@@ -21,14 +21,14 @@ typedef struct {
     size_t stride; /* in numbers */
 } Operand;
 
-/* One head of one sequence. Its arrays are parts of those that all heads share, or in scratch where those are kept in
-   bf16: row i of q is q + i * stride. */
+/* One head of one sequence. Its arrays are parts of those that all heads share or, where those are kept in bf16, mostly
+   in scratch: row i of q is q + i * stride. In bf16 q, k, scored_q and scored_k are only there if scores_read_reals. */
 typedef struct {
     const AttentionArrays *layer;
     const AttentionConfig *a;
     size_t index, pair; /* of the head; of it and the sequence */
     real multiplier;    /* this head's: 1 / divisor, or as learned */
-    const real *q, *k;  /* (T,D): as W_Q and W_K make them; in bf16 only where scores_read_reals */
+    const real *q, *k;  /* (T,D): as W_Q and W_K make them */
     real *o;            /* (T,D): the output */
     size_t stride, o_stride;
     const real *scored_q, *scored_k; /* (T,D): as they are scored, normalized and rounded; or q and k themselves */

@@ -13,8 +13,7 @@ typedef struct {
     Bf16 *kept;     /* NULL, or in bf16 what a layer keeps of it until the backward pass, in rows of bf16 (ops/bf16.h);
                        of c_fc the derivative of the activation function */
     real *gradient; /* (B,T,width), shared by all layers; NULL in a model made without gradients */
-    bool rounds_gradient; /* whether it is rounded to bf16 in place (ops/bf16.h), as only products read it from then on
-                           */
+    bool rounds_gradient; /* after the hook, `gradient` is rounded to bf16 in place (ops/bf16.h) for the products */
 } Activation;
 
 typedef enum { FORWARD, BACKWARD } Direction;

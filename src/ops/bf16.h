@@ -1,5 +1,5 @@
 /* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps activations in this
-   form that matrix products read, rounded by the operation that computes them: products would round them each time. */
+   form, and two gradients, that matrix products read: rounded once, where products would round them each time. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ typedef uint16_t Bf16 __attribute__((may_alias)); /* it may be where `real` was 
    numbers at a time, or 32 with the processor's tiles. */
 static inline size_t bf16_stride(size_t width) { return width == SIZE_MAX ? width : (width + 31) / 32 * 32; }
 
-/* How many rows there must be memory for, though they are never written: the processor's tiles read 32 rows at a time,
+/* How many rows there must be memory for. The last 31 are never written: the processor's tiles read 32 rows at a time,
    and what they read too much of is not used. */
 static inline size_t bf16_rows(size_t rows) { return size_add(rows, 31); }
 
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) real bf16_value(Bf16 x) {
 }
 
 /* y (rows, n) = x (rows, n), rounded; and back, exactly. Strides are the distances between rows. Rows are rounded from
-   first to last, and each from its begin to its end, so that y may be x. */
+   first to last, and each from its begin to its end, so that y may be x if y_stride is at most 2 x_stride. */
 void bf16_round(Bf16 *y, size_t y_stride, const real *x, size_t x_stride, size_t rows, size_t n);
 void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows, size_t n);
 

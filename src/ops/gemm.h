@@ -2,9 +2,9 @@
    inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation.
 
    How: B is packed into panels as wide as a tile, which stay in the second-level cache; a tile of C is accumulated in
-   registers over up to DEPTH steps of k while its panel is in the first-level cache (Goto and van de Geijn 2008; the
-   tile as in BLIS, Van Zee and van de Geijn 2015). A is read in place, unless it is transposed and large, or must be
-   rounded: then it is packed as well, tile by tile.
+   registers over up to DEPTH steps of k while its panel, or with AMX its rows of A, is in the first-level cache (Goto
+   and van de Geijn 2008; the tile as in BLIS, Van Zee and van de Geijn 2015). A is read in place, unless it is
+   transposed and large, or must be rounded: then it is packed as well, tile by tile.
 
    Every entry of C is a sum over k in one order, with fused multiply-adds, in pieces of DEPTH: the same bits whatever
    the other sizes, the number of threads that share the rows, and the width of the vectors. */

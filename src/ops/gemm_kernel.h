@@ -298,8 +298,8 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
 }
 
 /* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), which the processor's tiles
-   are loaded from: depth is a multiple of LANES. Whole blocks are transposed; what is too much of one tile, the next
-   one overwrites. */
+   are loaded from: depth is a multiple of LANES. Whole blocks are transposed; what is too much of the last tile is not
+   used. */
 static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     const size_t depth = NAME(elements_of)(steps);

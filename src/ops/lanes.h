@@ -82,8 +82,9 @@ static inline __attribute__((always_inline)) void lanes_load(Lanes *lanes, const
     }
 }
 
-/* y is x in the lanes where the mask is set, elsewhere it stays. */
 typedef __typeof__((Lanes){0} > (Lanes){0}) LaneMask;
+
+/* y becomes x in the lanes where the mask is set, and stays in the others. */
 static inline __attribute__((always_inline)) void lanes_replace(Lanes *y, const LaneMask *mask, const Lanes *x) {
     *y = (Lanes)((*mask & (LaneMask)*x) | (~*mask & (LaneMask)*y));
 }

@@ -18,8 +18,8 @@ typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 
 /* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
    memory as rows of bf16 already (ops/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
-   TRANSPOSED), the operand begins at the start of a row, and k is its width: the zeros that fill a row are read. Sums
-   are of `real`. The first alone where real is double. */
+   TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
+   an even column. Sums are of `real`. The first alone where real is double. */
 typedef enum {
     OPERANDS_REAL,
     OPERANDS_ROUNDED = 1,
