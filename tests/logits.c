@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "train/run.h"
+#include "run/run.h"
 
 static Run run;
 enum { TEXT_MAX = 1 << 16 };

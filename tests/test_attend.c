@@ -4,8 +4,8 @@
 
 #include "attend/attend.h"
 #include "base/safetensors.h"
+#include "run/pictures.h"
 #include "show/heatmap.h"
-#include "train/pictures.h"
 
 enum { LONGEST = 48 };
 static Run run;

@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
+#include "train/optimizer.h"
 
 static struct {
     long left;     /* calls before the one that dies or fails; negative: none does */
@@ -118,7 +119,7 @@ static RunState fill(size_t step) {
 static bool save(size_t step, Error *err) {
     const RunState s = fill(step);
     plan.armed = true;
-    bool done = checkpoint_save(&run, CHECKPOINT_LAST, &model, &optimizer, &s, err);
+    bool done = checkpoint_save(&run, CHECKPOINT_LAST, &model, (Moments){optimizer.m, optimizer.v}, &s, err);
     plan.armed = false;
     return done;
 }
@@ -133,7 +134,7 @@ static long load(Error *err) {
     fill(99);
     *err = (Error){0};
     plan.armed = true;
-    bool done = checkpoint_load(&run, CHECKPOINT_LAST, &model, &optimizer, &s, err);
+    bool done = checkpoint_load(&run, CHECKPOINT_LAST, &model, (Moments){optimizer.m, optimizer.v}, &s, err);
     plan.armed = false;
     if (!done) assert_that(err->status != STATUS_OK && *err->message && !strchr(err->message, '\n'), "no error");
     if (!done) return path_exists(in("run/checkpoint/last.safetensors")) ? -1 : 0;

@@ -2,7 +2,7 @@
    scale; and the divisor switched in the middle of a run. */
 #include "training.h"
 
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 #include "train/evaluate.h"
 
 static Run run;

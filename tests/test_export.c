@@ -3,7 +3,7 @@
 #include "training.h"
 
 #include "export/export.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 static Run run;
 static Model model;
@@ -97,9 +97,9 @@ static void best(void **state) {
     EXPORT("attention.switch_step=3", "attention.switch_divisor=0.5");
     assert_close(model.shape.attention.divisor, 0.5, 0, "divisor of the last");
     const real first = model.parameters[0];
-    assert_true(checkpoint_save(&run, CHECKPOINT_BEST, &model, NULL, &(RunState){.step = 2}, &err));
+    assert_true(checkpoint_save(&run, CHECKPOINT_BEST, &model, (Moments){0}, &(RunState){.step = 2}, &err));
     model.parameters[0] = first + 1;
-    assert_that(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), "%s", err.message);
+    assert_that(checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &loaded, &err), "%s", err.message);
     assert_true(model.parameters[0] == first);
     assert_int_equal(loaded.step, 2);
     assert_close(model.shape.attention.divisor, 4, 0, "divisor of the best");
@@ -110,11 +110,11 @@ static void best(void **state) {
     assert_non_null(number);
     number[strlen("\\\"step\\\":")] = '-';
     put("run/checkpoint/best.safetensors", file, size);
-    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), &err, "best.safetensors",
-                   "no step");
+    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &loaded, &err), &err,
+                   "best.safetensors", "no step");
     number[strlen("\\\"step\\\":")] = '1';
     put("run/checkpoint/best.safetensors", file, size);
-    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &loaded, &err), &err, "checksum",
+    assert_refused(checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &loaded, &err), &err, "checksum",
                    "another step");
 }
 

@@ -17,9 +17,9 @@
 #include "eval/eval.h"
 #include "ops/matmul.h"
 #include "report/report.h"
-#include "train/checkpoint.h"
-#include "train/pictures.h"
-#include "train/run.h"
+#include "run/checkpoint.h"
+#include "run/pictures.h"
+#include "run/run.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

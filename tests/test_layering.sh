@@ -18,11 +18,13 @@ allowed() {
     plain) echo model/tensors.h config base ;;
     ngrams) echo base ;;
     ranks) echo ops base ;;
-    train) echo ngrams ranks model plain data show config ops base ;;
+    run) echo ngrams ranks model data show config ops base ;;
+    train) echo run ngrams ranks model plain data show config ops base ;;
     theory) echo show config model base ;;
-    sweep | attend | sample | eval | export | gradcheck | bench) echo train model plain data show config ops base ;;
-    why) echo sweep train model data show config ops base ;;
-    report) echo why sweep train model data show config ops base ;;
+    attend | export) echo run model data show config ops base ;;
+    sweep | sample | eval | gradcheck | bench) echo train run model plain data show config ops base ;;
+    why) echo sweep train run model data show config ops base ;;
+    report) echo why sweep train run model data show config ops base ;;
     esac
 }
 
@@ -30,7 +32,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|ngrams|ranks|show|train|sweep|attend|sample|eval|export|theory|why|report|gradcheck|bench)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|ngrams|ranks|show|run|train|sweep|attend|sample|eval|export|theory|why|report|gradcheck|bench)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -67,7 +69,7 @@ rule_arithmetic() {
 # Tables of n-grams are counted where a run begins to train or is announced, and nowhere else.
 rule_ngrams() {
     grep -rnE '(^|[^_[:alnum:]])(ngram_losses|run_count_ngrams) *\(' src train.c |
-        grep -vE '^src/(ngrams/ngrams\.[ch]|train/run\.[ch]|train/trainer\.c):'
+        grep -vE '^src/(ngrams/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c):'
 }
 
 # planted RULE FILE LINE: the rule has nothing against a copy of the tree, and names FILE once LINE stands in it.
@@ -94,6 +96,8 @@ planted rule_arrows src/plain/plain.c '#include "ops/lanes.h"'
 planted rule_arrows src/plain/plain.h '#include "model/transformer.h"'
 planted rule_arrows src/ops/linear.h '#include "plain/plain.h"'
 planted rule_arrows src/show/chart.c '#include "config/config.h"'
+planted rule_arrows src/run/run.c '#include "train/trainer.h"'
+planted rule_arrows src/export/export.h '#include "train/trainer.h"'
 planted rule_arrows src/train/trainer.c '#include "sweep/sweep.h"'
 planted rule_arrows src/attend/attend.c '#include "sweep/sweep.h"'
 planted rule_arrows src/theory/command.c '#include "report/report.h"'
@@ -101,7 +105,7 @@ planted rule_arrows src/sweep/sweep.c '#include "why/why.h"'
 planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
 planted rule_program src/sweep/sweep.c '#include "../../train.c"'
 planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
-planted rule_one_includer src/train/pictures.c '#include "stb_image_write.h"'
+planted rule_one_includer src/run/pictures.c '#include "stb_image_write.h"'
 planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
 planted rule_one_includer src/base/safetensors.c '#include <jansson.h>'
 planted rule_openmp src/ops/linear.c '#include <omp.h>'
@@ -132,7 +136,7 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | config | ops | data | ngrams | ranks | show | model | plain | train | sweep | attend | sample | eval | export | theory | why | report | gradcheck | bench) pass ;;
+    base | config | ops | data | ngrams | ranks | show | model | plain | run | train | sweep | attend | sample | eval | export | theory | why | report | gradcheck | bench) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "train/logs.h"
+#include "run/logs.h"
 
 /* Compares a log with the numbers of an independent reader (read_table), to the last digit. */
 static void assert_same_table(const LogTable *table, const Table *expected) {

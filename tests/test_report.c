@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 static Json *data; /* of the page that was read last */
 

@@ -13,7 +13,7 @@
 
 #include "base/interrupt.h"
 #include "ops/matmul.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 static long dies_at = -1, stops_at = -1; /* calls left until then */
 

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "base/results.h"
 #include "eval/eval.h"
+#include "run/run.h"
 #include "train/optimizer.h"
-#include "train/run.h"
 
 #define ATTENTION_HEADER                                                                                               \
     "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"                                                \

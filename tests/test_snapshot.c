@@ -4,8 +4,8 @@
 
 #include "base/safetensors.h"
 #include "model/measure.h"
-#include "train/pictures.h"
-#include "train/snapshot.h"
+#include "run/pictures.h"
+#include "run/snapshot.h"
 
 static Run run;
 static Snapshot snapshot;

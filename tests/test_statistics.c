@@ -4,8 +4,8 @@
 #include "training.h"
 
 #include "model/measure.h"
+#include "run/run.h"
 #include "train/evaluate.h"
-#include "train/run.h"
 
 static Model model;
 

@@ -4,8 +4,8 @@
 #include "training.h"
 
 #include "ops/matmul.h"
+#include "run/snapshot.h"
 #include "train/announce.h"
-#include "train/snapshot.h"
 
 static void learns(void **state) {
     (void)state;

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/command.h"
+#include "run/run.h"
+#include "run/snapshot.h"
 #include "show/terminal.h"
-#include "train/run.h"
-#include "train/snapshot.h"
 
 /* The attention of the last checkpoint's model on the beginning of a UTF-8 text: as much as the context and a snapshot
    hold; a text that is cut is noted. Errors about the text have status STATUS_USAGE. Free with snapshot_free, also

@@ -7,7 +7,7 @@
 #include "attend/attend.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "train/pictures.h"
+#include "run/pictures.h"
 
 enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */
 #define PICTURE ".png"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/command.h"
+#include "run/run.h"
 #include "train/evaluate.h"
-#include "train/run.h"
 
 /* Evaluates the model over the whole validation split of the run's text, which is loaded. */
 bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);

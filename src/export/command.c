@@ -1,6 +1,6 @@
 /* The verb export: its options, and the order in which a run is read, checked and written. */
 #include "export/export.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 static const char *hf;
 static bool best;
@@ -21,7 +21,7 @@ static bool run_export(const Command *command, int *signal, Error *err) {
     const bool ok = results_name(path, sizeof path, hf, 1, err) &&
                     run_open(&run, command->target, NULL, 0, false, err) && export_check(&run.config, err) &&
                     export_check_path(path, err) && run_load_model(&run, &model, 1, command_threads(command), err) &&
-                    (!best || checkpoint_load(&run, CHECKPOINT_BEST, &model, NULL, &state, err)) &&
+                    (!best || checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &state, err)) &&
                     export_write(&run, &model, path, err);
     if (ok) print_plain(stdout, "model     %s, of step %zu", path, best ? state.step : run.step);
     model_free(&model);

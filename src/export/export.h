@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/command.h"
-#include "train/run.h"
+#include "run/run.h"
 
 /* Whether GPT-2 can represent the model of a config. If not, fails with status STATUS_USAGE and names the first key
    that prevents it. */

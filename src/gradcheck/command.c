@@ -9,7 +9,7 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "gradcheck/gradcheck.h"
-#include "train/run.h"
+#include "run/run.h"
 
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
    half a dozen passes over the micro-batch. */

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "report/report.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 #include "train/evaluate.h"
 
 /* The most parameters for `auto`, 2 MB in fp16; windows for the curve of losses; bytes of a window's position. */
@@ -83,7 +83,8 @@ static bool add_model(Json *json, Run *run, Model *m, Error *err) {
     bool fits = false;
     m->parameters = calloc(m->tensors.flat + 1, sizeof *m->parameters); /* never 0 bytes */
     if (!m->parameters) return runtime_error(err, "no memory for the parameters");
-    if (!checkpoint_load(run, CHECKPOINT_LAST, m, NULL, &state, err) || !add_tensors(json, m, &fits, err)) return false;
+    if (!checkpoint_load(run, CHECKPOINT_LAST, m, (Moments){0}, &state, err) || !add_tensors(json, m, &fits, err))
+        return false;
     if (!fits) {
         js_set(json, "left_out", js_text("a parameter is above 65504, the largest number of the page's format, fp16"));
         js_remove(json, "parameters");

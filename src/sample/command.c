@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "train/run.h"
+#include "run/run.h"
 #include "train/sample.h"
 
 enum { PROMPT_MAX = 65536 };

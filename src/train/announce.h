@@ -1,9 +1,9 @@
 /* The announcement of a run before it starts: corpus, model, memory, arithmetic, machine. */
 #pragma once
 
+#include "run/run.h"
 #include "train/engine.h"
 #include "train/optimizer.h"
-#include "train/run.h"
 
 /* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers that threads pack matrices
  * into. */

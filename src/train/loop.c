@@ -14,8 +14,8 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "ranks/ranks.h"
+#include "run/pictures.h"
 #include "train/announce.h"
-#include "train/pictures.h"
 #include "train/sample.h"
 
 enum { COMPARE_EVERY = 100 }; /* steps after which the ranks compare their parameters, and before each checkpoint */
@@ -59,8 +59,8 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 /* Makes sure of the logs first: the checkpoint names their sizes. */
 bool loop_save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
-    return logs_sync(&t->logs, err) &&
-           checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err);
+    const Moments moments = {t->optimizer.m, t->optimizer.v};
+    return logs_sync(&t->logs, err) && checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, moments, &t->state, err);
 }
 
 /* The rows of attention.csv, one for each head of each layer. */
@@ -148,7 +148,7 @@ static bool validate(Trainer *t, Error *err) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         const RunState best = {.step = t->state.step}; /* no seconds: the same bytes every time */
-        if (!checkpoint_save(&t->run, CHECKPOINT_BEST, &t->model, NULL, &best, err)) return false;
+        if (!checkpoint_save(&t->run, CHECKPOINT_BEST, &t->model, (Moments){0}, &best, err)) return false;
     }
     return write_sample(t, err);
 }

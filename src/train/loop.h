@@ -1,9 +1,10 @@
 /* The training loop, and everything one run holds while it lasts. */
 #pragma once
 
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
+#include "run/snapshot.h"
 #include "train/evaluate.h"
-#include "train/snapshot.h"
+#include "train/optimizer.h"
 
 /* Arrays are made before the first step; the loop allocates only for pictures, snapshots' files and checkpoints. */
 typedef struct {

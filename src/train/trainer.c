@@ -11,9 +11,9 @@
 
 #include "ops/matmul.h"
 #include "ranks/ranks.h"
+#include "run/pictures.h"
 #include "train/announce.h"
 #include "train/loop.h"
-#include "train/pictures.h"
 
 static void lay_out(Trainer *t) {
     const ModelShape *s = &t->model.shape;
@@ -180,7 +180,8 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
 static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
     if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
-        !checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, &t->optimizer, &t->state, err))
+        !checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v}, &t->state,
+                         err))
         return false;
     return t->state.step <= steps ||
            usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);

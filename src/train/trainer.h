@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/command.h"
-#include "train/run.h"
+#include "run/run.h"
 
 typedef struct {
     size_t threads;           /* train_resume: 0 for as many as the run had; a sweep: for all runs together */

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "fuzz.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
+#include "train/optimizer.h"
 
 static Run fuzz_run;
 static Model fuzz_model;
@@ -20,7 +21,8 @@ static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
     const ModelShape shape = model_shape(&fuzz_run.config, 3);
     REQUIRE(model_make(&fuzz_model, &shape, 1, 1, false, &err));
     REQUIRE(optimizer_make(&fuzz_optimizer, &fuzz_run.config, &fuzz_model.tensors, 1, &err));
-    REQUIRE(checkpoint_save(&fuzz_run, CHECKPOINT_LAST, &fuzz_model, &fuzz_optimizer, &state, &err));
+    REQUIRE(checkpoint_save(&fuzz_run, CHECKPOINT_LAST, &fuzz_model, (Moments){fuzz_optimizer.m, fuzz_optimizer.v},
+                            &state, &err));
     snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", fuzz_directory());
     uint8_t *file = fuzz_get(path, size);
     fuzz_without_checksum(file, *size);
@@ -32,7 +34,9 @@ static inline void fuzz_load_checkpoint(const uint8_t *data, size_t size) {
     Error err = {0};
     RunState state;
     fuzz_put("checkpoint/last.safetensors", data, size);
-    if (!fuzz_answer(checkpoint_load(&fuzz_run, CHECKPOINT_LAST, &fuzz_model, &fuzz_optimizer, &state, &err), &err))
+    if (!fuzz_answer(checkpoint_load(&fuzz_run, CHECKPOINT_LAST, &fuzz_model,
+                                     (Moments){fuzz_optimizer.m, fuzz_optimizer.v}, &state, &err),
+                     &err))
         return;
     REQUIRE(state.seconds >= 0);
     for (size_t i = 0; i < fuzz_model.tensors.flat; i++) {

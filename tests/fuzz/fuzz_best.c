@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!file) {
         char path[256];
         free(fuzz_make_checkpoint(&file_size));
-        REQUIRE(checkpoint_save(&fuzz_run, CHECKPOINT_BEST, &fuzz_model, NULL, &(RunState){.step = 2}, &err));
+        REQUIRE(checkpoint_save(&fuzz_run, CHECKPOINT_BEST, &fuzz_model, (Moments){0}, &(RunState){.step = 2}, &err));
         snprintf(path, sizeof path, "%s/checkpoint/best.safetensors", fuzz_directory());
         file = fuzz_get(path, &file_size);
         fuzz_without_checksum(file, file_size);
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);
     fuzz_put("checkpoint/best.safetensors", edited, edited_size);
     free(edited);
-    if (!fuzz_answer(checkpoint_load(&fuzz_run, CHECKPOINT_BEST, &fuzz_model, NULL, &state, &err), &err)) return 0;
+    if (!fuzz_answer(checkpoint_load(&fuzz_run, CHECKPOINT_BEST, &fuzz_model, (Moments){0}, &state, &err), &err))
+        return 0;
     for (size_t i = 0; i < fuzz_model.tensors.flat; i++)
         REQUIRE(fuzz_model.parameters[i] - fuzz_model.parameters[i] == 0);
     return 0;

@@ -1,7 +1,7 @@
 /* metrics.csv and attention.csv. The input is rows, which follow the header that the program writes; one that begins
    with "step," is a whole file. */
 #include "fuzz.h"
-#include "train/logs.h"
+#include "run/logs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static char *headers[LOG_SAMPLES];

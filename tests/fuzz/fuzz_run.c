@@ -1,8 +1,8 @@
 /* run.json of a run, as resume, eval, sample and attend open it and as a sweep and a page read it; and the same bytes
    as run.json of a sweep, with the plan that shares take their runs from. */
 #include "fuzz.h"
+#include "run/run.h"
 #include "sweep/parts.h"
-#include "train/run.h"
 
 static void read_as_sweep(const uint8_t *data, size_t size) {
     static Sweep sweep;

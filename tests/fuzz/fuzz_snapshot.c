@@ -1,7 +1,7 @@
 /* attention/stepNNNNNN.safetensors: what the program wrote, with the changes that the input makes (fuzz_edit). */
 #include "attend/attend.h"
 #include "fuzz.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const uint32_t text[] = {'a', 'b', 0xe9};

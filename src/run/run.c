@@ -1,6 +1,6 @@
 /* The directory of a run, and run.json in it. A process that trains holds a lock on the directory from the moment it
    has made or opened it until run_close, so that two never write the same logs. */
-#include "train/run.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ops/matmul.h"
 #include "ranks/ranks.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 bool config_corpus(Corpus *corpus, const Config *c, const Vocabulary *vocabulary, Error *err) {
     if (c->data.task == TASK_RECALL) return corpus_recall(corpus, (size_t)c->data.recall_pairs, vocabulary, err);
@@ -226,7 +226,7 @@ bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Er
     RunState state;
     if (!max_batch) max_batch = (size_t)run->config.train.batch;
     if (!model_make(model, &shape, max_batch, threads, false, err) ||
-        !checkpoint_load(run, CHECKPOINT_LAST, model, NULL, &state, err))
+        !checkpoint_load(run, CHECKPOINT_LAST, model, (Moments){0}, &state, err))
         return false;
     run->step = state.step;
     return true;

@@ -1,6 +1,6 @@
 /* Snapshots of attention: in memory, as a file, and read back. A file is checked against the config, since the pictures
    index it by the config's layers and heads. */
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Writes and reads the logs of a run by one table of columns, so that a number has the same meaning when it is written
    and when it is read. Every row is flushed when it is written, so a killed program loses no complete row. Reading is
    strict, since a resumed run, the pictures and a sweep's tables rely on these numbers. */
-#include "train/logs.h"
+#include "run/logs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* A run's pictures. They are drawn from its files alone, during the run as well as after it, so that a picture shows
    what was logged and `resume` of a finished run can draw all of them again. */
-#include "train/pictures.h"
+#include "run/pictures.h"
 
 #include <math.h>
 #include <string.h>

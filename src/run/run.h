@@ -1,6 +1,6 @@
 /* A run: one training in one directory. Here are the directory as it is made and opened (its config, vocabulary and
    text, and the lock that keeps other processes out) and run.json, which says what the run is, when it was resumed and
-   how it ended; docs/formats.md lists its entries. What the run measured is in its logs (train/logs.h). */
+   how it ended; docs/formats.md lists its entries. What the run measured is in its logs (run/logs.h). */
 #pragma once
 
 #include "base/files.h"
@@ -8,8 +8,8 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 #include "ngrams/ngrams.h"
+#include "run/logs.h"
 #include "show/progress.h"
-#include "train/logs.h"
 
 typedef struct {
     char directory[RESULTS_PATH]; /* "" until it is made or opened */

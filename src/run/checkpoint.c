@@ -1,7 +1,7 @@
 /* Saving and loading checkpoints: the tensors of the file, the state in its metadata, and at the end the file as a
    whole. Nothing that a file says is believed before it is compared with the config, the table of tensors and the logs
    (logs_resume). */
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,24 +34,23 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
     snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-/* Lists all arrays of a file, the moments under the names that torch.optim gives them. Without an optimizer the moments
-   have no memory: their entries in the file are checked, but their numbers are not read. Free list->items. */
-static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, const Optimizer *o,
+/* Lists all arrays of a file, the moments under the names that torch.optim gives them. Where moments have no memory,
+   their entries in the file are checked, but their numbers are not read. Free list->items. */
+static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, Moments moments,
                         Error *err) {
     const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;
-    real *first = o ? o->m : NULL, *second = o ? o->v : NULL;
     *list = (ArrayList){calloc(3 * count, sizeof *list->items), 0};
     if (!list->items) return runtime_error(err, "no memory for a list of tensors");
     for (size_t i = 0; i < count; i++) add_array(list, "", &tensors[i], model->parameters);
     if (which == CHECKPOINT_BEST) return true;
     for (size_t i = 0; i < count; i++)
-        if (has_velocity(kind, &tensors[i])) add_array(list, "momentum_buffer.", &tensors[i], first);
+        if (has_velocity(kind, &tensors[i])) add_array(list, "momentum_buffer.", &tensors[i], moments.first);
     for (size_t i = 0; i < count; i++)
-        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg.", &tensors[i], first);
+        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg.", &tensors[i], moments.first);
     for (size_t i = 0; i < count; i++)
-        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg_sq.", &tensors[i], second);
+        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg_sq.", &tensors[i], moments.second);
     return true;
 }
 
@@ -160,13 +159,13 @@ static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s,
 
 /* --- saving and loading */
 
-bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, const Optimizer *optimizer,
-                     const RunState *s, Error *err) {
+bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s,
+                     Error *err) {
     char path[4096], *text = NULL;
     ArrayList list = {0};
     Json *state = state_json(&run->config, s);
     const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, NAMES[which], err) &&
-                    list_arrays(&list, run, which, model, optimizer, err) &&
+                    list_arrays(&list, run, which, model, moments, err) &&
                     safetensors_save(path, list.items, list.count, &(Metadata){"state", text}, 1, err);
     js_free(state);
     free(text);
@@ -174,13 +173,13 @@ bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, const
     return ok;
 }
 
-bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Optimizer *optimizer, RunState *s, Error *err) {
+bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments, RunState *s, Error *err) {
     const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     char path[4096];
     ArrayList list = {0};
     SafetensorsFile file = {0};
     *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!run_path(run, path, NAMES[which], err) || !list_arrays(&list, run, which, model, optimizer, err)) return false;
+    if (!run_path(run, path, NAMES[which], err) || !list_arrays(&list, run, which, model, moments, err)) return false;
     const bool ok = safetensors_open(&file, path, limit, err) && read_state(run, &file, s, err) &&
                     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
                     check_numbers(&file, &list, err);

@@ -2,9 +2,9 @@
    again at any time, to the same bytes. */
 #pragma once
 
+#include "run/run.h"
+#include "run/snapshot.h"
 #include "show/heatmap.h"
-#include "train/run.h"
-#include "train/snapshot.h"
 
 /* The fixed text of a run's heatmaps, in ids and in code points, at most T characters of it: log.attention_text, or the
    beginning of the validation split, also where the corpus lacks a character of log.attention_text. note->message says
