@@ -19,10 +19,10 @@
 enum {
     DEPTH = 384,    /* steps of k in a piece: a panel of it is 48 KB for the widest vectors */
     COLUMNS = 512,  /* of B that are packed at a time: three quarters of a megabyte */
-    BLOCK = 40,     /* tiles of rows that are multiplied by all of those panels before the next tiles */
+    BLOCK = 40,     /* tiles of rows that meet all of those panels before the next tiles do; with AMX one tile */
     PACK_A = 128,   /* steps from which on a transposed A is packed, too */
     AHEAD = 6,      /* rows by which packing prefetches: another core may have written them */
-    TILE_ROWS = 12, /* of the largest tile in vectors */
+    TILE_ROWS = 12, /* of the largest tile in vectors; AMX's tiles are higher, but one at a time */
 };
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
 static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
@@ -57,17 +57,7 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
-static bool a_is_bf16(const Product *o) { return (o->operands & OPERANDS_A_BF16) == OPERANDS_A_BF16; }
-static bool b_is_bf16(const Product *o) { return (o->operands & OPERANDS_B_BF16) == OPERANDS_B_BF16; }
-static size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
-
-/* Where A or B as stored has this row and column. */
-static const void *stored_a(const Product *o, const void *a, size_t row, size_t column) {
-    return (const char *)a + (row * o->lda + column) * size_of(a_is_bf16(o));
-}
-static const void *stored_b(const Product *o, const void *b, size_t row, size_t column) {
-    return (const char *)b + (row * o->ldb + column) * size_of(b_is_bf16(o));
-}
+static inline size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
 
 /* a - b, or 0. */
 static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }

@@ -15,6 +15,22 @@ typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
 
+/* Whether A or B is in memory as bf16; where all operands are floats, the compiler knows that they are not. */
+static inline bool NAME(a_is_bf16)(const Product *o) {
+    return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_A_BF16);
+}
+static inline bool NAME(b_is_bf16)(const Product *o) {
+    return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_B_BF16);
+}
+
+/* Where A or B as stored has this row and column. */
+static inline const void *NAME(stored_a)(const Product *o, const void *a, size_t row, size_t column) {
+    return (const char *)a + (row * o->lda + column) * size_of(NAME(a_is_bf16)(o));
+}
+static inline const void *NAME(stored_b)(const Product *o, const void *b, size_t row, size_t column) {
+    return (const char *)b + (row * o->ldb + column) * size_of(NAME(b_is_bf16)(o));
+}
+
 /* Elements of `steps` of k. */
 static inline size_t NAME(elements_of)(size_t steps) {
     const size_t depth = (steps + EACH - 1) / EACH;
@@ -263,8 +279,9 @@ static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, si
 /* out (n): elements of a transposed A, from step `step` of `steps` and from `row` on. */
 static inline __attribute__((always_inline)) TARGET void
 NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, size_t steps, size_t row, size_t n) {
-    const void *x = stored_a(o, a, step, row), *next = step + 1 < steps ? stored_a(o, a, step + 1, row) : NULL;
-    NAME(elements)(a_is_bf16(o), out, x, next, n);
+    const void *x = NAME(stored_a)(o, a, step, row),
+               *next = step + 1 < steps ? NAME(stored_a)(o, a, step + 1, row) : NULL;
+    NAME(elements)(NAME(a_is_bf16)(o), out, x, next, n);
 }
 
 /* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
@@ -273,7 +290,8 @@ static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, c
                                 size_t to, float *out) {
     const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
     for (size_t p = 0; p < depth; p++) {
-        if (p + AHEAD < depth) prefetch(stored_a(o, a, EACH * (p + AHEAD), first), columns * size_of(a_is_bf16(o)));
+        if (p + AHEAD < depth)
+            prefetch(NAME(stored_a)(o, a, EACH * (p + AHEAD), first), columns * size_of(NAME(a_is_bf16)(o)));
         for (size_t t = from; t < to; t++) {
             const size_t row = tile_row(tiles, t), rows = tile_rows(tiles, t);
             float *to_tile = out + ((t - from) * depth + p) * ROWS;
@@ -308,8 +326,8 @@ static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t ste
             float columns[LANES * ROWS];
             const size_t left = steps - EACH * p, own = left < EACH * LANES ? left : EACH * LANES;
             for (size_t next = EACH * LANES; next < 2 * EACH * LANES && next < left; next++)
-                prefetch(stored_a(o, a, EACH * p + next, tile_row(tiles, t)), ROWS * size_of(a_is_bf16(o)));
-            NAME(pack_a)(o, stored_a(o, a, EACH * p, 0), own, tiles, t, t + 1, columns);
+                prefetch(NAME(stored_a)(o, a, EACH * p + next, tile_row(tiles, t)), ROWS * size_of(NAME(a_is_bf16)(o)));
+            NAME(pack_a)(o, NAME(stored_a)(o, a, EACH * p, 0), own, tiles, t, t + 1, columns);
             for (size_t i = 0; i < tile_rows(tiles, t); i += LANES)
                 NAME(transpose)(columns + i, ROWS, out + i * depth + p, depth);
         }
@@ -322,9 +340,9 @@ static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, s
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
         float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
-        const float *elements = stored_b(o, b, j, 0);
-        size_t stride = o->ldb / (b_is_bf16(o) ? EACH : 1);
-        if (EACH == 2 && !b_is_bf16(o)) {
+        const float *elements = NAME(stored_b)(o, b, j, 0);
+        size_t stride = o->ldb / (NAME(b_is_bf16)(o) ? EACH : 1);
+        if (EACH == 2 && !NAME(b_is_bf16)(o)) {
             NAME(pair_rows)(pairs, elements, stride, own, steps);
             elements = pairs;
             stride = depth;
@@ -333,14 +351,16 @@ static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, s
     }
     for (size_t p = 0; p < depth && o->op_b == PLAIN; p++) {
         const bool is_last = EACH * p + 1 >= steps;
-        if (p + AHEAD < depth) prefetch(stored_b(o, b, EACH * (p + AHEAD), 0), columns * size_of(b_is_bf16(o)));
+        if (p + AHEAD < depth)
+            prefetch(NAME(stored_b)(o, b, EACH * (p + AHEAD), 0), columns * size_of(NAME(b_is_bf16)(o)));
         for (size_t j = 0; j < columns; j += wide) {
             const size_t left = columns - j, width = left <= LANES ? LANES : wide;
             const size_t own = EACH * p >= steps ? 0 : left < width ? left : width;
-            const void *row = stored_b(o, b, EACH * p, j), *next = is_last ? NULL : stored_b(o, b, EACH * p + 1, j);
+            const void *row = NAME(stored_b)(o, b, EACH * p, j),
+                       *next = is_last ? NULL : NAME(stored_b)(o, b, EACH * p + 1, j);
             float *to = panels + j * depth + p * width;
-            if (own == wide) NAME(elements)(b_is_bf16(o), to, row, next, wide);
-            else NAME(elements)(b_is_bf16(o), to, row, next, own);
+            if (own == wide) NAME(elements)(NAME(b_is_bf16)(o), to, row, next, wide);
+            else NAME(elements)(NAME(b_is_bf16)(o), to, row, next, own);
             for (size_t x = own; x < width; x++) to[x] = 0;
         }
     }
@@ -359,13 +379,13 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
             const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
             const size_t depth = NAME(elements_of)(steps);
             NAME(pack_b)
-            (o, o->op_b == TRANSPOSED ? stored_b(o, b, column, first) : stored_b(o, b, first, column), steps, columns,
-             panels);
-            const void *stored = transposed ? stored_a(o, a, first, 0) : stored_a(o, a, 0, first);
+            (o, o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, first) : NAME(stored_b)(o, b, first, column),
+             steps, columns, panels);
+            const void *stored = transposed ? NAME(stored_a)(o, a, first, 0) : NAME(stored_a)(o, a, 0, first);
             Piece piece = {.a = stored,
-                           .row = transposed ? 1 : o->lda / (a_is_bf16(o) ? EACH : 1),
+                           .row = transposed ? 1 : o->lda / (NAME(a_is_bf16)(o) ? EACH : 1),
                            .step = transposed ? o->lda : 1,
-                           .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !a_is_bf16(o),
+                           .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !NAME(a_is_bf16)(o),
                            .panels = panels,
                            .first = first,
                            .each = EACH,
@@ -378,7 +398,7 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
                 if (piece.packed && by_steps) NAME(pack_a)(o, stored, steps, &tiles, t, to, copy);
                 else if (piece.packed && transposed) NAME(pack_a_rows)(o, stored, steps, &tiles, t, to, copy);
                 else if (piece.packed) NAME(pair_rows)
-                (copy, stored_a(o, stored, piece.origin, 0), o->lda, tile_row(&tiles, to) - piece.origin, steps);
+                (copy, NAME(stored_a)(o, stored, piece.origin, 0), o->lda, tile_row(&tiles, to) - piece.origin, steps);
                 NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }
         }

@@ -28,6 +28,8 @@ typedef enum {
     OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
 } Operands;
 static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
+/* Whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
+static inline bool operand_is_bf16(Operands operands, Operands which) { return (operands & which) == which; }
 
 typedef struct {
     Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
