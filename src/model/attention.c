@@ -50,13 +50,19 @@ double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* A thread's scratch. What is in bf16, and q, k and o, only where products round. */
+/* Whether a head's queries, keys and values are copied into scratch. Products read them in place where nothing else
+   does and, in bf16, D numbers are a whole row (ops/bf16.h). */
+static bool is_copied(const AttentionConfig *a) {
+    return scores_read_reals(a) || (a->bf16 && a->D != bf16_stride(a->D));
+}
+
+/* A thread's scratch. */
 typedef struct {
     real *p, *ds, *slope;                               /* panels of a tile; the last for a cap */
     real *mask;                                         /* a row of one */
-    real *prepared;                                     /* prepare_qk's */
-    real *q, *k, *o;                                    /* (T,D) */
-    Bf16 *operands[ATTENTION_PARTS], *output, *rounded; /* (T,D) of what products read; a panel */
+    real *copies[ATTENTION_PARTS];                      /* (T,D), where a head is copied */
+    real *o;                                            /* (T,D): this and what follows only where products round */
+    Bf16 *operands[ATTENTION_PARTS], *output, *rounded; /* (T,D): copies and do_ as products read them; a panel */
 } Scratch;
 
 static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena) {
@@ -67,12 +73,12 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
     s.ds = arena_take(arena, panel, sizeof(real));
     s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
     s.mask = arena_take(arena, stride, sizeof(real));
-    s.prepared = arena_take(arena, prepared_qk_size(a, T), sizeof(real));
+    for (AttentionPart part = QUERY; is_copied(a) && part < ATTENTION_PARTS; part++) {
+        s.copies[part] = arena_take(arena, head, sizeof(real));
+        if (a->bf16) s.operands[part] = bf16_take(arena, T, a->D);
+    }
     if (!a->bf16) return s;
-    s.q = arena_take(arena, head, sizeof(real));
-    s.k = arena_take(arena, head, sizeof(real));
     s.o = arena_take(arena, head, sizeof(real));
-    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++) s.operands[part] = bf16_take(arena, T, a->D);
     s.output = bf16_take(arena, T, a->D);
     s.rounded = bf16_take(arena, ATTENTION_TILE, T);
     return s;
@@ -98,15 +104,14 @@ real attention_multiplier(const AttentionArrays *l, size_t head) {
     return learned ? learned[l->attention->learned == LEARNED_HEAD ? head : 0] : l->attention->multiplier;
 }
 
-/* Where the pair's queries, keys or values begin in an array (B,T,3HD), and its output in one of (B,T,HD), with rows
-   `stride` apart. */
+/* Where the pair's queries, keys or values begin in an array (B,T,3HD) with rows `stride` apart. Its output begins in
+   one of (B,T,HD) where its queries would. */
 static size_t part_at(const AttentionArrays *l, size_t pair, AttentionPart part, size_t stride) {
     const AttentionConfig *a = l->attention;
     return pair / a->H * l->T * stride + attention_columns(a, part, pair % a->H).begin;
 }
 static size_t output_at(const AttentionArrays *l, size_t pair, size_t stride) {
-    const AttentionConfig *a = l->attention;
-    return pair / a->H * l->T * stride + pair % a->H * a->D;
+    return part_at(l, pair, QUERY, stride);
 }
 
 /* The pair's output where it is kept in bf16. */
@@ -115,69 +120,56 @@ static Bf16 *kept_output(const AttentionArrays *l, size_t pair) {
     return l->kept_out + output_at(l, pair, kept_stride(l));
 }
 
-/* y (rows, D) is filled up with zeros to whole rows of bf16. */
-static Operand filled_up(Bf16 *y, size_t rows, size_t D) {
-    const size_t stride = bf16_stride(D);
-    for (size_t r = 0; D < stride && r < rows; r++) memset(y + r * stride + D, 0, (stride - D) * sizeof *y);
-    return (Operand){y, stride};
-}
-static Operand rounded_rows(Bf16 *y, const real *x, size_t stride, size_t rows, size_t D) {
-    bf16_round(y, bf16_stride(D), x, stride, rows, D);
-    return filled_up(y, rows, D);
-}
-/* x itself where its rows are whole. */
-static Operand whole_rows(Bf16 *y, const Bf16 *x, size_t stride, size_t rows, size_t D) {
-    if (D == bf16_stride(D)) return (Operand){x, stride};
-    for (size_t r = 0; r < rows; r++) memcpy(y + r * bf16_stride(D), x + r * stride, D * sizeof *y);
-    return filled_up(y, rows, D);
+/* The pair's queries, keys or values where they are. */
+static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart part) {
+    const size_t width = attention_width_in(l->attention), stride = l->attention->bf16 ? bf16_stride(width) : width;
+    const size_t at = part_at(l, pair, part, stride);
+    return (Operand){l->attention->bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride};
 }
 
-/* The first `rows` queries, keys and values of a head that is kept in bf16, as products read them, and as `real` where
-   that is asked for. Its output will be in scratch. */
-static void head_from_bf16(Head *h, size_t rows, const Scratch *s, AttentionRounding *rounding) {
-    const size_t D = h->a->D, stride = bf16_stride(attention_width_in(h->a));
-    const Bf16 *kept[ATTENTION_PARTS];
-    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
-        kept[part] = h->layer->kept_qkv + part_at(h->layer, h->pair, part, stride);
-    h->q = s->q;
-    h->k = s->k;
-    h->o = s->o;
-    h->stride = h->o_stride = D;
-    if (scores_read_reals(h->a)) {
-        bf16_expand(s->q, D, kept[QUERY], stride, rows, D);
-        bf16_expand(s->k, D, kept[KEY], stride, rows, D);
-        prepare_qk(h, rows, s->prepared, rounding);
-        h->query = rounded_rows(s->operands[QUERY], h->scored_q, h->scored_stride, rows, D);
-        h->key = rounded_rows(s->operands[KEY], h->scored_k, h->scored_stride, rows, D);
-    } else {
-        h->query = whole_rows(s->operands[QUERY], kept[QUERY], stride, rows, D);
-        h->key = whole_rows(s->operands[KEY], kept[KEY], stride, rows, D);
-    }
-    h->value = whole_rows(s->operands[VALUE], kept[VALUE], stride, rows, D);
-    h->rounded = s->rounded;
+/* y (rows, D) = x (rows, D) as `real`. */
+static void copy_rows(const AttentionConfig *a, real *y, Operand x, size_t rows) {
+    const real *from = x.rows;
+    if (a->bf16) bf16_expand(y, a->D, x.rows, x.stride, rows, a->D);
+    else
+        for (size_t r = 0; r < rows; r++) memcpy(y + r * a->D, from + r * x.stride, a->D * sizeof *y);
+}
+
+/* x (rows, D) as products read it: where these round, rounded into y, whose rows are filled up with zeros. */
+static Operand operand_of(Bf16 *y, const real *x, size_t stride, size_t rows, size_t D) {
+    const size_t whole = bf16_stride(D);
+    if (!y) return (Operand){x, stride};
+    bf16_round(y, whole, x, stride, rows, D);
+    for (size_t r = 0; D < whole && r < rows; r++) memset(y + r * whole + D, 0, (whole - D) * sizeof *y);
+    return (Operand){y, whole};
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored. */
 static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Scratch *s, AttentionRounding *rounding) {
+    const AttentionConfig *a = l->attention;
+    const size_t D = a->D, o_stride = a->bf16 ? D : attention_width_out(a);
     Head h = {.layer = l,
-              .a = l->attention,
-              .index = pair % l->attention->H,
+              .a = a,
+              .index = pair % a->H,
               .pair = pair,
-              .multiplier = attention_multiplier(l, pair % l->attention->H),
-              .stride = attention_width_in(l->attention),
-              .o_stride = attention_width_out(l->attention),
+              .multiplier = attention_multiplier(l, pair % a->H),
+              .q = s->copies[QUERY],
+              .k = s->copies[KEY],
+              .o = a->bf16 ? s->o : l->out + output_at(l, pair, o_stride),
+              .o_stride = o_stride,
+              .query = in_place(l, pair, QUERY),
+              .key = in_place(l, pair, KEY),
+              .value = in_place(l, pair, VALUE),
+              .rounded = s->rounded,
               .row = pair * l->T};
-    if (l->attention->bf16) {
-        head_from_bf16(&h, rows, s, rounding);
-        return h;
-    }
-    h.q = l->qkv + part_at(l, pair, QUERY, h.stride);
-    h.k = l->qkv + part_at(l, pair, KEY, h.stride);
-    h.o = l->out + output_at(l, pair, h.o_stride);
-    prepare_qk(&h, rows, s->prepared, rounding);
-    h.query = (Operand){h.scored_q, h.scored_stride};
-    h.key = (Operand){h.scored_k, h.scored_stride};
-    h.value = (Operand){l->qkv + part_at(l, pair, VALUE, h.stride), h.stride};
+    if (!is_copied(a)) return h;
+    copy_rows(a, s->copies[QUERY], h.query, rows);
+    copy_rows(a, s->copies[KEY], h.key, rows);
+    copy_rows(a, s->copies[VALUE], h.value, rows);
+    prepare_qk(&h, rows, rounding);
+    h.query = operand_of(s->operands[QUERY], h.q, D, rows, D);
+    h.key = operand_of(s->operands[KEY], h.k, D, rows, D);
+    h.value = operand_of(s->operands[VALUE], s->copies[VALUE], D, rows, D);
     return h;
 }
 
@@ -231,11 +223,6 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
 }
 
-/* The gradient of the output as products read it. */
-static Operand output_operand(const Head *h, const real *do_, size_t stride, size_t rows, const Scratch *s) {
-    return s->output ? rounded_rows(s->output, do_, stride, rows, h->a->D) : (Operand){do_, stride};
-}
-
 void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, l->T, &s, NULL);
@@ -247,7 +234,7 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
                              .do_ = do_,
                              .stride = stride,
                              .o_stride = o_stride,
-                             .output = output_operand(&h, do_, o_stride, l->T, &s)};
+                             .output = operand_of(s.output, do_, o_stride, l->T, h.a->D)};
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
@@ -258,7 +245,10 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
-    if (h.a->qk_norm != QK_NORM_NONE) qk_norm_backward(&g, &h);
+    if (h.a->qk_norm == QK_NORM_NONE) return;
+    copy_rows(h.a, h.q, in_place(l, pair, QUERY), l->T);
+    copy_rows(h.a, h.k, in_place(l, pair, KEY), l->T);
+    qk_norm_backward(&g, &h);
 }
 
 void attention_parameters_backward(const AttentionArrays *l, size_t pairs,
@@ -318,7 +308,7 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     const real *dq = dqkv + part_at(l, pair, QUERY, dq_stride), *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
     raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
     score_mod_forward(s.p, NULL, &h, &t, NULL);
-    queries_by_keys(s.ds, &t, h.a->D, 1, output_operand(&h, do_, do_stride, first + count, &s), h.value);
+    queries_by_keys(s.ds, &t, h.a->D, 1, operand_of(s.output, do_, do_stride, t.keys, h.a->D), h.value);
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s.p + r * t.stride, s.ds + r * t.stride, &h, first + r);
         query[r] = norm(dq + (first + r) * dq_stride, h.a->D);

@@ -24,11 +24,10 @@ static inline __attribute__((always_inline)) RowNorm norm_of(QkNorm norm, const 
     return (RowNorm){mean, (real)(1 / sqrt(s / n + (norm == QK_NORM_RMS ? RMS_EPSILON : LAYER_EPSILON)))};
 }
 
-/* y = gain (x - mean) rstd; gain NULL: 1. */
-static inline __attribute__((always_inline)) void normalize(QkNorm norm, real *restrict y, const real *x,
-                                                            const real *gain, size_t D) {
+/* x becomes gain (x - mean) rstd; gain NULL: 1. */
+static inline __attribute__((always_inline)) void normalize(QkNorm norm, real *restrict x, const real *gain, size_t D) {
     const RowNorm n = norm_of(norm, x, D);
-    for (size_t d = 0; d < D; d++) y[d] = (x[d] - n.mean) * n.rstd * (gain ? gain[d] : 1);
+    for (size_t d = 0; d < D; d++) x[d] = (x[d] - n.mean) * n.rstd * (gain ? gain[d] : 1);
 }
 
 /* dy becomes dx, and dgain gets its part. With x' = (x - mean) rstd, g = gain dy, and N = D, or 1 for l2:
@@ -47,39 +46,16 @@ static inline __attribute__((always_inline)) void normalize_backward(QkNorm norm
 
 /* --- Queries and keys as they are scored. */
 
-static bool is_prepared(const AttentionConfig *a) { return a->qk_norm != QK_NORM_NONE || rounds_scores(a); }
-
-bool scores_read_reals(const AttentionConfig *a) {
-    return is_prepared(a) || a->score == SCORE_ADDITIVE || a->learned != LEARNED_NO;
+/* x (rows, D) is normalized and rounded in place. */
+static inline __attribute__((always_inline)) void prepare_rows(const AttentionConfig *a, real *x, const real *gain,
+                                                               size_t rows, AttentionRounding *rounding) {
+    for (size_t i = 0; a->qk_norm != QK_NORM_NONE && i < rows; i++) normalize(a->qk_norm, x + i * a->D, gain, a->D);
+    round_scores(a->precision, x, rows * a->D, rounding);
 }
 
-size_t prepared_qk_size(const AttentionConfig *a, size_t T) {
-    return is_prepared(a) ? size_mul(2, size_mul(T, a->D)) : 0;
-}
-
-/* y (rows, D) = x (rows, D), normalized and rounded. */
-static inline __attribute__((always_inline)) void prepare_rows(const Head *h, real *restrict y, const real *x,
-                                                               const real *gain, size_t rows,
-                                                               AttentionRounding *rounding) {
-    const AttentionConfig *a = h->a;
-    for (size_t row = 0; row < rows; row++, x += h->stride, y += a->D) {
-        if (a->qk_norm != QK_NORM_NONE) normalize(a->qk_norm, y, x, gain, a->D);
-        else memcpy(y, x, a->D * sizeof *y);
-        round_scores(a->precision, y, a->D, rounding);
-    }
-}
-
-MULTIVERSIONED void prepare_qk(Head *h, size_t rows, real *scratch, AttentionRounding *rounding) {
-    h->scored_q = h->q;
-    h->scored_k = h->k;
-    h->scored_stride = h->stride;
-    if (!is_prepared(h->a)) return;
-    real *q = scratch, *k = scratch + h->layer->T * h->a->D; /* (T,D) */
-    prepare_rows(h, q, h->q, h->layer->parameters[PARAMETER_Q_GAIN], rows, rounding);
-    prepare_rows(h, k, h->k, h->layer->parameters[PARAMETER_K_GAIN], rows, rounding);
-    h->scored_q = q;
-    h->scored_k = k;
-    h->scored_stride = h->a->D;
+MULTIVERSIONED void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding) {
+    prepare_rows(h->a, h->q, h->layer->parameters[PARAMETER_Q_GAIN], rows, rounding);
+    prepare_rows(h->a, h->k, h->layer->parameters[PARAMETER_K_GAIN], rows, rounding);
 }
 
 static inline __attribute__((always_inline)) void norm_rows_backward(const Head *h, real *dx, size_t dx_stride,
@@ -87,7 +63,7 @@ static inline __attribute__((always_inline)) void norm_rows_backward(const Head 
     const real *own = h->layer->parameters[gain];
     real *dgain = own ? partial_of(h, gain) : NULL;
     for (size_t i = 0; i < h->layer->T; i++)
-        normalize_backward(h->a->qk_norm, dx + i * dx_stride, x + i * h->stride, own, dgain, h->a->D);
+        normalize_backward(h->a->qk_norm, dx + i * dx_stride, x + i * h->a->D, own, dgain, h->a->D);
 }
 
 MULTIVERSIONED void qk_norm_backward(const HeadGradients *g, const Head *h) {
@@ -112,9 +88,9 @@ static inline __attribute__((always_inline)) real additive_score(const real *v, 
 MULTIVERSIONED static void additive_forward(real *panel, const real *v, const Head *h, const QueryTile *t,
                                             real multiplier) {
     for (size_t r = 0; r < t->count; r++) {
-        const real *q = h->scored_q + (t->first + r) * h->scored_stride;
+        const real *q = h->q + (t->first + r) * h->a->D;
         for (size_t j = 0; j <= t->first + r; j++)
-            panel[r * t->stride + j] = multiplier * additive_score(v, q, h->scored_k + j * h->scored_stride, h->a->D);
+            panel[r * t->stride + j] = multiplier * additive_score(v, q, h->k + j * h->a->D, h->a->D);
     }
 }
 
@@ -137,9 +113,8 @@ MULTIVERSIONED static void additive_backward(const HeadGradients *g, real *dv, c
     for (size_t r = 0; r < t->count; r++) {
         const size_t i = t->first + r;
         for (size_t j = 0; j <= i; j++)
-            additive_score_backward(g->dq + i * g->stride, g->dk + j * g->stride, dv, v,
-                                    h->scored_q + i * h->scored_stride, h->scored_k + j * h->scored_stride,
-                                    multiplier * ds[r * t->stride + j], h->a->D);
+            additive_score_backward(g->dq + i * g->stride, g->dk + j * g->stride, dv, v, h->q + i * h->a->D,
+                                    h->k + j * h->a->D, multiplier * ds[r * t->stride + j], h->a->D);
     }
 }
 
@@ -187,7 +162,7 @@ void multiplier_backward(const HeadGradients *g, const Head *h) {
         real *dv = partial_of(h, PARAMETER_V);
         *dmultiplier = lanes_dot(dv, additive_v(h), D);
         lanes_scale(dv, D, h->multiplier);
-    } else *dmultiplier = sum_of_products(h->scored_q, h->scored_stride, g->dq, g->stride, T, D);
+    } else *dmultiplier = sum_of_products(h->q, h->a->D, g->dq, g->stride, T, D);
     for (size_t i = 0; i < T; i++) {
         lanes_scale(g->dq + i * g->stride, D, h->multiplier);
         lanes_scale(g->dk + i * g->stride, D, h->multiplier);

@@ -21,21 +21,19 @@ typedef struct {
     size_t stride; /* in numbers */
 } Operand;
 
-/* One head of one sequence. Its arrays are parts of those that all heads share or, where those are kept in bf16, mostly
-   in scratch: row i of q is q + i * stride. In bf16 q, k, scored_q and scored_k are only there if scores_read_reals. */
+/* One head of one sequence. Its queries, keys and values are in the arrays that all heads share and, where products
+   cannot read them in place or something else reads them, copied into scratch. */
 typedef struct {
     const AttentionArrays *layer;
     const AttentionConfig *a;
-    size_t index, pair; /* of the head; of it and the sequence */
-    real multiplier;    /* this head's: 1 / divisor, or as learned */
-    const real *q, *k;  /* (T,D): as W_Q and W_K make them */
-    real *o;            /* (T,D): the output */
-    size_t stride, o_stride;
-    const real *scored_q, *scored_k; /* (T,D): as they are scored, normalized and rounded; or q and k themselves */
-    size_t scored_stride;
-    Operand query, key, value; /* (T,D): as they are scored, and v */
-    Bf16 *rounded;             /* scratch for a panel that a product reads; NULL where products do not round */
-    size_t row;                /* of the head's first query in (B,H,T) */
+    size_t index, pair;        /* of the head; of it and the sequence */
+    real multiplier;           /* this head's: 1 / divisor, or as learned */
+    real *q, *k;               /* (T,D): as they are scored, normalized and rounded; only where they are copied */
+    Operand query, key, value; /* (T,D): as they are scored, and v, for products */
+    real *o;                   /* (T,D): the output, shared by all heads or, where that is kept in bf16, in scratch */
+    size_t o_stride;
+    Bf16 *rounded; /* scratch for a panel that a product reads; NULL where products do not round */
+    size_t row;    /* of the head's first query in (B,H,T) */
 } Head;
 
 /* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share. */
@@ -66,6 +64,10 @@ static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LA
 static inline size_t panel_stride(size_t keys) { return bf16_stride(keys); }
 
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
+/* Whether anything but a product reads queries and keys. */
+static inline bool scores_read_reals(const AttentionConfig *a) {
+    return a->qk_norm != QK_NORM_NONE || rounds_scores(a) || a->score == SCORE_ADDITIVE || a->learned != LEARNED_NO;
+}
 
 #define L2_EPSILON 1e-12 /* under the roots of the norms of queries and keys */
 #define RMS_EPSILON 1e-6
@@ -91,13 +93,9 @@ void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rou
 
 /* --- Stage 1 (attention_scores.c). */
 
-/* Numbers of scratch for the queries and keys of a sequence of T, 0 where they are scored as they are. */
-size_t prepared_qk_size(const AttentionConfig *a, size_t T);
-/* Whether anything but a product reads queries and keys. */
-bool scores_read_reals(const AttentionConfig *a);
-/* Sets h->scored_q and h->scored_k: the first `rows` rows of the head's queries and keys, normalized and rounded into
-   scratch (prepared_qk_size) where that is asked for. `rounding` NULL, or counts what the rounding does. */
-void prepare_qk(Head *h, size_t rows, real *scratch, AttentionRounding *rounding);
+/* The first `rows` rows of h->q and h->k, as W_Q and W_K make them, are normalized and rounded where that is asked for.
+   `rounding` NULL, or counts what the rounding does. */
+void prepare_qk(const Head *h, size_t rows, AttentionRounding *rounding);
 /* The panel's entries with key <= query become the raw scores times `multiplier`. */
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier);
 /* From ds, the gradient of the multiplied raw scores, zero where key > query, to those of the scored queries and
@@ -108,7 +106,7 @@ void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, 
    those of the raw scores. Computes the multiplier's partial gradient from them, then multiplies them. */
 void multiplier_backward(const HeadGradients *g, const Head *h);
 /* After all tiles, where there is a qk_norm: from the gradients of the scored queries and keys to those of the queries
-   and keys, in place, and the partial gradients of the gains. */
+   and keys, in place, and the partial gradients of the gains. h->q and h->k are as W_Q and W_K make them again. */
 void qk_norm_backward(const HeadGradients *g, const Head *h);
 
 /* --- Stage 2 (attention_score_mod.c). */
