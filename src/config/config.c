@@ -18,7 +18,7 @@
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* Gives a key of [section] its value; with an empty section the key's name has it (key_find). `origin` as in Config. */
+/* Gives a key of [section] its value. If `section` is empty, `name` has it (key_find). `origin` is as in Config. */
 static bool assign(Config *config, const char *section, const char *name, const char *written, int origin, Error *why) {
     const bool in_sweep = strcmp(section, "sweep") == 0;
     size_t key;
@@ -47,7 +47,7 @@ static bool parse_section(const char *line, char section[128], Error *why) {
     return section_check(section, why);
 }
 
-/* One line of the file, without blanks around it. `section`: the one it is in. */
+/* Parses one line of the file, without blanks around it. `section` is the section that it is in, or begins. */
 static bool parse_line(Config *config, char *line, int number, char section[128], Error *why) {
     char *comment = find_comment(line), *separator = strpbrk(line, "=:");
     if (comment == line) return true; /* or an empty line */
@@ -77,7 +77,7 @@ static void hint_at_file(const char *path, Error *err) {
         error_set(err, err->status, "%.500s; %s --help lists the verbs", err->message, program_name);
 }
 
-/* The text of a file, which is cut into its lines; `where` is its path for messages. */
+/* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
 static bool parse_text(Config *config, char *text, const char *where, Error *err) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char shown[108], section[128] = "", *line;
@@ -104,7 +104,7 @@ static bool read_config(Config *config, const char *path, const char *where, Err
     return ok;
 }
 
-/* "section.key = value"; cuts `text` up. In front of a list of values for [sweep] stands "sweep.". */
+/* Parses "section.key = value", and cuts `text` up. If the value is a list for [sweep], "sweep." stands in front. */
 static bool parse_override(Config *config, char *text, Error *err) {
     static const char SWEEP[] = "sweep.";
     char *value = text, *name = text_trim(strsep(&value, "="));
@@ -124,12 +124,12 @@ static bool apply_override(Config *config, const char *override, Error *err) {
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* Given, or in [sweep], whose values come later. */
+/* Whether a key was given, or is in [sweep], whose values are set later. */
 static bool is_chosen_at(const Config *config, size_t offset) {
     return is_given_at(config, offset) || config->sweep_origin[key_at(offset)];
 }
 
-/* The divisor sqrt_dmodel has d_model beside it, so that divisor_value needs no config. */
+/* Stores d_model in a divisor sqrt_dmodel, so that divisor_value needs no config. */
 static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
     if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
 }
@@ -158,7 +158,7 @@ static bool derive_defaults(Config *config, const char *where, Error *err) {
     return true;
 }
 
-/* Whether a divisor must be given: by l2 scores are cosines, which sqrt_dk would make nearly equal. */
+/* Whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly equal. */
 static bool lacks_divisor(const Config *config) {
     return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
            config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, KEY(attention.scale_divisor)) &&

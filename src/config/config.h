@@ -30,14 +30,14 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
 enum { EVERY_DOUBLING = -1 };
 
-/* One line of [sweep]: a key of the table and the values it takes, as written. */
+/* One line of [sweep]: a key of the table and the values that it takes, as they are written. */
 typedef struct {
     size_t key; /* index into the table */
     size_t count;
     char values[SWEEP_VALUES_MAX][64];
 } SweepAxis;
 
-/* Where a key's value came from: the number of a line of the file, from 1, or one of these. */
+/* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
 typedef struct {
@@ -80,42 +80,42 @@ typedef struct {
 
     char name[256]; /* the file's name without directory and ".ini" */
     int origin[CONFIG_KEYS_MAX],
-        sweep_origin[CONFIG_KEYS_MAX]; /* by key: where its value, its line in [sweep] is from */
+        sweep_origin[CONFIG_KEYS_MAX]; /* by key: where its value is from, and its line of [sweep] */
 } Config;
 
 /* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
-   defaults that depend on other keys (d_k, d_ff, min_lr, momentum, out) and checks what concerns several keys. Every
-   error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the line itself, what is accepted
-   and the nearest key. The file's grammar is described in config.c. Config is large: keep it off small stacks. */
+   defaults that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out) and checks what
+   concerns several keys. Every error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the
+   line itself, what is accepted and the nearest key. Grammar: config.c. Config is large: keep it off small stacks. */
 bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err);
 
 /* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
    concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
-   origin in an error, after which the config is not to be used. */
+   origin in an error. After an error, do not use the config. */
 bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
                     Error *err);
 
-/* What scores are divided by at a step: scale_divisor, and from switch_step on switch_divisor. */
+/* The divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
-/* What the losses of a run are a mean over: "character" or "answer". */
+/* What a run predicts, and takes the mean of its losses over: a "character" or an "answer". */
 const char *config_target(const Config *config);
 
-/* The combinations of the [sweep] section, by number: the last key varies fastest. How many there are; an error
-   (STATUS_USAGE) where that is more than `most`. 1 without a [sweep] section. */
+/* The combinations of the [sweep] section are numbered; the last key varies fastest. This sets *count to how many there
+   are, 1 without a [sweep] section. More than `most` are an error (STATUS_USAGE). */
 bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
-/* The config of combination i, and the swept keys' values as they are written, into `values` (config->sweep_count). */
+/* Sets *out to the config of combination i, and `values` (config->sweep_count) to the swept values, as written. */
 bool combinations_config(const Config *config, size_t i, Config *out, const char *values[SWEEP_AXES_MAX], Error *err);
-/* The swept keys with their values, one per line, each after `indent`. */
+/* Prints the swept keys with their values, one key per line, each after `indent`. */
 void combinations_print(const Config *config, const char *indent, FILE *out);
 
-/* Every key with its value, as an .ini file that config_load reads back to the same Config ([sweep] left out), but for
-   the corpus, which is named by its absolute path. */
+/* Writes every key with its value, as an .ini file that config_load reads back to the same Config, except that [sweep]
+   is left out and the corpus has its absolute path. */
 void config_write(const Config *config, FILE *out);
-/* config_write with a comment in place of each key that is to be left out, since runs of a sweep differ in it. */
+/* As config_write, but with a comment in place of each key that is left_out, because runs of a sweep differ in it. */
 void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
 
-/* The reference, for --help and docs/config.md: every key by section with type or choices, default and help, at most 80
-   columns wide. */
+/* Writes the reference, for --help and docs/config.md: every key by section, with type or choices, default and help, in
+   at most 80 columns. */
 void config_write_help(FILE *out);
 
 /* How many keys there are, and the "section.name" of each. */
@@ -123,10 +123,10 @@ size_t config_key_count(void);
 const char *config_key_name(size_t key);
 /* Whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
-/* Whether a key has its default value, given or not. For a default that follows from other keys: whether the key was
-   not given. */
+/* Whether a key has its default value, given or not. If its default follows from other keys: whether it was not
+   given. */
 bool config_is_default(const Config *config, size_t key);
-/* For titles: how scores are made at a step, as "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
+/* For titles: how scores are made at a step, as in "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
    divisor that they have later. */
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);
 /* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */

@@ -6,13 +6,13 @@
 
 static const char NOT_PLAIN[] = "src/plain/plain.c leaves that to the fast engine";
 
-/* `value` NULL: any but the key's default. */
+/* A `value` of NULL stands for any value but the key's default. */
 static const struct {
     struct {
         size_t key; /* offset */
         const char *value;
     } first, second;
-    const char *reason; /* a sentence's end, after "because" */
+    const char *reason; /* the end of a sentence, after "because" */
 } PAIRS[] = {
     {{KEY(attention.qk_norm), NULL},
      {KEY(train.qk_clip), NULL},

@@ -13,7 +13,7 @@ typedef struct {
     double number; /* SCALE_NUMBER: the divisor, SCALE_LEAST to SCALE_MOST; SCALE_SQRT_DMODEL: d_model */
 } ScaleDivisor;
 
-/* The names of the modes in a config, in their order, without SCALE_NUMBER's; ended by NULL. */
+/* The names of the modes in a config, in the order of ScaleMode but without SCALE_NUMBER, then NULL. */
 extern const char *const SCALE_NAMES[];
 /* The bounds of a divisor that is a number keep the multiplier, and scores times it, inside a float. */
 #define SCALE_LEAST 1e-6
@@ -23,9 +23,9 @@ extern const char *const SCALE_NAMES[];
 /* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
 
-/* One of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
+/* Reads one of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);
-/* A divisor as scale_parse reads it. */
+/* Writes a divisor as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
 /* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, for runs that
    differ in it, the name alone: "√d_k". UTF-8. */

@@ -1,12 +1,12 @@
-/* The [sweep] section: keys with the values they take, and the combinations of these. Values are kept as they were
-   written and checked at once, so that a mistake is found before the first run and a run is named as its value was
-   typed. */
+/* The [sweep] section: keys with the values they take, and the combinations of these. Values are checked at once, so
+   that a mistake is found before the first run. They are kept as they were written, so that a run is named as its value
+   was typed. */
 #include <string.h>
 
 #include "base/text.h"
 #include "config/table.h"
 
-/* Writes a value as config_write does, so that 1 and 1.0 are the same. */
+/* Writes a value as config_write does, so that 1 and 1.0 become the same text. */
 static bool canonical(size_t key, const char *text, char out[64], Error *why) {
     static Config config; /* large */
     if (!value_parse(&KEYS[key], text, (char *)&config + KEYS[key].offset, why)) return false;

@@ -19,9 +19,9 @@ typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_SCALE } K
 typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
     Kind kind;
-    size_t offset;              /* of its member in Config: for the kinds in their order char[CONFIG_TEXT_MAX], int64_t,
-                                   double, int, ScaleDivisor */
-    int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: of the length in bytes */
+    size_t offset;              /* of its member in Config, whose type is, in the order of the kinds,
+                                   char[CONFIG_TEXT_MAX], int64_t, double, int, ScaleDivisor */
+    int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
     const char *const *choices; /* KIND_CHOICE: in the order of the enum, ended by NULL. KIND_INTEGER: words that it
@@ -37,17 +37,17 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why);
 bool value_parse(const Key *key, const char *written, void *member, Error *why);
 /* The member's value, as value_parse reads it. */
 void value_text(const Key *key, const void *member, char *out, size_t capacity);
-/* What a key takes, as in "takes a whole number from 1 to 1024". */
+/* What a key accepts, in words, as in "a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
 
 extern const Key KEYS[];
 extern const size_t KEY_COUNT;
 
 bool section_check(const char *section, Error *why);
-/* The index of the key `name` of [section]. With `section` empty, and in [sweep], the name has its own section in
-   front, which can be left out where only one section has the name. */
+/* Finds the index of the key `name` of [section]. If `section` is empty or "sweep", the name has its own section in
+   front, which can be left out if only one section has a key of that name. */
 bool key_find(const char *section, const char *name, size_t *key, Error *why);
-size_t key_at(size_t offset); /* KEY(section.name) */
+size_t key_at(size_t offset); /* the index of the key with this offset, KEY(section.name) */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
 #define KEY(member) offsetof(Config, member)
 
@@ -57,5 +57,5 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 /* Refuses two values that do not go together (refused.c). */
 bool refused_pairs_check(const Config *config, const char *where, Error *err);
 
-/* A key of [sweep] with its list of values, which replaces one that is there. */
+/* Gives a key of [sweep] its list of values, which replaces the list that it may have. */
 bool sweep_assign(Config *config, size_t key, const char *written, Error *why);

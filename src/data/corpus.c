@@ -14,7 +14,7 @@ extern const char sqrtdk_corpus[]; /* builtin.S */
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* UTF-8 to code points; a 0 is no text either. */
+/* Decodes UTF-8 to code points. A zero byte is refused as well, since it is not text. */
 static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
     size_t line = 1;
     *count = 0;
@@ -32,7 +32,7 @@ static bool decode(const char *path, const char *text, size_t size, uint32_t *ch
     return true;
 }
 
-/* Code points to ids, by the given vocabulary or, where that is NULL, by that of the text. */
+/* Encodes code points as ids, by the given vocabulary or, if that is NULL, by that of the text. */
 static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *given, Error *err) {
     if (!vocabulary_make(&corpus->vocabulary, given ? given->characters : characters,
                          given ? given->count : corpus->count, err))
@@ -51,7 +51,7 @@ static bool encode(Corpus *corpus, const char *path, const uint32_t *characters,
     return true;
 }
 
-/* Where training ends and validation begins. Each part must hold a window and the target of its last token. */
+/* Sets where training ends and validation begins. Each part must hold a window and the target of its last token. */
 static bool split(Corpus *corpus, const char *path, double val_fraction, size_t window, Error *err) {
     size_t validation = (size_t)((double)corpus->count * val_fraction + 0.5);
     corpus->train = corpus->count - validation;
@@ -63,11 +63,11 @@ static bool split(Corpus *corpus, const char *path, double val_fraction, size_t 
         path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
-/* The text of a corpus, which has been read from `path`. */
+/* Makes a corpus from its text, which has been read from `path`. */
 static bool corpus_from_text(Corpus *corpus, const char *path, const char *text, size_t size,
                              const Vocabulary *vocabulary, double val_fraction, size_t window, Error *err) {
     if (size == 0) return usage_error(err, "the corpus %s is empty", path);
-    uint32_t *characters = malloc(size * sizeof *characters); /* as many as bytes, or fewer */
+    uint32_t *characters = malloc(size * sizeof *characters); /* no more than bytes */
     if (!characters) return runtime_error(err, "no memory for the corpus %s", path);
     const bool ok = decode(path, text, size, characters, &corpus->count, err) &&
                     encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);

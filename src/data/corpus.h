@@ -9,16 +9,16 @@ typedef struct {
     int32_t *ids; /* (count) */
     size_t count;
     size_t train; /* ids[0 .. train-1] are for training, the rest for validation */
-    size_t pairs; /* in a record of recall, which has no ids; 0: this is a text */
+    size_t pairs; /* pairs in a record of recall, which has no ids; 0: the corpus is a text */
 } Corpus;
 
 /* Reads `path` (empty: the built-in corpus): UTF-8 text, without the byte order mark at its start if it has one.
-   `vocabulary` NULL: it is built from the text; otherwise it is copied, and every character of the text must be in it.
+   If `vocabulary` is NULL, it is built from the text; else it is copied, and must have every character of the text.
    `val_fraction` of the characters, the last ones, are for validation; each part must hold `window` + 1 characters.
    Errors in the text have status STATUS_USAGE. The caller frees with corpus_free. */
 bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
                  Error *err);
-/* Makes the corpus of the recall task with that many pairs, from 1 to 26; `vocabulary` as for corpus_load. */
+/* Makes the corpus of the recall task with `pairs` pairs, from 1 to 26; `vocabulary` as for corpus_load. */
 bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err);
 void corpus_free(Corpus *corpus);
 
@@ -31,9 +31,9 @@ void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens /* (B,T) */, int32_t *targets /* (B,T) */);
 
-/* How many windows of T the validation part has: they do not overlap, and the last one may be shorter. For recall: as
+/* How many windows of T the validation part has. They do not overlap, and the last one may be shorter. For recall: as
    many records as have about 16000 characters in all, the same ones whatever the seed. */
 size_t corpus_windows(const Corpus *corpus, size_t T);
-size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without a last one that is shorter */
+size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without a last window that is shorter */
 /* Window i of the validation part; returns its length, at most T. */
 size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens /* (T) */, int32_t *targets /* (T) */);

@@ -2,14 +2,14 @@
    ones before it, and batches need no state. */
 #include "data/recall.h"
 
-/* The random numbers of record `number`, of which `draw` have been drawn. */
+/* The random numbers of record `number`. `draw` counts those that have been drawn. */
 typedef struct {
     uint64_t seed, number;
     RngPurpose purpose;
     uint32_t draw;
 } Draws;
 
-/* The next one, uniform on 0 .. n-1. */
+/* Draws the next number, uniform on 0 .. n-1. */
 static size_t next_below(Draws *d, size_t n) {
     const Rng rng = rng_make(d->seed, d->purpose, d->draw++);
     return (size_t)rng_below(&rng, d->number, n);

@@ -12,9 +12,9 @@
 enum { RECALL_LETTERS = 26, RECALL_VOCABULARY = 2 * RECALL_LETTERS };
 
 /* The first T characters of record `number` of (seed, purpose): `pairs` pairs of different keys and different values,
-   then queries, a key and its value, each key drawn from those shown whatever was asked before. (If every key had its
-   turn, the answers that are left could be known without the key.) `targets` (T) is the answer where the token is the
-   key of a query, and -1 elsewhere. */
+   then queries. A query is a key and its value; the key is drawn from those shown, asked for before or not. (If every
+   key had its turn, the last answers could be known without their keys.) `targets` (T) is the answer where the token is
+   the key of a query, and -1 elsewhere. */
 void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pairs, size_t T,
                    int32_t *tokens /* (T) */, int32_t *targets /* (T) */);
 

@@ -1,5 +1,5 @@
-/* The vocabulary: made from a text, searched by bisection, and vocab.json. The file is checked for order when it is
-   read, since an id is a place in that order. */
+/* The vocabulary: it is made from a text, searched by bisection, and saved as vocab.json. The order in the file is
+   checked when it is read, since an id is a place in that order. */
 #include "data/vocabulary.h"
 
 #include <stdlib.h>

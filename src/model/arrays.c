@@ -14,7 +14,7 @@ static Activation activation(Arena *arena, const char *name, size_t layer, size_
 }
 
 /* An activation that is kept in bf16 under precision = bf16. `values` is then the array that all layers share, or NULL.
-   A product loses nothing by that, since it would round the activation. */
+   This loses nothing where a product reads the activation, since the product would round it. */
 static Activation kept_activation(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows,
                                   size_t width, real *values) {
     if (!s->attention.bf16) return activation(arena, name, layer, rows, width);
@@ -26,7 +26,7 @@ static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
     return (LayerNorm){.y = y, .mean = take(arena, rows, 1), .rstd = take(arena, rows, 1)};
 }
 
-/* In a post-norm model a residual connection reads the output of a LayerNorm as well. */
+/* A post-norm model keeps these in `real`, because there a residual connection reads the output of a LayerNorm, too. */
 static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows) {
     return layernorm(arena,
                      s->pre_norm ? kept_activation(s, arena, name, layer, rows, s->C, NULL)
@@ -55,9 +55,9 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, real *qkv, real *
 }
 
 /* All blocks use the same buffers for their gradients, since the backward pass of a block is done with them before the
-   next block's begins. What it hands on is the gradient of its input, the output of the block before: so there are two
-   of those, which take turns. Within a block, activations share a buffer when one gradient is computed from the other
-   in place, or is equal to it, as those of proj and res are without dropout:
+   next block's begins. A block hands on only the gradient of its input, which is the output of the block before. So two
+   buffers for outputs take turns. Within a block, activations share a buffer when one gradient is computed from the
+   other in place, or is equal to it, as those of proj and res are without dropout:
 
        buffer    pre-norm                              post-norm
        output    res_2 (and proj_2 without dropout)    ln_2
@@ -93,12 +93,12 @@ static void lay_out_gradients(Model *m, size_t rows, real *qkv, real *fc, Arena 
         b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
     }
     m->x.gradient = outputs[0];
-    m->ln_f.y.gradient = ln_1; /* it is done with before the blocks */
+    m->ln_f.y.gradient = ln_1; /* its backward pass ends before the blocks need the buffer */
     m->logits.gradient = m->logits.values;
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
-/* Numbers of scratch for a thread, in whole cache lines: for attention, or for rows before they are rounded, of a
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for a row before it is rounded, of a
    LayerNorm or of an activation function and its derivative. */
 static size_t scratch_size(const ModelShape *s) {
     size_t most = attention_scratch(&s->attention, s->T);
@@ -107,7 +107,7 @@ static size_t scratch_size(const ModelShape *s) {
     return size_add(most, CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Takes every array from the arenas, which only measure as long as they have no memory. */
+/* Takes every array from the arenas. While an arena has no memory, this only measures how much it needs. */
 static void lay_out(Model *m, bool training) {
     const ModelShape *s = &m->shape;
     const size_t rows = size_mul(model_slice(s, m->max_batch), s->T); /* of a slice */

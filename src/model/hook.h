@@ -5,13 +5,13 @@
 
 #include "ops/bf16.h"
 
-/* One array of the forward pass and the one of its gradient. B is the slice's. */
+/* One array of the forward pass and the array of its gradient. B is the slice's. */
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
-    real *values;   /* (B,T,width); where there is `kept`, shared by all layers (c_attn, c_fc) or NULL (all others) */
-    Bf16 *kept;     /* NULL, or in bf16 what a layer keeps of it until the backward pass, in rows of bf16 (ops/bf16.h);
-                       of c_fc the derivative of the activation function */
+    real *values;   /* (B,T,width); if there is `kept`, shared by all layers (c_attn, c_fc) or NULL (all others) */
+    Bf16 *kept;     /* NULL, or what a layer keeps in place of `values` until the backward pass, in rows of bf16
+                       (ops/bf16.h): the same values, but for c_fc the derivative of the activation function */
     real *gradient; /* (B,T,width), shared by all layers; NULL in a model made without gradients */
     bool rounds_gradient; /* after the hook, `gradient` is rounded to bf16 in place (ops/bf16.h) for the products */
 } Activation;
@@ -21,11 +21,11 @@ typedef enum { FORWARD, BACKWARD } Direction;
 /* What a hook is shown: one thread's rows of an activation, or of its gradient. */
 typedef struct {
     const Activation *activation;
-    Direction direction; /* BACKWARD: values are dL/d(the activation), over all its uses */
-    real *values;        /* (rows, width), in the activation's array; NULL in the forward pass where it has none */
+    Direction direction; /* BACKWARD: `values` are dL/d(the activation), summed over its uses */
+    real *values;        /* (rows, width), in the activation's array; NULL in the forward pass if that is NULL */
     size_t rows;         /* may be 0 */
-    size_t batch_row;    /* the first of them, counted in the batch's (B,T) */
-    size_t slice_row;    /* the same, counted in the slice's, as the activation's arrays are */
+    size_t batch_row;    /* the first of these rows, counted in the batch's (B,T) */
+    size_t slice_row;    /* the same row, counted in the slice's (B,T), as in the activation's arrays */
 } HookView;
 
 /* `function` is called by each thread for its own rows, all at the same time: forward as soon as the values are

@@ -7,7 +7,7 @@
 /* Standard deviation of the embeddings' initial entries, whatever `init` is. */
 #define EMBEDDING_STD 0.02
 
-/* Draws every parameter. What is drawn depends on seed, tensor and index alone. */
+/* Sets every parameter. A number that is drawn depends on seed, tensor and index alone. */
 void tensors_initialize(const TensorTable *table, const ModelShape *shape, Init init, uint64_t seed, size_t threads,
                         real *flat);
 

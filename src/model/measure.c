@@ -1,5 +1,5 @@
 /* Statistics of attention, computed after a pass from what it left: queries and keys in the blocks' arrays, maxima and
-   sums of rows. Scores come from attention.h, so that what is measured is what was trained, whatever way of scoring.
+   sums of rows. Scores come from attention.h, as in training, whatever the way of scoring.
    Sums are in double. */
 #include "model/measure.h"
 
@@ -10,10 +10,10 @@
 #include "ops/layernorm.h"
 
 static real *own_scratch(const Model *m) { return m->scratch + (size_t)omp_get_thread_num() * m->scratch_size; }
-/* The part of it that attention_scores leaves alone: the weights of a row and of its sink. */
+/* The part of the scratch that attention_scores leaves alone, for the weights of a row and of its sink. */
 static double *weights_in(real *scratch, size_t T) { return (void *)(scratch + ATTENTION_TILE * T); }
 
-/* Over the visible entries and rows of one head. `squares` is the sum of squared differences from the mean, updated row
+/* What is known of one head's visible entries and rows. `squares` sums squared differences from the mean, updated row
    by row (Chan, Golub, LeVeque 1979): the sum of squares minus the square of the sum would cancel. */
 typedef struct {
     double entries, mean, squares, maximum;
@@ -92,7 +92,7 @@ void measure_snapshot(Model *m, size_t T, const AttentionSnapshot *s) {
     const size_t H = m->shape.attention.H;
     real *row = m->scratch;
     double *weights = weights_in(row, T);
-    for (size_t i = 0; i < m->shape.L * H * T; i++) { /* a query's row of one head of one layer */
+    for (size_t i = 0; i < m->shape.L * H * T; i++) { /* row i is one query of one head of one layer */
         const AttentionArrays a = model_attention(m, i / (H * T), T);
         const size_t head = i / T % H, query = i % T;
         attention_scores(&a, head, query, 1, SCORES_RAW, row, NULL, row);

@@ -8,13 +8,13 @@
 
 #define SATURATED 0.99
 
-/* One head over a batch. entropy, max_weight and saturated are over the rows with at least two keys; a sink is one. */
+/* One head over a batch. entropy, max_weight and saturated are over the rows with two or more keys, a sink included. */
 typedef struct {
     double score_std;           /* standard deviation of the visible scores */
     double score_max;           /* the largest of them */
-    double entropy;             /* mean over rows of H(row) / ln(keys): 1 is uniform, 0 one-hot; NaN when T is 1 */
-    double max_weight;          /* mean over rows of the largest weight; NaN when T is 1 */
-    double saturated;           /* share of rows whose largest weight is above SATURATED; NaN when T is 1 */
+    double entropy;             /* mean over rows of H(row) / ln(keys): 1 is uniform, 0 one-hot; NaN without rows */
+    double max_weight;          /* mean over rows of the largest weight; NaN without rows */
+    double saturated;           /* share of rows whose largest weight is above SATURATED; NaN without rows */
     AttentionRounding rounding; /* of all queries, keys and visible scores */
     double w_q_norm, w_k_norm;  /* Frobenius norms of this head's W_Q and W_K (C, D) */
 } HeadStatistics;
@@ -23,8 +23,7 @@ typedef struct {
 void measure_heads(Model *model, size_t B, size_t T, HeadStatistics *statistics);
 
 /* After model_forward on a batch of one sequence of T: raw scores and weights (L, H, T, T), entry (query, key), zero
-   where masked; each head's multiplier and sink (L, H), as attention_multiplier and attention_sink
-   give them. */
+   where masked; each head's multiplier and sink (L, H), as attention_multiplier and attention_sink give them. */
 typedef struct {
     float *scores, *weights, *multiplier, *sink;
 } AttentionSnapshot;
@@ -48,7 +47,7 @@ static inline size_t measure_gradients_scratch(const ModelShape *shape, size_t B
 }
 
 /* Every head, (L, H). The batch has targets and is one slice (model_slice); the model was made with gradients, which
-   are overwritten. Leaves activations as model_forward does, but for `fc`. */
+   are overwritten. Leaves the activations that model_forward leaves, except `fc` and the logits. */
 void measure_gradients(Model *model, const Batch *batch, double *scratch, GradientStatistics *statistics);
 
 /* The standard deviation of the first block's scores that theory predicts at initialization. A query's and a key's

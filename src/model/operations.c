@@ -1,5 +1,5 @@
 /* The operations of worker.h. Each takes from the model the arrays that one function of ops/ or of attention.h needs,
-   and calls it on this thread's rows or on its part of a weight: ops/ knows neither the model nor threads. In the
+   and calls it on this thread's rows or part of a weight, since ops/ knows neither the model nor threads. In the
    forward pass and in the gradients of activations, attention alone reads rows of other threads, and only where threads
    share sequences; the gradients of weights are sums over all rows, after a barrier. */
 #include <omp.h>
@@ -20,16 +20,16 @@ static real *values(const Worker *w, const Activation *a) {
 }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
-/* A row of what is kept of an activation in bf16. */
+/* A row of an activation as it is kept in bf16. */
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
 
-/* A row of what a linear layer reads of its input: bf16 where it is kept so. */
+/* A row of the input of a linear layer: in bf16 if the input is kept in bf16. */
 static const void *operand(const Activation *x, size_t row) {
     return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
 }
 static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
 
-/* This thread's scratch: of attention, or for rows that are computed and then kept in bf16. */
+/* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
 static real *scratch_of(const Worker *w) { return w->m->scratch + w->id * w->m->scratch_size; }
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
@@ -62,7 +62,7 @@ void barrier(const Worker *w) {
     end_operation(w, OP_WAIT, NULL, FORWARD);
 }
 
-/* After the operation that computes a gradient: rounds it for the two products that read it. */
+/* Rounds the gradient that an operation has just computed, for the two products that will read it. */
 static void round_gradient(const Worker *w, const Activation *y, PassOperation op) {
     if (!y->rounds_gradient) return;
     bf16_round_in_place(gradients(w, y), rows_of(w), y->width);
@@ -179,7 +179,7 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     round_gradient(w, qkv, OP_ATTENTION_BACK);
 }
 
-/* One thread adds all of them up: there are too few numbers to be split among threads. */
+/* One thread adds up all partial gradients: they are too few to be split among threads. */
 void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     const Model *m = w->m;
     const AttentionArrays a = attention_of(w, att->layer);
@@ -232,9 +232,9 @@ void op_residual_backward(const Worker *w, const Activation *res, const Activati
     end_operation(w, OP_RESIDUAL_BACK, proj, BACKWARD);
 }
 
-/* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is what a linear layer by W
-   does to the gradient of its input, and the gradient of x is that layer's forward pass. Plain: plain_logits_forward,
-   plain_logits_backward. */
+/* The logits are x W^T, with W (V,C): the token embedding when tied. So the forward pass is the product by
+   which a linear layer with weight W gets the gradient of its input (dy W^T), and the gradient of x is that layer's
+   forward pass. Plain: plain_logits_forward, plain_logits_backward. */
 static TensorRole output_role(const Worker *w) { return w->m->shape.tied ? WTE : LM_HEAD; }
 
 void op_unembedding_forward(const Worker *w, const Activation *x) {

@@ -1,4 +1,4 @@
-/* The table of parameters: one row a tensor, and what follows from it for a model's sizes. Everything that walks over
+/* The table of parameters: one row per tensor, and what follows from it for a model's sizes. Everything that walks over
    parameters (arrays, initialization, optimizer, checkpoint, gradient check) asks this table, so a tensor is described
    once. */
 #include "model/tensors.h"
@@ -36,14 +36,14 @@ double model_flops(const ModelShape *s, double tokens) {
 typedef enum { ONE, V, T, C, H, D, HD, F, SCALES } Letter; /* a size by its letter */
 typedef enum { ALWAYS, WITH_BIAS, PRE_NORM, PRE_NORM_WITH_BIAS, UNTIED, SCORED } Condition;
 
-/* Every result depends on the streams: each layer has the next 17, and a tensor that is added to the table takes one
-   from LATER on, 2^31, which no layer reaches. */
+/* Every result depends on the streams, so they never change. Each layer has the next 17 of them. A tensor that is added
+   to the table takes one from LATER on, 2^31, a number that those of the layers do not reach. */
 enum { STREAMS_PER_LAYER = 17 };
 #define LATER 0x80000000u
 
 /* A vector has ONE row: its columns are its entries, and fan_in is that of the layer it belongs to. `columns` are those
-   of each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own and exist
-   where its way to score needs them. */
+   of each column block. A tensor of layer N has "h.N." before its name. SCORED tensors are attention's own parameters
+   and exist if the configured score needs them. */
 static const struct {
     const char *name;
     Letter rows, columns, fan_in;

@@ -5,7 +5,7 @@
 
 #include "model/attention.h"
 
-/* Letters as everywhere: T context, C d_model, F d_ff, V vocabulary, L layers; of the attention H heads, D d_k. */
+/* Letters as everywhere: T context, C d_model, F d_ff, V vocabulary, L layers; in `attention`, H heads and D d_k. */
 typedef struct {
     size_t T, C, F, V, L;
     AttentionConfig attention; /* H, D, and how scores are made */
@@ -15,12 +15,12 @@ typedef struct {
 
 ModelShape model_shape(const Config *config, size_t vocabulary);
 
-/* Weights of the blocks' linear layers. */
+/* The number of weights in the blocks' linear layers. */
 double model_linear_weights(const ModelShape *shape);
 
 /* Floating-point operations of one training step over `tokens` tokens: per token 6 for each weight of the linear
-   layers, output head included, and 3 L attention_flops, 12 L H D T for dot products (Chowdhery et al. 2022, PaLM,
-   appendix B); the causal half that is skipped is counted, as is usual. */
+   layers, output head included, and 3 L attention_flops, which is 12 L H D T for dot products (Chowdhery et al. 2022,
+   PaLM, appendix B). The causal half that is skipped is counted, as is usual. */
 double model_flops(const ModelShape *shape, double tokens);
 
 /* The role of a tensor. The bias of a linear layer or LayerNorm comes right after its weight, as role + 1. */
@@ -52,7 +52,7 @@ typedef enum {
     LAYER_LAST = MLP_PROJ_B,
 } TensorRole;
 
-/* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS: none of them. */
+/* Which of attention's own parameters a tensor is; ATTENTION_PARAMETERS if it is none of them. */
 static inline AttentionParameter attention_parameter_of(TensorRole role) {
     const bool own = role >= ATTN_V && role < ATTN_PROJ_W;
     return own ? (AttentionParameter)(role - ATTN_V) : ATTENTION_PARAMETERS;
@@ -77,45 +77,45 @@ typedef enum {
    other tensor is one block. Each block has an initialization of its own, from the tensor's one stream, and an update
    of its own. */
 typedef struct {
-    const char *name; /* "q"; "" where it is the whole tensor */
+    const char *name; /* "q"; "" if the block is the whole tensor */
     size_t begin, end;
     size_t fan_in, fan_out;
     Initializer initializer;
-    double init_scale, lr_scale; /* factors of the initial entries and of the learning rate; 0: it is not learned */
-    bool decays;                 /* weight decay: every tensor of two dimensions, where it is learned */
-    bool is_matrix; /* the weights of a linear layer in a block, or a part of them: Muon's, where it trains */
+    double init_scale, lr_scale; /* factors of the initial entries and of the learning rate; lr_scale 0: not learned */
+    bool decays;                 /* weight decay: in every tensor of two dimensions, if the block is learned */
+    bool is_matrix; /* all or some weights of a linear layer in a block: what Muon updates, if it is chosen */
 } ColumnBlock;
 
 enum { COLUMN_BLOCKS_MAX = ATTENTION_PARTS };
-enum { CACHE_LINE = 16 }; /* numbers: tensors begin at multiples of it, and threads split columns there */
+enum { CACHE_LINE = 16 }; /* in numbers; tensors begin, and threads split columns, at multiples of it */
 
 typedef struct {
     char name[32];
     TensorRole role;
-    uint32_t stream;            /* of the random numbers that its entries are drawn from */
-    size_t dimensions, size[2]; /* 1 or 2; size[1] is 1 for vectors */
-    size_t count, offset;       /* numbers, and where they start in a flat array */
-    size_t width;               /* columns: size[1], or size[0] of a vector */
+    uint32_t stream;            /* of the random numbers from which its entries are drawn */
+    size_t dimensions, size[2]; /* dimensions: 1 or 2; size[1] is 1 for vectors */
+    size_t count, offset;       /* how many numbers, and where they start in a flat array */
+    size_t width;               /* number of columns: size[1], or size[0] of a vector */
     size_t block_count;
     ColumnBlock blocks[COLUMN_BLOCKS_MAX];
 } Tensor;
 
 typedef struct {
     Tensor *items;
-    size_t *index; /* (L, ROLE_COUNT): where in items; SIZE_MAX: the model has no such tensor */
+    size_t *index; /* (L, ROLE_COUNT): index into items; SIZE_MAX: the model has no such tensor */
     size_t count;
     size_t parameters; /* numbers in all tensors */
     size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */
 } TensorTable;
 
-/* Fails when a size does not fit. The caller frees with tensors_free. */
+/* Fails when a size does not fit, or without memory. The caller frees with tensors_free. */
 bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
 void tensors_free(TensorTable *table);
 
 /* One row of a model's table, without its offset; false when the model has no such tensor. */
 bool tensor_describe(Tensor *tensor, const ModelShape *shape, TensorRole role, size_t layer);
 
-/* NULL when the model has no such tensor (bias = no, tied embeddings). Layer 0 for what belongs to no layer. */
+/* NULL when the model has no such tensor (bias = no, tied embeddings). A tensor outside the layers has layer 0. */
 const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer);
 /* Where a tensor starts in `flat`; NULL when the model has no such tensor. */
 real *tensor_at(const TensorTable *table, real *flat, TensorRole role, size_t layer);

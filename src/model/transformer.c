@@ -1,5 +1,5 @@
 /* The decoder: the operations of a training step in the order of the network, forward and backward. A thread runs
-   `forward` and `backward` from end to end on its own rows and meets the others at barriers alone. Below them, a batch
+   `forward` and `backward` from end to end on its own rows and meets the others only at barriers. Below them, a batch
    is cut into slices, and each slice is a parallel region of its own. */
 #include <math.h>
 #include <omp.h>
@@ -50,12 +50,12 @@ static void block_forward(const Worker *w, size_t layer) {
     (w->m->shape.pre_norm ? pre_norm_forward : post_norm_forward)(w, &w->m->blocks[layer], block_input(w->m, layer));
 }
 
-/* What four operations of a block read, named by what they compute: pre-norm and post-norm differ there. */
+/* The inputs of four operations of a block, named by their outputs. They differ between pre-norm and post-norm. */
 typedef struct {
     const Activation *ln_1, *qkv, *ln_2, *fc;
 } BlockInputs;
 
-/* The weights' gradients, when those of all rows' activations are complete; the most recently used come first. */
+/* The gradients of weights, once those of activations are complete in all rows; the most recently used come first. */
 static void block_backward_weights(const Worker *w, const Block *b, const BlockInputs *inputs) {
     barrier(w);
     op_linear_backward_weight(w, inputs->qkv, &b->qkv, ATTN_W);
@@ -135,8 +135,8 @@ static void backward(const Worker *w) {
     op_embedding_backward(w, &m->x);
 }
 
-/* Each thread takes whole sequences. If one thread would then have over an eighth more than its share, each takes rows.
-   After cached positions there are too few rows to share. */
+/* Each thread takes whole sequences. If one thread would then have over an eighth more than its share, each takes rows
+   instead. After cached positions, one thread takes all rows, because they are too few to share. */
 static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first, real loss_weight) {
     const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
     const size_t H = m->shape.attention.H, T = batch->T;
@@ -162,7 +162,7 @@ static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *p
         end_operation(&w, OP_CLEAR, NULL, FORWARD);
         forward(&w);
         if (pass->with_backward) {
-            barrier(&w); /* gradients are zero everywhere before anyone adds */
+            barrier(&w); /* all gradients are zero before any thread adds to them */
             backward(&w);
         }
     }
@@ -184,7 +184,7 @@ size_t batch_targets(const Batch *batch) {
     return count;
 }
 
-/* Runs slice after slice, and stops after the first whose loss is not finite: its arrays show where that began. Sums
+/* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
    the losses in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     const Range own = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};

@@ -1,9 +1,9 @@
 /* The decoder: token and position embeddings, L blocks of attention and feed-forward with residual connections, output
-   embedding, cross-entropy. Forward and backward by hand; derivations in docs/backward.md.
+   embedding, cross-entropy. Both passes are written by hand; docs/backward.md derives them.
 
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
-   who came first. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
+   the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
 
    Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
@@ -12,7 +12,7 @@
 #include "model/hook.h"
 #include "model/tensors.h"
 
-/* Sequences of a slice of a batch of B: as many as SLICE_ROWS positions hold, at least one. */
+/* How many sequences a slice of a batch of B has: as many as fit into SLICE_ROWS positions, at least one. */
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
@@ -60,18 +60,18 @@ typedef struct {
                         a row of scores has no finite softmax */
     real *scratch;   /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
-    size_t right;        /* targets of the last pass whose logits were the largest; unless it went backward */
+    size_t right;        /* how many targets of the last pass have the largest logit; 0 after a backward pass */
     const Hook *hook;    /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
 /* Makes the table of tensors and all arrays, in two arenas; with `training` there are gradients. Parameters are zero
-   until initialized or loaded. Fails when a size does not fit, or the machine has too little memory; nothing is written
+   until initialized or loaded. Fails when a size does not fit, or the machine has too little memory. It writes nothing
    to the arenas, so they take no pages yet. Free with model_free, also after a failure. */
 bool model_make(Model *model, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err);
 void model_free(Model *model);
 
-/* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. targets may be NULL: then
+/* One batch: tokens and targets (B, T) with B <= max_batch, T <= shape.T, every id below V. If targets is NULL,
    only the logits are computed. A target of -1 does not count. */
 typedef struct {
     const int32_t *tokens, *targets;
@@ -80,27 +80,27 @@ typedef struct {
 /* How many targets of a batch count. */
 size_t batch_targets(const Batch *batch);
 
-/* What a pass over a batch computes; all zero: the forward pass without dropout. */
+/* What a pass over a batch computes. All zero, it is the forward pass without dropout. */
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
-    bool with_backward;  /* adds to model->gradients those of batch_weight * (mean loss of the batch's targets, of which
-                            one must count) */
+    bool with_backward;  /* adds to model->gradients those of batch_weight * (mean loss of the batch's targets), at
+                            least one of which must count */
     bool zero_gradients; /* starts them at zero */
-    bool keep_score_max; /* of the passes before, although the gradients start at zero */
-    Range sequences;     /* those of the batch that take part, with its weight for each target; empty: all */
+    bool keep_score_max; /* keeps model->score_max, although the gradients start at zero */
+    Range sequences;     /* that take part, each target with its weight in the whole batch; empty: all */
     double batch_weight;
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */
 } Pass;
 
-/* Logits, and if there are targets the losses of every position; returns their sum (0 without targets). With targets,
-   the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last slice: of the
-   whole batch when model_slice says so. Plain: plain_forward_backward. */
+/* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
+   With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
+   slice, which is the whole batch if that fits into one (model_slice). Plain: plain_forward_backward. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 
-/* After a pass: the first head, layer * H + head, with a row of scores that has no finite softmax; SIZE_MAX: none. */
+/* After a pass: the first head, as layer * H + head, with a row of scores without a finite softmax; SIZE_MAX: none. */
 size_t model_find_not_finite(const Model *model);
 
 /* Shrinks W_Q and W_K where score_max is above the limit (attention_clip). */

@@ -1,7 +1,7 @@
-/* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls the function
-   NAME of ops/ or of attention.h (op_residual_*: dropout_rows; op_activation_*: those of GELU or ReLU), adds its time
-   to the profile and shows its result to the hook. transformer.c lists the operations in the order of the network.
-   Nothing outside src/model includes this. */
+/* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
+   ops/ or of attention.h (op_residual_*: dropout_rows; op_activation_forward: that of GELU or ReLU; op_unembedding_*:
+   those of linear.h), adds its time to the profile and shows the activation that it completes to the hook.
+   transformer.c lists the operations in the order of the network. Nothing outside src/model includes this. */
 #pragma once
 
 #include "model/transformer.h"
@@ -10,15 +10,15 @@ typedef struct {
     Model *m;
     const Pass *pass;
     const Batch *batch;    /* the slice */
-    real loss_weight;      /* of each target's loss in what is differentiated */
+    real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
     size_t id, count;      /* this thread and how many there are */
-    size_t batch_row;      /* row of the whole batch that is row 0 of the slice */
+    size_t batch_row;      /* the row of the whole batch that is row 0 of the slice */
     Range rows;            /* its rows of (B,T) */
     Range pairs;           /* its (sequence, head) pairs */
-    bool splits_sequences; /* attention reads rows of other threads */
+    bool splits_sequences; /* the threads split sequences, so attention reads rows of other threads */
 } Worker;
 
-/* This thread's columns of a weight's gradient, in whole cache lines. */
+/* The columns of a weight's gradient that this thread computes, in whole cache lines. */
 static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
@@ -26,7 +26,7 @@ static inline Range columns_of(const Worker *w, size_t columns) {
 /* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
    `a` (NULL: none), or of its gradient, are complete. */
 void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction);
-/* Waits until all threads have come here. */
+/* Waits until all threads have called it. */
 void barrier(const Worker *w);
 
 /* The sites of dropout: the embeddings, then three per layer. */
@@ -55,7 +55,7 @@ void op_cross_entropy_forward(const Worker *w);
 
 /* The gradients of activations, on this thread's rows; each operation overwrites the gradient of its input. A residual
    connection res = x + f(x) hands the gradient of res to f (op_residual_backward) and to x: the operation that ends f's
-   backward pass adds that of `residual` to the gradient of x. NULL: x has no residual connection. */
+   backward pass gets res as `residual` and adds its gradient to that of x. NULL: there is no residual connection. */
 void op_cross_entropy_backward(const Worker *w);
 void op_unembedding_backward_input(const Worker *w, const Activation *x);
 void op_layernorm_backward_input(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role,

@@ -1,5 +1,5 @@
-/* GELU and ReLU, each with its derivative: the forward pass may leave that in place of its input, so that the backward
-   pass is one multiplication and needs no second exponential. */
+/* GELU and ReLU, each with its derivative. The forward pass may overwrite its input with the derivative, so that the
+   backward pass is one multiplication and needs no second exponential. */
 #include "ops/activation.h"
 
 #include "ops/lanes.h"

@@ -5,10 +5,10 @@
 
 #include "base/real.h"
 
-/* GELU, tanh form (Hendrycks and Gimpel 2016): y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3). Computed as
-   x s(2u) with s the logistic function, which is equal since (1 + tanh u)/2 = s(2u), and does not cancel where tanh u
-   is near -1. Overwrites y (n), which must not be x, and, where it is not NULL, derivative (n) = dy/dx = s + x s (1 -
-   s) 2 du/dx, which may be x: one exponential gives both. Plain: plain_gelu_forward. */
+/* GELU, tanh form (Hendrycks and Gimpel 2016): y = x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3). It is
+   computed as x s(2u) with the logistic function s: (1 + tanh u)/2 equals s(2u), which does not cancel where tanh u is
+   near -1. Overwrites y (n), which must not be x. Unless `derivative` (n) is NULL, it becomes dy/dx = s + x s (1 - s)
+   2 du/dx, which takes no second exponential; it may be x. Plain: plain_gelu_forward. */
 void gelu_forward(real *y, real *derivative, const real *x, size_t n);
 
 /* ReLU (Nair and Hinton 2010): y = max(x, 0); its derivative at 0 is taken as 0. NaN stays NaN. Arrays as above.

@@ -8,12 +8,12 @@
 #include "base/real.h"
 
 /* losses (rows) from logits (rows, V). Overwrites losses, the logits with exp(z - max), and `sums` (rows) with the sums
-   of these; of a row that does not count, the loss alone. Plain: plain_cross_entropy_forward. */
+   of these. In a row whose target does not count, only the loss is overwritten. Plain: plain_cross_entropy_forward. */
 void cross_entropy_forward(real *losses, real *sums, real *logits, const int32_t *targets, size_t rows, size_t V);
 
-/* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (targets that count) when L is the mean of the
-   losses. Overwrites `logits`, which hold what the forward pass left there. Plain: plain_cross_entropy_backward. */
+/* dL/dz_v = weight (softmax(z)_v - [v = target]), with weight = 1 / (number of targets that count) if L is the mean
+   of the losses. Overwrites `logits`, which must hold what forward left there. Plain: plain_cross_entropy_backward. */
 void cross_entropy_backward(real *logits, const real *sums, const int32_t *targets, real weight, size_t rows, size_t V);
 
-/* Targets whose logits (rows, V) are the largest of their rows. The logits may be what the forward pass left. */
+/* How many targets have the largest logit of their row, in logits (rows, V) or in what the forward pass left there. */
 size_t cross_entropy_right(const real *logits, const int32_t *targets, size_t rows, size_t V);

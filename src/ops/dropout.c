@@ -1,5 +1,5 @@
 /* Masks of dropout, drawn when they are needed and applied piece by piece. A piece stays in the first-level cache and
-   is not kept: to draw it again in the backward pass costs less than to store it. */
+   is not kept, because drawing it again in the backward pass costs less than storing it. */
 #include "ops/dropout.h"
 
 #include <math.h>

@@ -9,16 +9,16 @@
 
 typedef struct {
     Rng rng;
-    uint32_t threshold; /* a word below it is dropped; 0: no dropout */
+    uint32_t threshold; /* an entry whose random word is below it is dropped; 0: no dropout */
     real scale;         /* 1 / (1 - p) */
 } Dropout;
 
-/* probability in [0, 1). Each `site` (below 4096) of the network and each `micro_step` (below 2^44) has masks of its
-   own. */
+/* The probability is in [0, 1). Each `site` (below 4096) of the network and each `micro_step` (below 2^44) has its own
+   masks. */
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
-/* mask (n) of row `row`: 0 or scale. Overwrites. n at most 2^22. */
+/* Overwrites mask (n), n at most 2^22, with the mask of row `row`: its entries are 0 or scale. */
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
 
 /* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; the first row's number is `row`. Overwrites y,

@@ -17,24 +17,24 @@
 #endif
 
 enum {
-    DEPTH = 384,    /* steps of k in a piece: a panel of it is 48 KB for the widest vectors */
-    COLUMNS = 512,  /* of B that are packed at a time: three quarters of a megabyte */
-    BLOCK = 40,     /* tiles of rows that meet all of those panels before the next tiles do; with AMX one tile */
-    PACK_A = 128,   /* steps from which on a transposed A is packed, too */
-    AHEAD = 6,      /* rows by which packing prefetches: another core may have written them */
-    TILE_ROWS = 12, /* of the largest tile in vectors; AMX's tiles are higher, but one at a time */
+    DEPTH = 384,    /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
+    COLUMNS = 512,  /* columns of B that are packed at a time: three quarters of a megabyte */
+    BLOCK = 40,     /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
+    PACK_A = 128,   /* steps from which on a transposed A of floats is packed, too */
+    AHEAD = 6,      /* rows by which packing prefetches, because another core may have written them */
+    TILE_ROWS = 12, /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
 };
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
 static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
 
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
-    const float *a;      /* row 0, or when packed the first tile of the block */
-    size_t row, step;    /* distance between its rows and its steps */
-    bool packed;         /* A, tile by tile */
+    const float *a;      /* row 0 of A; if A is packed, the first tile of the block */
+    size_t row, step;    /* the distances between rows and between steps of A */
+    bool packed;         /* whether A is packed, tile by tile */
     const float *panels; /* B, packed */
-    size_t origin;       /* the row that A begins with */
-    size_t first, depth; /* depth in elements, of `each` steps */
+    size_t origin;       /* the row of A that `a` begins with */
+    size_t first, depth; /* the first step of k, and how many elements of `each` steps follow */
     size_t each;
     bool accumulate;
 } Piece;
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
 
 static inline size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
 
-/* a - b, or 0. */
+/* a - b, or 0 if b is larger. */
 static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }
 
 /* The steps of a piece that the tile of `rows` rows from `row` and of columns from `column` on needs, in elements
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) float pair(float even, float odd) {
 }
 
 #ifdef WIDE
-/* Which numbers of two vectors of bf16 alternate; a mask of the first n of a vector of floats. */
+/* The order that interleaves two vectors of bf16, and the mask of the first n floats of a vector. */
 static const uint16_t ALTERNATE[32]
     __attribute__((aligned(64))) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -113,7 +113,7 @@ static const uint16_t ALTERNATE[32]
 #define PAIRS 0
 #include "ops/gemm_kernel.h"
 
-/* The processor's tiles: eight of 16 rows of 64 bytes. Loaded by each product: every thread has its own. */
+/* AMX configured for eight tiles of 16 rows of 64 bytes. Each product loads this, for every thread has its own. */
 static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];

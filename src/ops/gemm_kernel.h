@@ -3,19 +3,19 @@
        TARGET         its instruction set
        LANES          floats to a vector
        ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
-       PAIRS          0: operands are floats; of bf16 1: multiplied by VDPBF16PS, 2: emulated, 3: by TDPBF16PS
+       PAIRS          0: operands are floats; 1, 2, 3: pairs of bf16, by VDPBF16PS, emulated, by TDPBF16PS
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
    the high one. There is no include guard. */
 
-#define EACH ((size_t)(PAIRS ? 2 : 1))        /* steps of an element */
-#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* of so many elements the depth is a multiple, filled up with zeros */
+#define EACH ((size_t)(PAIRS ? 2 : 1))        /* steps of k in an element */
+#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* zeros fill the depth up to a multiple of it */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
-typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
+typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* unaligned */
 typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
 
-/* Whether A or B is in memory as bf16; where all operands are floats, the compiler knows that they are not. */
+/* Whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither is. */
 static inline bool NAME(a_is_bf16)(const Product *o) {
     return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_A_BF16);
 }
@@ -23,7 +23,7 @@ static inline bool NAME(b_is_bf16)(const Product *o) {
     return EACH == 2 && operand_is_bf16(o->operands, OPERANDS_B_BF16);
 }
 
-/* Where A or B as stored has this row and column. */
+/* The address of an entry of A or B, by its row and column as stored. */
 static inline const void *NAME(stored_a)(const Product *o, const void *a, size_t row, size_t column) {
     return (const char *)a + (row * o->lda + column) * size_of(NAME(a_is_bf16)(o));
 }
@@ -31,13 +31,13 @@ static inline const void *NAME(stored_b)(const Product *o, const void *b, size_t
     return (const char *)b + (row * o->ldb + column) * size_of(NAME(b_is_bf16)(o));
 }
 
-/* Elements of `steps` of k. */
+/* How many elements hold `steps` steps of k. */
 static inline size_t NAME(elements_of)(size_t steps) {
     const size_t depth = (steps + EACH - 1) / EACH;
     return (depth + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-/* out = alpha sum, or out + that. */
+/* c (LANES) = alpha sum, or c += alpha sum. */
 static inline __attribute__((always_inline)) TARGET void NAME(put)(float *c, NAME(vec) sum, float alpha,
                                                                    bool accumulate) {
     NAME(loose) *out = (NAME(loose) *)c;
@@ -48,16 +48,16 @@ static inline __attribute__((always_inline)) TARGET void NAME(put)(float *c, NAM
 }
 
 #if PAIRS == 3
-/* C (rows, vectors) = alpha A B, or C + that, by two times two of the processor's tiles of 16 rows. A is packed (rows,
-   row), B a packed panel. Each entry is a sum over blocks of 32 steps of k, and in each the even steps and the odd ones
-   are summed apart (Intel's manual, TDPBF16PS). What lies beyond the rows is read as well, and not used. */
+/* C (rows, vectors) = alpha A B, or C += alpha A B, by two times two of the processor's tiles of 16 rows. The rows of A
+   are `row` elements apart; B is a packed panel. Each entry is a sum over blocks of 32 steps of k, in each of which the
+   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). Rows beyond A's are also read, but not used. */
 static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
     (void)step;
     float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
     const bool lower = rows > LANES, right = vectors > 1;
-    __asm__ volatile("" ::: "memory"); /* gcc does not know that tiles are loaded from memory */
+    __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -135,7 +135,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         for (size_t v = 0; v < vectors; v++) NAME(put)(c + i * ldc + v * LANES, sum[i][v], alpha, accumulate);
 }
 
-/* The tile with its number of rows, its vectors and one of its distances known to the compiler. */
+/* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
 static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
                                size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
 #define CASE(n)                                                                                                        \
@@ -158,11 +158,11 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
 }
 #endif
 
-/* LANES rows of LANES numbers, `stride` apart, become columns, in log2(LANES) rounds that exchange ever smaller
+/* Transposes a square of LANES rows, which are `stride` apart, in log2(LANES) rounds that exchange ever smaller
    halves. */
 static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const float *b, size_t stride, float *out,
                                                                          size_t out_stride) {
-#ifdef __clang__ /* has no shuffle by a vector that is computed */
+#ifdef __clang__ /* clang cannot shuffle by a vector that is computed */
     for (size_t i = 0; i < LANES; i++)
         for (size_t j = 0; j < LANES; j++) out[i * out_stride + j] = b[j * stride + i];
 #else
@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
     for (int i = 0; i < LANES; i++) x[i] = *(const NAME(loose) *)(b + (size_t)i * stride);
 #pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2) {
-        /* of rows i and i + half: every second run of `half` columns changes places */
+        /* rows i and i + half exchange every second run of `half` columns */
         low = index + (((index & half) != 0) & (LANES - half));
         high = low + half;
 #pragma GCC unroll 16
@@ -187,7 +187,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 #endif
 }
 
-/* Tiles `from` to `to` of rows against the packed panels of `columns` columns, the first of which is `column`. */
+/* Multiplies tiles `from` to `to` of rows by the packed panels of `columns` columns, the first of which is `column`. */
 static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles *tiles, size_t from, size_t to,
                                size_t column, size_t columns, float *c) {
     const size_t wide = (size_t)VECTORS * LANES;
@@ -222,7 +222,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
     }
 }
 
-/* out (n): elements of two rows of bf16 that are steps of k, zero where there is no second. */
+/* out (n): pairs from two rows of bf16 that are steps of k; if `next` is NULL, the second of each pair is zero. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(float *out, const Bf16 *x,
                                                                                 const Bf16 *next, size_t n) {
 #if PAIRS & 1
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements_of_bf16)(
 #endif
 }
 
-/* out (n): elements of two rows that are steps of k, or of the only one. */
+/* out (n): such pairs from two rows of floats; in a kernel of floats, the numbers of x. */
 static inline __attribute__((always_inline)) TARGET void NAME(elements_of_floats)(float *out, const float *x,
                                                                                   const float *next, size_t n) {
 #if PAIRS & 1
@@ -259,7 +259,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(bool bf1
     else NAME(elements_of_floats)(out, x, next, n);
 }
 
-/* Elements of rows along which k runs: out (rows, depth). */
+/* out (rows, depth): pairs from rows of floats along which k runs. */
 static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
     const size_t depth = NAME(elements_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
@@ -284,8 +284,8 @@ NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, si
     NAME(elements)(NAME(a_is_bf16)(o), out, x, next, n);
 }
 
-/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS): read in place, a tile would touch another page
-   at each step. */
+/* Packs tiles `from` to `to` of a transposed A, each as (depth, ROWS). A tile that read A in place would touch
+   another page at each step. */
 static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
     const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
@@ -303,7 +303,7 @@ static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, c
     }
 }
 
-/* Packs `columns` columns of a transposed B, `depth` rows of it, as one panel (depth, width); the others are zero. */
+/* Packs `columns` columns of a transposed B, `depth` rows of it, as one panel (depth, width); the rest is zero. */
 static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float *b, size_t ldb, size_t depth,
                                          size_t columns) {
     for (size_t j = 0; j < width; j += LANES) {
@@ -315,9 +315,9 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
     }
 }
 
-/* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), which the processor's tiles
-   are loaded from: depth is a multiple of LANES. Whole blocks are transposed; what is too much of the last tile is not
-   used. */
+/* Packs tiles `from` to `to` of a transposed A as pack_a does, but each as (rows, depth), from which the processor's
+   tiles can be loaded; depth is a multiple of LANES. It transposes whole blocks, so it also writes rows beyond the last
+   one, which are not used. */
 static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
     const size_t depth = NAME(elements_of)(steps);

@@ -57,10 +57,10 @@ static inline __attribute__((always_inline)) float tanh_real(float x) {
 
 enum { LANES = 16 };
 
-/* One vector of them, anywhere in an array. */
+/* A vector of LANES numbers, which may begin anywhere in an array. */
 typedef real Lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(sizeof(real)), may_alias));
 
-/* The sum of the lanes, by halves as vectors are added. */
+/* The sum of the lanes: their upper half is added to the lower, until one lane is left. */
 static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) {
     real lane[LANES];
     *(Lanes *)lane = *lanes;

@@ -50,7 +50,7 @@ MULTIVERSIONED void layernorm_backward_input(real *dx, const real *residual, con
         backward_row(dx + r * C, residual ? residual + r * C : NULL, dy + r * C, x + r * C, gamma, mean[r], rstd[r], C);
 }
 
-/* Row by row, in which order dy and x are in memory. */
+/* Goes row by row, since dy and x are in memory in that order. */
 MULTIVERSIONED void layernorm_backward_weight(real *restrict dgamma, real *dbeta, const real *restrict dy,
                                               const real *restrict x, const real *mean, const real *rstd, size_t rows,
                                               size_t C, Range columns) {

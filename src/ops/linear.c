@@ -10,7 +10,7 @@
 static size_t x_stride(bool bf16, size_t in) { return bf16 ? bf16_stride(in) : in; }
 static size_t dy_stride(bool bf16, size_t out) { return bf16 ? bf16_stride_in_place(out) : out; }
 
-/* x from a column on. */
+/* The address of a column in the first row of x. */
 static const void *from_column(bool bf16, const void *x, size_t column) {
     return bf16 ? (const void *)((const Bf16 *)x + column) : (const real *)x + column;
 }
@@ -39,7 +39,7 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
            true, dw + row * out + column, out);
 }
 
-/* Row by row, in which order dy is in memory. */
+/* Goes row by row, since dy is in memory in that order. */
 MULTIVERSIONED void linear_backward_bias(real *restrict db, const void *restrict dy, size_t rows, size_t out,
                                          Range columns, Operands operands) {
     const bool bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);

@@ -1,5 +1,5 @@
-/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's. Where x is bf16, its rows are
-   bf16_stride(in) apart; where dy is, it was rounded in place. */
+/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's. If x is bf16, its rows are
+   bf16_stride(in) apart; if dy is, it was rounded in place (ops/bf16.h). */
 #pragma once
 
 #include "base/range.h"

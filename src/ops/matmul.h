@@ -1,6 +1,6 @@
-/* The matrix product that everything else is made of: by ops/gemm.h where that has kernels for the processor, otherwise
-   by cblas_sgemm (cblas_dgemm when real is double); and the facts about the OpenBLAS in use. No other file includes
-   cblas.h. */
+/* The matrix product that everything else is made of. ops/gemm.h computes it where that has kernels for the processor,
+   otherwise cblas_sgemm does (cblas_dgemm if real is double). Below are also facts about the OpenBLAS in use. Only
+   matmul.c includes cblas.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "base/real.h"
 
-/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c plus that. */
+/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c += alpha op(a) op(b). */
 typedef enum { PLAIN, TRANSPOSED } Orientation;
 
 /* Half of a product need not be computed where a query sees no later key. With d = `diagonal`:
@@ -19,7 +19,7 @@ typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 /* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
    memory as rows of bf16 already (ops/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
    TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
-   an even column. Sums are of `real`. The first alone where real is double. */
+   an even column. Sums are of `real`. If real is double, OPERANDS_REAL is the only choice. */
 typedef enum {
     OPERANDS_REAL,
     OPERANDS_ROUNDED = 1,
@@ -64,7 +64,7 @@ bool matmul_is_own(void);
 /* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
-/* Bytes that each thread packs its operands into; 0 with OpenBLAS, which does not say. */
+/* Bytes of the buffers that each thread packs operands into; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */

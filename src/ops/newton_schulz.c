@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "ops/matmul.h"
 
-enum { ITERATIONS = 5, RESTART = 2 /* iterations of a part in bf16, after which it restarts */ };
+enum { ITERATIONS = 5, RESTART = 2 /* in bf16, iterations until it restarts */ };
 static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;
 
 /* X (rows, columns), whose rows are `ld` numbers apart, and its smaller side s. */
@@ -37,8 +37,8 @@ double newton_schulz_flops(size_t rows, size_t columns, bool bf16) {
     return s * s * s * symmetric + 3 * s * all * parts;
 }
 
-/* c (s,s) = alpha op(a) op(b), with `add` plus the old c. The result is symmetric: the lower half is computed, and
-   copied to the upper half. */
+/* c (s,s) = alpha op(a) op(b), plus the old c if `add` is true. The result is symmetric: the lower half is computed
+   and copied to the upper half. */
 static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size_t k, Operands operands, bool add,
                               real alpha, const real *a, const real *b, size_t stride, real *c) {
     enum { BLOCK = 16 };
@@ -48,7 +48,7 @@ static void symmetric_product(Orientation op_a, Orientation op_b, size_t s, size
             for (size_t j = block; j < block + BLOCK && j < i; j++) c[j * s + i] = c[i * s + j];
 }
 
-/* out = (q + a I) (z + b I) - a b I, all (s,s) and symmetric. */
+/* out = (q + a I) (z + b I) - a b I for the shifts a and b, all (s,s) and symmetric. b is 0 where a is. */
 static void multiply(const Whole *o, Shifted q, Shifted z, real *out) {
     const size_t s = o->s;
     const bool shifted = q.shift != 0;
@@ -83,7 +83,7 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
     return p;
 }
 
-/* y (rows, columns) = y + alpha P X, where X is tall y + alpha X P. */
+/* y (rows, columns) += alpha P X, or alpha X P if X is tall. */
 static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && p.shift != 0; i++)
         for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->ld + j];

@@ -20,12 +20,12 @@
 
 #include "base/real.h"
 
-/* y = y + alpha times the orthogonalized x, both (rows, columns), the next row `ldx` and `ldy` further. The Frobenius
-   norm of x must be at most 1. `bf16` rounds the operands of products. On the calling thread alone; scratch has
-   newton_schulz_scratch numbers. */
+/* y += alpha times the orthogonalized x. Both are (rows, columns), and their rows are `ldx` and `ldy` apart. The
+   Frobenius norm of x must be at most 1. `bf16` rounds the operands of products. Runs on the calling thread alone;
+   scratch has newton_schulz_scratch numbers. */
 void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch);
 size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16);
 
-/* Floating-point operations of it, where half of a symmetric product counts as half. */
+/* The floating-point operations of newton_schulz. A symmetric product, of which half is computed, counts as half. */
 double newton_schulz_flops(size_t rows, size_t columns, bool bf16);

@@ -206,13 +206,13 @@ static void plain_relu_forward(real *y, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
-/* dx += dy, but for x <= 0 */
+/* dx += dy, except where x <= 0 */
 static void plain_relu_backward(real *dx, const real *dy, const real *x, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] += x[i] <= 0 ? 0 : dy[i];
 }
 
-/* --- Logits: logits_tv = x_t . W_v, a linear layer by W^T without bias; logits (T,V), x (T,C), W (V,C): the token
-   embedding where it is tied to the output */
+/* --- Logits: logits_tv = x_t . W_v, a linear layer with weight W^T and no bias; logits (T,V), x (T,C), W (V,C). With
+   tied embeddings, W is the token embedding. */
 
 static void plain_logits_forward(real *logits, const real *x, const real *W, size_t T, size_t C, size_t V) {
     for (size_t t = 0; t < T; t++)
@@ -259,15 +259,15 @@ typedef struct {
     real *ln_2;           /* (T,C) */
     real *fc, *act;       /* (T,F): before and after GELU or ReLU */
     real *proj_2, *res_2; /* (T,C): what the feed-forward network adds, and the sum */
-    real *out;            /* (T,C): res_2 of a pre-norm block, ln_2 of a post-norm one */
+    real *out;            /* (T,C): the output: the same array as res_2 (pre-norm) or ln_2 (post-norm) */
 } Block;
 
 typedef struct {
     real *x; /* (T,C): the embeddings, which the first block gets */
     Block *blocks;
-    real *out;    /* (T,C): what the logits are made from: of a pre-norm model after a last LayerNorm */
+    real *out;    /* (T,C): the last block's output, in a pre-norm model after one more LayerNorm */
     real *logits; /* (T,V) */
-    real *end;    /* where these arrays end: they lie one behind the other, from x on */
+    real *end;    /* the end of these arrays, which lie one behind the other from x on */
 } Arrays;
 
 typedef struct PlainSequence {
@@ -282,7 +282,7 @@ typedef struct PlainSequence {
 /* A tensor of block l and its gradient; NULL where the model has no such tensor. */
 static real *weight(const Sequence *s, TensorRole role, size_t l) { return tensor_at(s->tensors, s->W, role, l); }
 static real *dweight(const Sequence *s, TensorRole role, size_t l) { return tensor_at(s->tensors, s->dW, role, l); }
-/* A layer's weight has this role, and its bias the next. */
+/* The parameters of a layer whose weight has this role; its bias has the next role. */
 static Parameters parameters(const Sequence *s, TensorRole role, size_t l) {
     return (Parameters){weight(s, role, l), weight(s, role + 1, l), dweight(s, role, l), dweight(s, role + 1, l)};
 }
@@ -392,7 +392,7 @@ static void decoder_backward(const Sequence *s, const int32_t *tokens, const int
     plain_logits_backward(d->out, dweight(s, output, 0), d->logits, a->out, weight(s, output, 0), T, C, m->V);
     if (m->pre_norm)
         plain_layernorm_backward(block_input(d, L), d->out, block_input(a, L), parameters(s, LN_F_W, 0), T, C);
-    for (size_t l = L; l-- > 0;) /* the gradient of a block's output is where the next block left that of its input */
+    for (size_t l = L; l-- > 0;) /* the layers after block l have left the gradient of its output in d */
         (m->pre_norm ? pre_norm_backward : post_norm_backward)(s, l, block_input(d, l), block_input(a, l));
     plain_embedding_backward(dweight(s, WTE, 0), dweight(s, WPE, 0), d->x, tokens, T, C);
 }

@@ -23,10 +23,10 @@ bool plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensor
 void plain_free(Plain *plain);
 
 /* One pass over a batch: tokens and targets (B,T) with B <= max_batch and T <= shape.T; weights (all parameters) and
-   gradients are flat, as the table of tensors says. Overwrites losses (B,T) and returns their sum. Adds to `gradients`
-   those of loss_weight times this sum; with gradients NULL there is no backward pass. The bits are the same for any
-   number of threads, because every sequence has gradients of its own, which are added up in the order of the
-   sequences. */
+   gradients are flat, as the table of tensors says. Overwrites losses (B,T) and returns their sum. Adds the
+   gradients of loss_weight times this sum to `gradients`; if that is NULL, there is no backward pass. The bits are the
+   same for any number of threads, because every sequence has gradients of its own, which are added up in the order of
+   the sequences. */
 double plain_forward_backward(Plain *plain, real *losses, real *gradients, real *weights, const int32_t *tokens,
                               const int32_t *targets, size_t B, size_t T, double loss_weight);
 

@@ -34,7 +34,7 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
     snprintf(array->name, sizeof array->name, "%s%s", prefix, t->name);
 }
 
-/* Lists all arrays of a file, the moments under the names that torch.optim gives them. Where moments have no memory,
+/* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL,
    their entries in the file are checked, but their numbers are not read. Free list->items. */
 static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, Moments moments,
                         Error *err) {
@@ -54,8 +54,8 @@ static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const
     return true;
 }
 
-/* Whether all numbers are finite and no second moment is below 0. A tensor of which that is not true is named, and
-   whether training itself has brought it there. */
+/* Whether all numbers are finite and no second moment is below 0. If not, the error names the tensor, and says whether
+   training itself has brought it there. */
 static bool check_numbers(const SafetensorsFile *file, const ArrayList *list, Error *err) {
     static const char squares[] = "exp_avg_sq.";
     Error changed;

@@ -10,22 +10,21 @@
 
 typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
 
-/* Where an optimizer keeps its moments, in flat arrays as the parameters; NULL: nowhere. A velocity is a first moment.
- */
+/* Where an optimizer keeps its moments, flat as the parameters; NULL: nowhere. A velocity is a first moment. */
 typedef struct {
     real *first, *second;
 } Moments;
 
 /* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
-   their sizes. Fails with STATUS_FAILED. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; it
-   needs no moments, and only the step of the state. After a kill it may be of a later step than CHECKPOINT_LAST,
-   until the resumed run reaches that step again. */
+   their sizes. Fails with STATUS_FAILED. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
+   moments and state, it needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the
+   resumed run reaches that step again. */
 bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state,
                      Error *err);
 
-/* Fills the model's parameters, sets its divisor to that of the checkpoint's step, and fills the moments that have
-   memory, and of *state what the checkpoint holds: step, seconds and sizes of the logs. Whatever is
-   not as checkpoint_save wrote it for this config is an error of status STATUS_USAGE that names it: the file, which is
-   missing, an entry of the state, a key of the config, a tensor's name, type or shape, a NaN or an infinity. Parameters
-   and moments are undefined then. */
+/* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor to that of the
+   checkpoint's step. Sets in *state what the checkpoint holds: step, seconds and sizes of the logs. Whatever is not as
+   checkpoint_save wrote it for this config is an error of status STATUS_USAGE that names it: a missing file, an entry
+   of the state, a key of the config, a tensor's name, type or shape, a NaN or an infinity. Parameters and moments are
+   undefined then. */
 bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments, RunState *state, Error *err);

@@ -1,5 +1,5 @@
 /* Writes and reads the logs of a run by one table of columns, so that a number has the same meaning when it is written
-   and when it is read. Every row is flushed when it is written, so a killed program loses no complete row. Reading is
+   and when it is read. The rows of a step are flushed together, so a killed program loses no earlier step. Reading is
    strict, since a resumed run, the pictures and a sweep's tables rely on these numbers. */
 #include "run/logs.h"
 
@@ -76,7 +76,7 @@ bool logs_start(Logs *l, const char *directory, Error *err) {
 }
 
 void logs_close(Logs *l) {
-    /* Every row was flushed and checked when it was written. */
+    /* logs_flush has flushed every row and checked that. */
     for (int log = 0; log < LOG_COUNT; log++)
         if (l->file[log]) fclose(l->file[log]);
     *l = (Logs){0};

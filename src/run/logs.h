@@ -52,7 +52,7 @@ extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 enum { METRICS_TABLE(CONSTANT_OF) METRICS_COLUMNS };
 enum { ATTENTION_TABLE(CONSTANT_OF) ATTENTION_COLUMNS, LOG_COLUMNS_MAX = ATTENTION_COLUMNS };
 
-/* Open for appending. */
+/* The logs of a run, open for appending. */
 typedef struct {
     const char *directory; /* of the run; outlives this */
     FILE *file[LOG_COUNT];
@@ -61,20 +61,20 @@ typedef struct {
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
-/* Opens the logs of a run that is resumed at `step`, which logs_cut has to cut back to `size` bytes each before
-   anything is appended: after run.json says that the run continues. Writes nothing. All logs must be readable and have,
-   in that many bytes, this version's header and the rows of all steps before `step` and of no others: else an error of
-   status STATUS_USAGE. */
+/* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be this version's header and
+   the rows of all steps before `step` and of no others. If they are not, or cannot be read, fails with status
+   STATUS_USAGE. Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only
+   after run.json says that the run continues. */
 bool logs_resume(Logs *logs, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
 bool logs_cut(const Logs *logs, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
 /* Appends a row of metrics.csv or attention.csv, a number for each column. */
 void logs_append(const Logs *logs, Log log, const double row[]);
-/* Passes what was appended to the system, so that a full disk is an error at the row that did not fit. */
+/* Hands the appended rows to the system, so that a full disk is an error at the row that does not fit. */
 bool logs_flush(const Logs *logs, Log log, Error *err);
-/* Everything in the logs is on disk, and so are the names in the run's directory, before a checkpoint says that it is
-   there. */
+/* Forces the logs, and the names in the run's directory, to disk. This must precede a checkpoint, which says that they
+   are there. */
 bool logs_sync(const Logs *logs, Error *err);
 /* How many bytes the logs have now. */
 bool logs_sizes(const Logs *logs, size_t size[LOG_COUNT], Error *err);
@@ -83,18 +83,18 @@ bool logs_sizes(const Logs *logs, size_t size[LOG_COUNT], Error *err);
 typedef struct {
     size_t rows;
     double *column[LOG_COLUMNS_MAX]; /* (rows) each; NaN where a field is empty */
-    double *numbers;                 /* that the columns are in */
+    double *numbers;                 /* the memory of the columns */
 } LogTable;
 
-/* Reads metrics.csv or attention.csv of a run's directory. A last line without its end is left out, as whoever wrote it
-   was killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
+/* Reads metrics.csv or attention.csv of a run's directory. A last line without its end is left out: its writer was
+   killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
    after a failure. */
 bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
-/* logs_read, but a directory without such a file has a log without rows. */
+/* As logs_read, but if the directory has no such file, the table has no rows. */
 bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
 
-/* A number as a row of metrics.csv has it: rounded to the digits that are written. */
+/* A loss as metrics.csv has it: rounded to the digits that are written. */
 double logs_rounded(double loss);

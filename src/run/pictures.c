@@ -7,8 +7,8 @@
 
 #include "show/chart.h"
 
-/* HEADS_SHOWN is the number for each layer. With the longest text, a picture with 4 panels per line and more than LINES
-   lines would be too high. */
+/* A picture shows at most HEADS_SHOWN heads of a layer. With the longest text, 4 panels per line and more than LINES
+   lines, it would be too high. */
 enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
@@ -31,7 +31,7 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 }
 
 /* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in
-   run.json; for recall those of guesses and of right answers (data/recall.h). */
+   run.json; for recall the losses of guessing and of right answers (data/recall.h). */
 static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64],
                         size_t *count, Error *err) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
@@ -53,8 +53,8 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
     return true;
 }
 
-/* Draws the losses. Up to FEW_POINTS validation losses are points without a line, which from one to the next would run
-   beside the training loss. */
+/* Draws the losses. Up to FEW_POINTS validation losses are points without a line: between points so far apart, a line
+   would run beside the training loss. */
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
@@ -113,7 +113,7 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
     return true;
 }
 
-/* The heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
+/* Draws the heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
     char path[4096], name[64], title[512];
@@ -140,7 +140,7 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     return run_path(run, path, name, err) && attention_figure_save(&f.figure, path, err);
 }
 
-/* The heatmaps of one step, whose rows of attention.csv begin at `first`. */
+/* Draws the heatmaps of one step, whose rows of attention.csv begin at `first`. */
 static bool draw_step(const Run *run, const LogTable *attention, size_t first, Error *err) {
     const size_t step = (size_t)attention->column[ATTENTION_STEP][first];
     Snapshot s;

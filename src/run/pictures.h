@@ -6,9 +6,9 @@
 #include "run/snapshot.h"
 #include "show/heatmap.h"
 
-/* The fixed text of a run's heatmaps, in ids and in code points, at most T characters of it: log.attention_text, or the
-   beginning of the validation split, also where the corpus lacks a character of log.attention_text. note->message says
-   where the text is not what was asked for, and is empty otherwise. */
+/* The fixed text of a run's heatmaps, in ids and code points, at most T characters: log.attention_text or, if that is
+   empty, longer than SNAPSHOT_TEXT_MAX or has a character that the corpus lacks, the beginning of the validation split.
+   note->message says why the text is not what was asked for; it is empty otherwise. */
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
                   uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note);
 
@@ -19,12 +19,12 @@ bool picture_loss(const Run *run, Error *err);
    figure would have too many lines. */
 enum { FIGURE_PANELS = 512, FIGURE_LABEL = 96 };
 typedef struct {
-    AttentionFigure figure; /* its titles are the caller's to set */
+    AttentionFigure figure; /* the caller sets its titles */
     const float *panels[FIGURE_PANELS];
     const char *texts[FIGURE_PANELS];
-    char labels[FIGURE_PANELS][FIGURE_LABEL]; /* of the heads, layer by layer: empty, the caller's to write */
+    char labels[FIGURE_PANELS][FIGURE_LABEL]; /* of the heads, layer by layer; empty, for the caller to write */
 } HeadsFigure;                                /* points into itself and the snapshot */
-/* Refused (STATUS_USAGE) where they are too many. */
+/* Fails with status STATUS_USAGE if the heads are too many for one figure. */
 bool heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads, Error *err);
 
 /* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,

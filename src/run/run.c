@@ -53,8 +53,8 @@ bool run_begin(Run *run, const Model *model, const char *command_line, Error *er
     return results_begin(&run->results, d, err);
 }
 
-/* Says where a resumed run will not repeat the bits of one that never stopped. With our own kernels bits depend on the
-   kernels alone, with OpenBLAS's on the number of threads as well. */
+/* Says so if a resumed run will not repeat the bits of one that never stopped. With our own kernels, bits depend on the
+   kernels alone; with OpenBLAS's, they depend on the number of threads as well. */
 static void note_differences(const Json *d, bool bf16, size_t then, size_t threads, Progress *progress) {
     const char *core = js_as_text(js_get(d, "blas_core")), *products = js_as_text(js_get(d, "products"));
     const bool own = products && strcmp(products, "OpenBLAS") != 0;

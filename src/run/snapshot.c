@@ -22,7 +22,7 @@ bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t
 }
 
 void snapshot_free(Snapshot *s) {
-    free(s->attention.scores); /* and all that is behind them */
+    free(s->attention.scores); /* this block holds the other arrays, too */
     *s = (Snapshot){0};
 }
 
@@ -66,7 +66,7 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     return count;
 }
 
-/* snapshot_load, from an opened file. */
+/* Reads the snapshot from an opened file, as snapshot_load says. */
 static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, size_t H, size_t step, Error *err) {
     uint32_t text[SNAPSHOT_TEXT_MAX];
     NamedArray arrays[TENSORS];

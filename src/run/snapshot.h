@@ -13,20 +13,20 @@ typedef struct {
     AttentionSnapshot attention;
 } Snapshot;
 
-/* Memory for the snapshots of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. Free
+/* Allocates a snapshot of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. Free
    with snapshot_free, also after a failure. */
 bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text /* (T) */, size_t T, Error *err);
 void snapshot_free(Snapshot *snapshot);
 
-/* Writes the snapshot into a run's directory, first under a new name, which is then renamed. */
+/* Writes the snapshot into a run's directory, first under another name, and then renames it. */
 bool snapshot_save(const Snapshot *snapshot, const char *directory, Error *err);
 
 /* snapshot_save to any path. */
 bool snapshot_write(const Snapshot *snapshot, const char *path, Error *err);
 
-/* Reads the snapshot of `step`. The layers and heads must be the config's, the step the one of its name, and the text
-   as long as the tensors say: else an error of status STATUS_USAGE that names the file. Makes the snapshot; free it
-   with snapshot_free, also after a failure. */
+/* Reads the snapshot of `step`. Its layers and heads must be the config's, its step that of its name, and its text as
+   long as the tensors say; if not, fails with status STATUS_USAGE and names the file. Makes the snapshot; free it with
+   snapshot_free, also after a failure. */
 bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *config, size_t step, Error *err);
 
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {

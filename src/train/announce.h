@@ -5,17 +5,17 @@
 #include "train/engine.h"
 #include "train/optimizer.h"
 
-/* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers that threads pack matrices
- * into. */
+/* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers into which threads pack
+   matrices. */
 size_t training_memory(const Engine *engine, const Optimizer *optimizer);
-/* An error of status STATUS_FAILED where the machine has less memory. Pages of an arena are taken when they are first
-   written to, so this is called before that. */
+/* An error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are written
+   to, since their pages are taken only then. */
 bool training_memory_fits(size_t bytes, Error *err);
 
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);
 
-/* The announcement: corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note if it
-   is not empty; lines that begin with `mark`. `measured_std` NaN leaves out the measured deviation of the scores. */
+/* Prints corpus, n-gram tables, model, divisor and multiplier, training, memory, machine, and the note if it is not
+   empty, in lines that begin with `mark`. If `measured_std` is NaN, the scores' measured deviation is left out. */
 void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
               double measured_std, const char *note);

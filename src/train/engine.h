@@ -11,13 +11,13 @@
 typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
-    Plain plain;     /* of ENGINE_PLAIN */
-    Shards shards;   /* by which the passes of a step are made; shards_end adds up the gradients */
-    real *gradients; /* the model's own array, while model->gradients is one of the shards' */
+    Plain plain;     /* for ENGINE_PLAIN; else empty */
+    Shards shards;   /* the parts into which a step's passes are split; shards_end adds up their gradients */
+    real *gradients; /* the model's own array: model->gradients may be one of the shards' */
 } Engine;
 
-/* For batches and threads as the model has them; `model` must have been made and must outlive it. Fails when memory is
-   missing, and as shards_make does. Free with engine_free, also after a failure. */
+/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Fails without
+   memory, and as shards_make does. Free with engine_free, also after a failure. */
 bool engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model, Error *err);
 void engine_free(Engine *engine);
 

@@ -18,7 +18,7 @@
 #include "train/announce.h"
 #include "train/sample.h"
 
-enum { COMPARE_EVERY = 100 }; /* steps after which the ranks compare their parameters, and before each checkpoint */
+enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters; each checkpoint has one too */
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, double *batch_seconds) {
@@ -56,7 +56,7 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
     if (config->train.qk_clip > 0) model_qk_clip(model, config->train.qk_clip);
 }
 
-/* Makes sure of the logs first: the checkpoint names their sizes. */
+/* Writes the logs to disk first, because the checkpoint names their sizes. */
 bool loop_save(Trainer *t, Error *err) {
     t->state.seconds = omp_get_wtime() - t->start;
     const Moments moments = {t->optimizer.m, t->optimizer.v};
@@ -83,7 +83,7 @@ static void log_heads(const Trainer *t) {
     }
 }
 
-/* Statistics of attention on the fixed batch, into attention.csv, and attention on the fixed text, as a snapshot and as
+/* Writes statistics of attention on the fixed batch to attention.csv, and attention on the fixed text as a snapshot and
    heatmaps. The snapshot is written first, so that there is one for every step in attention.csv. */
 static bool measure_attention(Trainer *t, Error *err) {
     Model *m = &t->model;
@@ -114,8 +114,8 @@ static bool write_sample(Trainer *t, Error *err) {
     return logs_flush(&t->logs, LOG_SAMPLES, err);
 }
 
-/* An error of status STATUS_DIVERGED where the loss, "training" or "validation", or the norm is not finite. It names
-   the first tensor in which that shows. */
+/* An error of status STATUS_DIVERGED if the loss, "training" or "validation", or the gradients' norm is not finite. It
+   names the first tensor that is not finite. */
 static bool check_finite(const Trainer *t, const char *which, double loss, double norm, Error *err) {
     if (isfinite(loss) && isfinite(norm)) return true;
     const char *parameter = tensors_find_not_finite(&t->model.tensors, t->model.parameters);
@@ -132,8 +132,8 @@ static bool check_finite(const Trainer *t, const char *which, double loss, doubl
         t->state.step, which, isnan(loss) ? fabs(loss) : loss, what, name, scores);
 }
 
-/* The validation loss, a checkpoint of the best parameters so far, and a sample. A signal that cuts the loss or the
-   sample short is noted in t->signal. */
+/* Computes the validation loss, saves the best parameters so far and writes a sample. A signal that cuts the loss or
+   the sample short is noted in t->signal. */
 static bool validate(Trainer *t, Error *err) {
     const Evaluation e =
         evaluate(&t->engine, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
@@ -147,7 +147,7 @@ static bool validate(Trainer *t, Error *err) {
     if (logs_rounded(e.loss) < t->state.best_val_loss) {
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
-        const RunState best = {.step = t->state.step}; /* no seconds: the same bytes every time */
+        const RunState best = {.step = t->state.step}; /* without seconds, so that every run writes the same bytes */
         if (!checkpoint_save(&t->run, CHECKPOINT_BEST, &t->model, (Moments){0}, &best, err)) return false;
     }
     return write_sample(t, err);
@@ -187,13 +187,13 @@ static void show_progress(const Trainer *t, double loss) {
                     per_step * (double)(steps - t->state.step));
 }
 
-/* Whether what is done every `every` steps is done at this one; 0: never; EVERY_DOUBLING: at 0 and at powers of two. */
+/* Whether what comes every `every` steps comes at `step`. 0: never; EVERY_DOUBLING: at 0 and at powers of two. */
 static bool due(size_t step, int64_t every) {
     if (every == EVERY_DOUBLING) return (step & (step - 1)) == 0;
     return every > 0 && step % (size_t)every == 0;
 }
 
-/* The row of metrics.csv, at each evaluation and every log.every steps, and what the terminal shows. */
+/* Writes the row of metrics.csv at each evaluation and every log.every steps, and shows the step in the terminal. */
 static bool log_step(Trainer *t, double loss, double norm, Error *err) {
     const bool evaluated = !isnan(t->val_loss);
     if ((evaluated || due(t->state.step, t->run.config.log.every)) && !write_metrics(t, loss, norm, err)) return false;
@@ -205,7 +205,7 @@ static bool log_step(Trainer *t, double loss, double norm, Error *err) {
 /* Tells all ranks whether the work before succeeded on every rank, and whether any rank got a signal. */
 static bool together(Trainer *t, bool ok, Error *err) { return ranks_agree(ok, &t->signal, err); }
 
-/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ: this finds it. */
+/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ, which this finds. */
 static bool compare_ranks(const Trainer *t, Error *err) {
     char what[64], hash[HASH_DIGITS];
     if (ranks_count() == 1) return true;
@@ -223,7 +223,7 @@ bool loop_run(Trainer *t, Error *err) {
     Model *m = &t->model;
     const Config *c = &t->run.config;
     const size_t last = (size_t)c->train.steps;
-    const bool writes = ranks_index() == 0; /* and evaluates and measures */
+    const bool writes = ranks_index() == 0; /* this rank also evaluates and measures */
     char pictures[4096];
     const bool ready =
         !writes || (run_path(&t->run, pictures, "attention", err) && directory_make(pictures, false, err));
@@ -243,7 +243,7 @@ bool loop_run(Trainer *t, Error *err) {
         const double norm = gradient_norm(&t->optimizer, m->gradients);
         const bool logged = check_finite(t, "training", loss, norm, err) && (!writes || log_step(t, loss, norm, err));
         if (!ranks_agree(logged, NULL, err)) return false;
-        if (step == last) break; /* also when a signal has come since: the run is complete */
+        if (step == last) break; /* even if a signal has come since: the run is complete */
 
         step_update(m, &t->optimizer, c, norm, step);
         t->state.step = step + 1;

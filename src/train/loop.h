@@ -16,7 +16,7 @@ typedef struct {
     Engine engine; /* of the model */
     Optimizer optimizer;
     Logs logs;
-    Arena arena;               /* holds the arrays below, but for the snapshot's */
+    Arena arena;               /* holds the arrays below, except the snapshot's */
     int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
     /* What attention is measured on: a fixed validation batch and a fixed text. */
@@ -26,10 +26,10 @@ typedef struct {
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
     int32_t text[SNAPSHOT_TEXT_MAX];
-    Error text_note; /* where `text` is not log.attention_text; else empty */
+    Error text_note; /* says why `text` is not log.attention_text; else empty */
     Snapshot snapshot;
 
-    double val_loss, val_accuracy; /* at this step, NaN: not evaluated; of the last evaluation, NaN: none, or a text */
+    double val_loss, val_accuracy; /* of this step, or NaN; of the last evaluation, NaN if none or for a text */
     int signal;                    /* that ends the run early, or 0 */
 } Trainer;
 
@@ -38,14 +38,14 @@ static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config
 /* Saves a checkpoint of the run at trainer->state.step, before anything is measured at that step. */
 bool loop_save(Trainer *trainer, Error *err);
 
-/* Trains from trainer->state.step to the last step, or until a signal, which is then trainer->signal; ends with a
-   checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */
+/* Trains from trainer->state.step to the last step, or until a signal, which it stores in trainer->signal. It ends with
+   a checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */
 bool loop_run(Trainer *trainer, Error *err);
 
-/* The two halves of a step, without what surrounds them, as the benchmark and the comparison with PyTorch take them.
+/* The two halves of a step, without what surrounds them, for the benchmark and the comparison with PyTorch as well.
    First the gradients over the step's train.accumulate batches, into model->gradients; returns their mean loss. Adds
    the time that making the batches took to *batch_seconds, unless that is NULL. */
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step,
                       int32_t *tokens /* (batch,T) */, int32_t *targets /* (batch,T) */, double *batch_seconds);
-/* Then the update of the parameters, number `step` from 0, by these gradients and their norm, and QK-clip. */
+/* Then update number `step`, from 0, of the parameters, by these gradients and their norm, and QK-clip. */
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);

@@ -31,7 +31,7 @@ static double flops(const Matrix *matrix) { return newton_schulz_flops(matrix->r
    at the end. While the arena has no memory yet, this only counts them and finds the largest workspace. */
 static void add_matrices(Optimizer *o, const Tensor *t) {
     for (const ColumnBlock *block = t->blocks; block < t->blocks + t->block_count; block++) {
-        if (block->lr_scale == 0) continue; /* not learned, so not decayed either */
+        if (block->lr_scale == 0) continue; /* it is not learned, so it does not decay either */
         const size_t columns = block->end - block->begin;
         const Matrix new = {t->offset + block->begin, t->size[0], columns, t->width, block->lr_scale};
         const size_t workspace =
@@ -105,7 +105,7 @@ double gradient_norm(Optimizer *o, const real *gradients) {
 typedef struct {
     double muon_lr;
     real clip;
-    real lr, decay; /* of a column block; decay is the factor of the parameter, 1 - lr * weight_decay or 1 */
+    real lr, decay; /* of a column block; decay multiplies the parameter: 1 - lr * weight_decay, or 1 */
     real beta1, beta2, momentum, eps;
     real one_minus_beta1, one_minus_beta2;   /* rounded from double: 1 - (float)beta is off for a beta near 1 */
     real bias_correction1, bias_correction2; /* 1 / (1 - beta^t), the second under a root */

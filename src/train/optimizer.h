@@ -1,4 +1,4 @@
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2), SGD with momentum (as torch.optim.SGD, but for the decay, which is
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2), SGD with momentum (as torch.optim.SGD, except that the decay is
    decoupled here too), and Muon (Jordan et al. 2024) for the matrices of the blocks with AdamW for the rest; the
    schedule of the learning rate, and clipping by the global norm. */
 #pragma once
@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "model/tensors.h"
 
-/* One of Muon's matrices, (rows, columns) of a flat array from `offset` on, the next row `width` further. */
+/* One of Muon's matrices, (rows, columns), in a flat array from `offset` on; its rows are `width` apart. */
 typedef struct {
     size_t offset, rows, columns, width;
     double lr_scale;
@@ -17,8 +17,8 @@ typedef struct {
     size_t threads, flat;
     real *m;              /* (flat): the first moment; the velocity for SGD and Muon's matrices */
     real *v;              /* (flat): the second moment; zeros in Muon's matrices; NULL for SGD */
-    double *partial_sums; /* of the norm */
-    Matrix *matrices;     /* (matrix_count): Muon's, the most expensive first; none for AdamW and SGD */
+    double *partial_sums; /* of squares, for the norm */
+    Matrix *matrices;     /* (matrix_count): Muon's, the most expensive first; none with AdamW or SGD */
     size_t matrix_count;
     real *workspace; /* (threads, workspace_size): where Muon computes the update of a matrix */
     size_t workspace_size;
@@ -36,10 +36,10 @@ double learning_rate(const Config *config, size_t step);
 double gradient_norm(Optimizer *optimizer, const real *gradients);
 
 /* One update, number `step` (from 0), of the parameters from the gradients times min(1, grad_clip / (norm + 1e-6)).
-   A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: parameters of two dimensions
-   shrink by lr * weight_decay, whatever the lr_scale, unless it is 0: then they stay as they are. AdamW's moments are
+   A column block's learning rate is `lr` times its lr_scale. Weight decay is decoupled: tensors of two dimensions lose
+   the share lr * weight_decay, whatever the lr_scale; with lr_scale 0 they stay as they are. AdamW's moments are
    bias-corrected. Muon's matrices have muon_lr times lr / train.lr in place of `lr`, and the decay train.weight_decay;
-   beside them AdamW's tensors decay by train.adamw_decay. Ranks deal Muon's matrices out among them: all ranks call
-   this with the same gradients, and end with the same parameters. */
+   beside them AdamW's tensors decay by train.adamw_decay. Ranks divide Muon's matrices among them: all ranks call this
+   with the same gradients, and end with the same parameters. */
 void optimizer_step(Optimizer *optimizer, const TensorTable *tensors, real *parameters, const real *gradients,
                     double norm, double lr, size_t step);

@@ -1,5 +1,5 @@
-/* Drawing text, character by character: the model reads a window of at most T characters, a character is drawn from the
-   softmax of its last logits, and takes its place in the window. Keys and values of what the model has read are kept
+/* Draws text, character by character. The model reads a window of at most T characters; the next one is drawn from the
+   softmax of its last logits and added to the window. Keys and values of what the model has read are kept
    (Pass.cached), until the window is full and its characters move to other positions. */
 #include "train/sample.h"
 
@@ -46,7 +46,7 @@ static int32_t draw(const real *logits, size_t n, const SampleOptions *options, 
         if ((double)logits[v] >= least) left -= exp(((double)logits[v] - most) / options->temperature);
         if (left < 0) return (int32_t)v;
     }
-    return (int32_t)best; /* rounding used up the sum */
+    return (int32_t)best; /* only rounding errors are left of the sum */
 }
 
 bool sample_text(Model *m, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,

@@ -7,15 +7,15 @@
 typedef struct {
     size_t tokens;      /* characters to draw */
     double temperature; /* divides the logits; 0 takes the most likely character */
-    size_t top_k;       /* draws from the k most likely only; 0: from all */
-    double top_p;       /* of these, from the fewest that have this share of the probability; 0: from all */
+    size_t top_k;       /* draws from only the k most likely characters; 0: from all */
+    double top_p;       /* draws from the fewest of these that have this share of their probability; 0: from all */
     uint64_t seed;
 } SampleOptions;
 
 /* Writes what follows `prompt` (count >= 1 ids, of which the model reads the last T) to `out` as UTF-8, character by
-   character. When the model has read T characters, it goes on from the later half of them; until then keys and values
-   are kept, and a character costs one position (Pass.cached). `window` is (T) to work in. Returns false
-   without an error text when a signal was caught or `out` failed. */
+   character. When the model has read T characters, it continues from the later half of them. Until then keys and
+   values are kept, so a character costs one position (Pass.cached). `window` (T) is scratch. Returns false, without an
+   error text, when a signal was caught or `out` failed. */
 bool sample_text(Model *model, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
                  const SampleOptions *options, int32_t *window, FILE *out);
 

@@ -27,7 +27,7 @@ static void lay_out(Trainer *t) {
     t->gradients = arena_take(&t->arena, heads, sizeof *t->gradients);
 }
 
-/* Makes everything of a run but its directory; its text is loaded. */
+/* Makes everything of a run except its directory. The text must be loaded. */
 static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
@@ -68,7 +68,7 @@ static bool ranks_ready(const Trainer *t, bool ready, Error *err) {
         config_value_text(&t->run.config, key, value, sizeof value);
         same = strcmp(config_key_name(key), "data.corpus") == 0 || ranks_same(config_key_name(key), value, err);
     }
-    corpus_fingerprint(&t->run.corpus, value); /* wherever each of them has it */
+    corpus_fingerprint(&t->run.corpus, value); /* in place of data.corpus, since its path may differ between ranks */
     return same && ranks_same("the hash of the text", value, err);
 }
 
@@ -94,7 +94,7 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-/* The last losses and the best one, as the log has them. */
+/* Reads the last losses and the best one from the log. */
 static bool read_losses(Trainer *t, Error *err) {
     RunState *s = &t->state;
     LogTable metrics;
@@ -112,10 +112,10 @@ static bool read_losses(Trainer *t, Error *err) {
     return ok;
 }
 
-/* Draws the loss curves, and writes run.json and the page as the run ended, whether or not it `trained` to its end.
-   Fills in the first error. */
+/* Draws the loss curves, and writes to run.json and the page how the run ended, also if loop_run failed (`trained` is
+   false). Fills in the first error. */
 static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error *err) {
-    Error later; /* is not reported: it came after the first */
+    Error later; /* a later one than the first, not reported */
     bool ok = trained;
     if (ranks_index() > 0) return ranks_agree(ok, NULL, err);
     progress_clear(t->progress);
@@ -176,7 +176,7 @@ static bool check_overrides(const char *const *overrides, size_t count, Error *e
     return true;
 }
 
-/* Loads what an opened run continues from. */
+/* Loads the text and the checkpoint from which an opened run continues. */
 static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
     const size_t steps = (size_t)t->run.config.train.steps;
     if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
@@ -227,7 +227,7 @@ bool train_check(const Config *config, const TrainOptions *options, FILE *out, s
     Trainer t = {0};
     const bool ok = trainer_make_new(&t, config, options, err) && (!out || run_count_ngrams(&t.run, err));
     if (ok) *bytes = training_memory(&t.engine, &t.optimizer);
-    if (ok && out) { /* as comments, so that what stands before it is still a config */
+    if (ok && out) { /* as comments, so that `out`, which begins with a config, is still one */
         fputc('\n', out);
         announce(&(Progress){.stream = out}, "; ", &t.run, &t.engine, &t.optimizer, NAN, t.text_note.message);
     }

@@ -5,7 +5,7 @@
 #include "run/run.h"
 
 typedef struct {
-    size_t threads;           /* train_resume: 0 for as many as the run had; a sweep: for all runs together */
+    size_t threads;           /* train_resume: 0 means as many as the run had; a sweep: of all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* move a run that is there (base/results.h) */
     const char *command_line; /* for run.json */
@@ -20,9 +20,9 @@ TrainOptions train_options(const Command *command, Progress *progress);
 
 /* The outcome of a run: its directory, how many steps it made and what ended it. */
 typedef struct {
-    char directory[RESULTS_PATH]; /* "" until it was made, or opened */
+    char directory[RESULTS_PATH]; /* "" if none was made or opened */
     RunState state;
-    int signal;        /* that ended it early, or 0 */
+    int signal;        /* the signal that ended it early, or 0 */
     bool had_finished; /* train_resume: there was nothing left to train */
 } TrainOutcome;
 
@@ -32,18 +32,18 @@ typedef struct {
 bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
 /* Continues the run in `directory` from its last checkpoint, to the same bits as if it had never stopped, given the
-   same number of threads and the same kernels. `overrides` may set
-   train.steps ("train.steps=2000"), nothing else. If the run has already finished, its pictures alone are drawn again,
-   from its logs and snapshots. Refuses, with the difference named, a directory whose config, text, vocabulary or
-   logs are not those of the checkpoint, or in which another process trains. Ends like train_run. */
+   same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing else. If
+   the run has already finished, only its pictures and its page are made again, from its logs and snapshots. A directory
+   whose config, text, vocabulary or logs are not those of the checkpoint, or in which another process trains, is
+   refused, and the difference named. Ends like train_run. */
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
                   const TrainOptions *options, TrainOutcome *outcome, Error *err);
 
-/* Whether train_run would start: all that it refuses, it refuses here too. Writes no file. *bytes: the memory it would
-   take (training_memory). What it would train goes to `out`, unless NULL: corpus, model, memory and machine, as
-   comments of a config. */
+/* Whether train_run would start: what that refuses, this refuses too. It writes no file. *bytes becomes the memory that
+   train_run would take (training_memory). What it would train goes to `out`, unless NULL: corpus, model, memory and
+   machine, as comments of a config. */
 bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err);
 
-/* The verb (command.c). resume_run is resume of a run: sweep/command.c has the verb, which takes a sweep as well. */
+/* The verb that trains (command.c). The verb `resume`, in sweep/command.c, calls resume_run for a run. */
 extern const Verb train_verb;
 bool resume_run(const Command *command, int *signal, Error *err);
