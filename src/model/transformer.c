@@ -191,7 +191,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     const size_t at_most = model_slice(&m->shape, range_size(own)), slices = (range_size(own) + at_most - 1) / at_most;
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     double sum = 0;
-    m->right = 0;
+    m->correct = 0;
     const bool start = (pass->zero_gradients && !pass->keep_score_max) || !pass->with_backward;
     for (size_t i = 0; start && i < m->shape.L * m->shape.attention.H; i++) m->score_max[i] = -(real)INFINITY;
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
@@ -204,7 +204,7 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
         update_score_max(m, range_size(sequences));
         for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
         if (targets && !pass->with_backward)
-            m->right += cross_entropy_right(m->logits.values, targets, slice.B * slice.T, m->shape.V);
+            m->correct += cross_entropy_correct(m->logits.values, targets, slice.B * slice.T, m->shape.V);
     }
     return sum;
 }

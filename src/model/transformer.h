@@ -60,7 +60,7 @@ typedef struct {
                         a row of scores has no finite softmax */
     real *scratch;   /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
-    size_t right;        /* how many targets of the last pass have the largest logit; 0 after a backward pass */
+    size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
     const Hook *hook;    /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;

@@ -30,7 +30,7 @@ MULTIVERSIONED void cross_entropy_backward(real *logits, const real *sums, const
     }
 }
 
-size_t cross_entropy_right(const real *logits, const int32_t *targets, size_t rows, size_t V) {
+size_t cross_entropy_correct(const real *logits, const int32_t *targets, size_t rows, size_t V) {
     size_t right = 0;
     for (size_t r = 0; r < rows; r++) {
         const real *z = logits + r * V;

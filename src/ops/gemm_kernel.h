@@ -12,8 +12,8 @@
 #define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* zeros fill the depth up to a multiple of it */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
-typedef float NAME(loose) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* unaligned */
-typedef int NAME(order) __attribute__((vector_size(4 * LANES)));
+typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* unaligned */
+typedef int NAME(indices) __attribute__((vector_size(4 * LANES)));
 
 /* Whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither is. */
 static inline bool NAME(a_is_bf16)(const Product *o) {
@@ -32,15 +32,15 @@ static inline const void *NAME(stored_b)(const Product *o, const void *b, size_t
 }
 
 /* How many elements hold `steps` steps of k. */
-static inline size_t NAME(elements_of)(size_t steps) {
+static inline size_t NAME(depth_of)(size_t steps) {
     const size_t depth = (steps + EACH - 1) / EACH;
     return (depth + GRAIN - 1) / GRAIN * GRAIN;
 }
 
 /* c (LANES) = alpha sum, or c += alpha sum. */
-static inline __attribute__((always_inline)) TARGET void NAME(put)(float *c, NAME(vec) sum, float alpha,
-                                                                   bool accumulate) {
-    NAME(loose) *out = (NAME(loose) *)c;
+static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, NAME(vec) sum, float alpha,
+                                                                     bool accumulate) {
+    NAME(unaligned) *out = (NAME(unaligned) *)c;
     if (accumulate && EACH == 1) *out += alpha * sum;
     for (size_t l = 0; accumulate && EACH == 2 && l < LANES; l++) /* fused on every processor */
         (*out)[l] = fmaf(alpha, sum[l], (*out)[l]);
@@ -81,12 +81,12 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
     _tile_stored(3, &sum[LANES][LANES], sizeof *sum);
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++)
-            NAME(put)(c + i * ldc + v * LANES, *(const NAME(vec) *)&sum[i][v * LANES], alpha, accumulate);
+            NAME(store)(c + i * ldc + v * LANES, *(const NAME(vec) *)&sum[i][v * LANES], alpha, accumulate);
 }
 #else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
 #if PAIRS
-    return (NAME(vec))(*(const Bits *)x + (NAME(order)){0});
+    return (NAME(vec))(*(const Bits *)x + (NAME(indices)){0});
 #else
     return *x - (NAME(vec)){0};
 #endif
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(co
 static inline __attribute__((always_inline)) TARGET NAME(vec)
     NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
 #if PAIRS == 2
-    const NAME(order) l = (NAME(order))left, r = (NAME(order))right;
+    const NAME(indices) l = (NAME(indices))left, r = (NAME(indices))right;
     sum += (NAME(vec))(l & ~0xffff) * (NAME(vec))(r & ~0xffff);
     return sum + (NAME(vec))(l << 16) * (NAME(vec))(r << 16);
 #elif PAIRS == 1
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
         }
     }
     for (size_t i = 0; i < rows; i++)
-        for (size_t v = 0; v < vectors; v++) NAME(put)(c + i * ldc + v * LANES, sum[i][v], alpha, accumulate);
+        for (size_t v = 0; v < vectors; v++) NAME(store)(c + i * ldc + v * LANES, sum[i][v], alpha, accumulate);
 }
 
 /* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
@@ -167,9 +167,9 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
         for (size_t j = 0; j < LANES; j++) out[i * out_stride + j] = b[j * stride + i];
 #else
     NAME(vec) x[LANES], y[LANES];
-    NAME(order) index, low, high;
+    NAME(indices) index, low, high;
     for (int i = 0; i < LANES; i++) index[i] = i;
-    for (int i = 0; i < LANES; i++) x[i] = *(const NAME(loose) *)(b + (size_t)i * stride);
+    for (int i = 0; i < LANES; i++) x[i] = *(const NAME(unaligned) *)(b + (size_t)i * stride);
 #pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2) {
         /* rows i and i + half exchange every second run of `half` columns */
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
         }
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
-    for (int i = 0; i < LANES; i++) *(NAME(loose) *)(out + (size_t)i * out_stride) = x[i];
+    for (int i = 0; i < LANES; i++) *(NAME(unaligned) *)(out + (size_t)i * out_stride) = x[i];
 #endif
 }
 
@@ -260,8 +260,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(elements)(bool bf1
 }
 
 /* out (rows, depth): pairs from rows of floats along which k runs. */
-static TARGET void NAME(pair_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
-    const size_t depth = NAME(elements_of)(steps);
+static TARGET void NAME(pack_rows)(float *out, const float *x, size_t stride, size_t rows, size_t steps) {
+    const size_t depth = NAME(depth_of)(steps);
     for (size_t i = 0; i < rows; i++, x += stride, out += depth) {
         if (i + AHEAD < rows) prefetch(x + AHEAD * stride, steps * sizeof *x);
 #if PAIRS & 1
@@ -288,7 +288,7 @@ NAME(elements_of_a)(const Product *o, float *out, const void *a, size_t step, si
    another page at each step. */
 static TARGET void NAME(pack_a)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                 size_t to, float *out) {
-    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(elements_of)(steps);
+    const size_t first = tile_row(tiles, from), columns = tile_row(tiles, to) - first, depth = NAME(depth_of)(steps);
     for (size_t p = 0; p < depth; p++) {
         if (p + AHEAD < depth)
             prefetch(NAME(stored_a)(o, a, EACH * (p + AHEAD), first), columns * size_of(NAME(a_is_bf16)(o)));
@@ -320,7 +320,7 @@ static TARGET void NAME(pack_transposed)(float *panel, size_t width, const float
    one, which are not used. */
 static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t steps, const Tiles *tiles, size_t from,
                                      size_t to, float *out) {
-    const size_t depth = NAME(elements_of)(steps);
+    const size_t depth = NAME(depth_of)(steps);
     for (size_t t = from; t < to; out += tile_rows(tiles, t++) * depth)
         for (size_t p = 0; p < depth; p += LANES) {
             float columns[LANES * ROWS];
@@ -336,14 +336,14 @@ static TARGET void NAME(pack_a_rows)(const Product *o, const void *a, size_t ste
 /* Packs `columns` columns of op(B), `steps` rows of it from `b` on, as panels (depth, width). The last panel may be
    narrower, and has zeros beyond the columns. */
 static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, size_t columns, float *panels) {
-    const size_t wide = (size_t)VECTORS * LANES, depth = NAME(elements_of)(steps);
+    const size_t wide = (size_t)VECTORS * LANES, depth = NAME(depth_of)(steps);
     for (size_t j = 0; j < columns && o->op_b == TRANSPOSED; j += wide) {
         const size_t left = columns - j, width = left <= LANES ? LANES : wide, own = left < wide ? left : wide;
         float pairs[PAIRS ? (size_t)VECTORS * LANES * DEPTH : 1];
         const float *elements = NAME(stored_b)(o, b, j, 0);
         size_t stride = o->ldb / (NAME(b_is_bf16)(o) ? EACH : 1);
         if (EACH == 2 && !NAME(b_is_bf16)(o)) {
-            NAME(pair_rows)(pairs, elements, stride, own, steps);
+            NAME(pack_rows)(pairs, elements, stride, own, steps);
             elements = pairs;
             stride = depth;
         }
@@ -377,7 +377,7 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
             const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
-            const size_t depth = NAME(elements_of)(steps);
+            const size_t depth = NAME(depth_of)(steps);
             NAME(pack_b)
             (o, o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, first) : NAME(stored_b)(o, b, first, column),
              steps, columns, panels);
@@ -397,7 +397,7 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
                 if (piece.packed) piece.origin = tile_row(&tiles, t);
                 if (piece.packed && by_steps) NAME(pack_a)(o, stored, steps, &tiles, t, to, copy);
                 else if (piece.packed && transposed) NAME(pack_a_rows)(o, stored, steps, &tiles, t, to, copy);
-                else if (piece.packed) NAME(pair_rows)
+                else if (piece.packed) NAME(pack_rows)
                 (copy, NAME(stored_a)(o, stored, piece.origin, 0), o->lda, tile_row(&tiles, to) - piece.origin, steps);
                 NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
             }

@@ -27,9 +27,9 @@ double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
     const double sum = plain_forward_backward(&e->plain, e->model->losses + first, gradients, e->model->parameters,
                                               batch->tokens + first, batch->targets + first, range_size(own), batch->T,
                                               pass->batch_weight / (double)batch_targets(batch));
-    e->model->right = 0;
+    e->model->correct = 0;
     for (size_t b = 0; b < batch->B && !gradients; b++)
-        e->model->right +=
-            cross_entropy_right(plain_logits(&e->plain, b), batch->targets + b * batch->T, batch->T, e->model->shape.V);
+        e->model->correct += cross_entropy_correct(plain_logits(&e->plain, b), batch->targets + b * batch->T, batch->T,
+                                                   e->model->shape.V);
     return sum;
 }

@@ -21,7 +21,7 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t b
     const size_t count = all ? windows : batches * batch, full = all ? whole : count;
     Evaluation e = {.complete = true};
     double sum = 0;
-    size_t right = 0;
+    size_t correct = 0;
     for (size_t i = 0, B; i < count && isfinite(sum) && e.complete; i += B) {
         const size_t left = i < full ? full - i : count - i;
         size_t length = T;
@@ -32,11 +32,11 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t b
         const Batch one = {tokens, targets, B, length};
         sum += engine_pass(engine, &one, &(Pass){0});
         e.targets += batch_targets(&one);
-        right += engine->model->right;
+        correct += engine->model->correct;
         e.complete = !interrupt_signal() || i + B == count;
     }
     e.loss = sum / (double)e.targets;
-    e.accuracy = corpus->pairs ? (double)right / (double)e.targets : (double)NAN;
+    e.accuracy = corpus->pairs ? (double)correct / (double)e.targets : (double)NAN;
     return e;
 }
 
