@@ -2,7 +2,7 @@
 # make test           builds and runs every test;  make lint  checks format and scripts, and analyses the code
 # make coverage       the tests' coverage of src/;  make fixtures  PyTorch's numbers again (see docs/testing.md)
 # make race           what runs in parallel, under ThreadSanitizer;  make bits  whether training computes what it did
-# make study          the experiments of docs/results.md, four hours;  make study-quick  the headline, ten minutes
+# make study          the experiments of docs/results.md, seven hours;  make study-quick  their main comparison
 # make page           the tables and pictures of docs/results.md again, from docs/results (needs matplotlib)
 # make notebook       the blocks of docs/notebook.md (needs pandas)
 # make demo           docs/demo.html again, a page to try before anything is built;  make demo-picture  README's picture of it
