@@ -1,0 +1,55 @@
+/* How far apart two processors are: what a line of memory costs that one of them wrote or read last and the other
+   writes. Training on several threads depends on this, since every thread reads weights and activations that others
+   overwrite (docs/performance.md). Linux.
+
+       gcc -O2 -fopenmp bench/cores.c -o /tmp/cores && OMP_PROC_BIND=true /tmp/cores */
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXCHANGES = 200000, ROUNDS = 40, LINE = 64, BYTES = 1 << 20 };
+static _Alignas(LINE) atomic_int turn; /* 0: the first thread's, 1: the second's */
+static _Alignas(LINE) volatile char memory[BYTES];
+
+static void wait_for(int mine) {
+    while (atomic_load(&turn) != mine) continue;
+}
+
+static void exchange(int mine) {
+    for (int i = 0; i < EXCHANGES; i++) {
+        wait_for(mine);
+        atomic_store(&turn, 1 - mine);
+    }
+}
+
+/* The first thread writes every line that the second has read since; returns the seconds that it needs. */
+static double write_after_read(int mine) {
+    double seconds = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        wait_for(mine);
+        const double start = omp_get_wtime();
+        for (int i = 0; i < BYTES; i += LINE) {
+            if (mine == 0) memory[i] = (char)round;
+            else (void)memory[i];
+        }
+        seconds += omp_get_wtime() - start;
+        atomic_store(&turn, 1 - mine);
+    }
+    return seconds;
+}
+
+int main(void) {
+#pragma omp parallel num_threads(2)
+    {
+        const int mine = omp_get_thread_num();
+        const double start = omp_get_wtime();
+        exchange(mine);
+        const double one_way = (omp_get_wtime() - start) / (2 * EXCHANGES);
+        const double writing = write_after_read(mine) / ROUNDS;
+        if (mine == 0)
+            printf("a line goes to the other processor in %.0f ns; lines that it has read are written at %.1f GB/s\n",
+                   1e9 * one_way, BYTES / writing / 1e9);
+    }
+    return EXIT_SUCCESS;
+}
