@@ -202,7 +202,7 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     shards='--set train.batch=4 --set train.shards=4'
     mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
     mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
-    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(own))|' $shards
+    mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(all))|' $shards
 }
 
 file=src/plain/plain.c

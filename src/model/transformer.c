@@ -187,22 +187,23 @@ size_t batch_targets(const Batch *batch) {
 /* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
    the losses in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
-    const Range own = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
-    const size_t at_most = model_slice(&m->shape, range_size(own)), slices = (range_size(own) + at_most - 1) / at_most;
+    const Range all = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
+    const size_t at_most = model_slice(&m->shape, range_size(all)), slices = (range_size(all) + at_most - 1) / at_most;
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     double sum = 0;
     m->correct = 0;
-    const bool start = (pass->zero_gradients && !pass->keep_score_max) || !pass->with_backward;
-    for (size_t i = 0; start && i < m->shape.L * m->shape.attention.H; i++) m->score_max[i] = -(real)INFINITY;
+    const bool resets_score_max = (pass->zero_gradients && !pass->keep_score_max) || !pass->with_backward;
+    for (size_t i = 0; resets_score_max && i < m->shape.L * m->shape.attention.H; i++)
+        m->score_max[i] = -(real)INFINITY;
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        const Range part = range_split(range_size(own), 1, i, slices);
-        const Range sequences = {own.begin + part.begin, own.begin + part.end};
-        const size_t first = sequences.begin * batch->T;
-        const int32_t *targets = batch->targets ? batch->targets + first : NULL;
-        const Batch slice = {batch->tokens + first, targets, range_size(sequences), batch->T};
-        pass_slice(m, &slice, first, pass, i == 0, loss_weight);
+        const Range part = range_split(range_size(all), 1, i, slices);
+        const Range sequences = {all.begin + part.begin, all.begin + part.end};
+        const size_t first_row = sequences.begin * batch->T;
+        const int32_t *targets = batch->targets ? batch->targets + first_row : NULL;
+        const Batch slice = {batch->tokens + first_row, targets, range_size(sequences), batch->T};
+        pass_slice(m, &slice, first_row, pass, i == 0, loss_weight);
         update_score_max(m, range_size(sequences));
-        for (size_t r = first; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
+        for (size_t r = first_row; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
         if (targets && !pass->with_backward)
             m->correct += cross_entropy_correct(m->logits.values, targets, slice.B * slice.T, m->shape.V);
     }
