@@ -32,10 +32,10 @@ static void compare(const Case *c) {
                          j - t->offset);
     }
     const double validation = model_forward(&u.model, &u.batch);
-    const size_t right = u.model.right;
+    const size_t correct = u.model.correct;
     assert_close(engine_pass(&plain, &u.batch, &(Pass){0}), validation, 1e-12 * validation,
                  "%s: loss without a backward pass", c->name);
-    assert_int_equal(u.model.right, right);
+    assert_int_equal(u.model.correct, correct);
     engine_free(&plain);
     teardown(&u);
 }
