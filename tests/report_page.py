@@ -363,11 +363,14 @@ def plays(page):
     page.focus("#side")
     page.press(Keys.SPACE, Keys.ESCAPE)
     page.check(page.js("return playing === null"), "Space on another control")
-    # The browser's own scrolling by Space comes last: it may still go on when the next line runs.
+    # The browser's own scrolling by Space comes last, since it goes on for a while.
     for place, playing in ("#play", True), ("#play", False), ("#samples", False):
         page.js("document.activeElement.blur(); document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", place)
         page.press(Keys.SPACE)
         page.equal(page.js("return playing !== null"), playing, f"Space without a focus, {place} in sight")
+    place = None
+    while place != (place := page.js("return scrollY")):
+        time.sleep(.1)
     media = lambda value: page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
         "features": [{"name": "prefers-reduced-motion", "value": value}]})
     media("reduce")

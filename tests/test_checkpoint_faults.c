@@ -1,4 +1,4 @@
-/* train/checkpoint: a saved checkpoint is never lost. Saving and loading are done again and again, each time by a
+/* run/checkpoint: a saved checkpoint is never lost. Saving and loading are done again and again, each time by a
    process that dies before the n-th file call, or whose n-th file call fails, from every state that an earlier one can
    leave. After any of that the last checkpoint, or the one before where the new one had not taken its place, loads bit
    for bit; loading changes nothing; and the next save succeeds. What the system may write in another order when the

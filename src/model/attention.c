@@ -129,10 +129,12 @@ static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart par
 
 /* y (rows, D) = x (rows, D) as `real`. */
 static void copy_rows(const AttentionConfig *a, real *y, Operand x, size_t rows) {
-    const real *from = x.rows;
-    if (a->bf16) bf16_expand(y, a->D, x.rows, x.stride, rows, a->D);
-    else
+    if (a->bf16) {
+        bf16_expand(y, a->D, x.rows, x.stride, rows, a->D);
+    } else {
+        const real *from = x.rows;
         for (size_t r = 0; r < rows; r++) memcpy(y + r * a->D, from + r * x.stride, a->D * sizeof *y);
+    }
 }
 
 /* x (rows, D) as products read it: where these round, rounded into y, whose rows are filled up with zeros. */

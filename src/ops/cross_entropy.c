@@ -31,10 +31,10 @@ MULTIVERSIONED void cross_entropy_backward(real *logits, const real *sums, const
 }
 
 size_t cross_entropy_correct(const real *logits, const int32_t *targets, size_t rows, size_t V) {
-    size_t right = 0;
+    size_t correct = 0;
     for (size_t r = 0; r < rows; r++) {
         const real *z = logits + r * V;
-        right += targets[r] >= 0 && lanes_maximum(z, V) == z[targets[r]];
+        correct += targets[r] >= 0 && lanes_maximum(z, V) == z[targets[r]];
     }
-    return right;
+    return correct;
 }

@@ -12,8 +12,8 @@
 #define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* zeros fill the depth up to a multiple of it */
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
-typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* unaligned */
-typedef int NAME(indices) __attribute__((vector_size(4 * LANES)));
+typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
+typedef int NAME(ints) __attribute__((vector_size(4 * LANES)));
 
 /* Whether A or B is in memory as bf16. In a kernel of floats, the constant EACH shows the compiler that neither is. */
 static inline bool NAME(a_is_bf16)(const Product *o) {
@@ -86,7 +86,7 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
 #else
 static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(const float *x) {
 #if PAIRS
-    return (NAME(vec))(*(const Bits *)x + (NAME(indices)){0});
+    return (NAME(vec))(*(const Bits *)x + (NAME(ints)){0});
 #else
     return *x - (NAME(vec)){0};
 #endif
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) TARGET NAME(vec) NAME(broadcast)(co
 static inline __attribute__((always_inline)) TARGET NAME(vec)
     NAME(multiply_add)(NAME(vec) sum, NAME(vec) left, NAME(vec) right) {
 #if PAIRS == 2
-    const NAME(indices) l = (NAME(indices))left, r = (NAME(indices))right;
+    const NAME(ints) l = (NAME(ints))left, r = (NAME(ints))right;
     sum += (NAME(vec))(l & ~0xffff) * (NAME(vec))(r & ~0xffff);
     return sum + (NAME(vec))(l << 16) * (NAME(vec))(r << 16);
 #elif PAIRS == 1
@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
         for (size_t j = 0; j < LANES; j++) out[i * out_stride + j] = b[j * stride + i];
 #else
     NAME(vec) x[LANES], y[LANES];
-    NAME(indices) index, low, high;
+    NAME(ints) index, low, high;
     for (int i = 0; i < LANES; i++) index[i] = i;
     for (int i = 0; i < LANES; i++) x[i] = *(const NAME(unaligned) *)(b + (size_t)i * stride);
 #pragma GCC unroll 4

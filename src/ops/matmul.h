@@ -1,6 +1,6 @@
 /* The matrix product that everything else is made of. ops/gemm.h computes it where that has kernels for the processor,
-   otherwise cblas_sgemm does (cblas_dgemm if real is double). Below are also facts about the OpenBLAS in use. Only
-   matmul.c includes cblas.h. */
+   otherwise cblas_sgemm does (cblas_dgemm if real is double). Below are also facts about the OpenBLAS in use. In src/,
+   only matmul.c includes cblas.h. */
 #pragma once
 
 #include <stdbool.h>

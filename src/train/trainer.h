@@ -33,7 +33,7 @@ bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *
 
 /* Continues the run in `directory` from its last checkpoint, to the same bits as if it had never stopped, given the
    same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing else. If
-   the run has already finished, only its pictures and its page are made again, from its logs and snapshots. A directory
+   the run has already finished, only its pictures and its page are made again, from its files. A directory
    whose config, text, vocabulary or logs are not those of the checkpoint, or in which another process trains, is
    refused, and the difference named. Ends like train_run. */
 bool train_resume(const char *directory, const char *const *overrides, size_t override_count,
