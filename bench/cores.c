@@ -1,6 +1,6 @@
-/* How far apart two processors are: what a line of memory costs that one of them wrote or read last and the other
-   writes. Training on several threads depends on this, since every thread reads weights and activations that others
-   overwrite (docs/performance.md). Linux.
+/* How far apart two processors are: how long a cache line takes from one to the other, and how fast one of them writes
+   cache lines that the other has read. Training on several threads depends on both, since every thread reads weights
+   and activations that others overwrite (docs/performance.md).
 
        gcc -O2 -fopenmp bench/cores.c -o /tmp/cores && OMP_PROC_BIND=true /tmp/cores */
 #include <omp.h>
@@ -50,7 +50,7 @@ int main(void) {
         const double one_way = (omp_get_wtime() - start) / (2 * EXCHANGES);
         const double writing = write_after_read(mine);
         if (mine == 0)
-            printf("a line goes to the other processor in %.0f ns; lines that it has read are written at %.1f GB/s\n",
+            printf("a cache line goes over in %.0f ns; cache lines that the other has read are written at %.1f GB/s\n",
                    1e9 * one_way, BYTES / writing / 1e9);
     }
     return EXIT_SUCCESS;
