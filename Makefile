@@ -84,7 +84,7 @@ FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
-RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism gradients_passes gradients_model gradients_measure)
+RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism shards gradients_passes gradients_model gradients_measure)
 
 .PHONY: all test programs bits lint race coverage fuzz fuzz-programs torture analyze bench demo demo-picture study study-quick page notebook fixtures fixtures-check install uninstall dist clean FORCE
 all: train $(if $(MPI),train-mpi)

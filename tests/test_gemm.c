@@ -237,10 +237,10 @@ static void gradients_rounded_in_place(void **state) {
         real *got[] = {reals(rows * in), reals(in * out), reals(out)};
         const Tile whole = {{0, in}, {0, out}};
         linear_backward_input(expected[0], dy, w, rows, in, out, OPERANDS_ROUNDED);
-        linear_backward_weight(expected[1], x, dy, rows, in, out, whole, OPERANDS_ROUNDED);
+        linear_backward_weight(expected[1], x, dy, rows, in, out, whole, true, OPERANDS_ROUNDED);
         linear_backward_bias(expected[2], dy, rows, out, whole.columns, OPERANDS_ROUNDED);
         linear_backward_input(got[0], rounded_dy, w, rows, in, out, OPERANDS_A_BF16);
-        linear_backward_weight(got[1], x, rounded_dy, rows, in, out, whole, OPERANDS_B_BF16);
+        linear_backward_weight(got[1], x, rounded_dy, rows, in, out, whole, true, OPERANDS_B_BF16);
         linear_backward_bias(got[2], rounded_dy, rows, out, whole.columns, OPERANDS_B_BF16);
         assert_memory_equal(got[0], expected[0], rows * in * sizeof(real));
         assert_memory_equal(got[1], expected[1], in * out * sizeof(real));

@@ -82,9 +82,9 @@ static void linear(void **state) {
         real *dx = filled_reals(rows * in, NAN), *whole = filled_reals(in * out, 1), *parts = filled_reals(in * out, 1);
         real *db = bias ? filled_reals(out, 1) : NULL;
         linear_backward_input(dx, l.dy, l.w, rows, in, out, OPERANDS_REAL);
-        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, OPERANDS_REAL);
+        linear_backward_weight(whole, l.x, l.dy, rows, in, out, (Tile){{0, in}, {0, out}}, true, OPERANDS_REAL);
         for (size_t id = 0; id < 6; id++)
-            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), OPERANDS_REAL);
+            linear_backward_weight(parts, l.x, l.dy, rows, in, out, tile_split(in, out, 4, id, 6), true, OPERANDS_REAL);
         for (size_t id = 0; bias && id < 3; id++)
             linear_backward_bias(db, l.dy, rows, out, range_split(out, 16, id, 3), OPERANDS_REAL);
         assert_all_close(parts, whole, in * out, 1e-13, "parts of dw");
@@ -96,13 +96,13 @@ static void linear(void **state) {
         Range some = {out / 3, out - out / 4};
         real *dw = filled_reals(in * out, 1);
         db = filled_reals(out, 1);
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, OPERANDS_REAL);
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, some}, true, OPERANDS_REAL);
         linear_backward_bias(db, l.dy, rows, out, some, OPERANDS_REAL);
         assert_untouched_outside(dw, in, out, some, "dw");
         assert_untouched_outside(db, 1, out, some, "db");
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}},
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{0, in}, {out, out}}, true,
                                OPERANDS_REAL); /* nothing to do */
-        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, OPERANDS_REAL);
+        linear_backward_weight(dw, l.x, l.dy, rows, in, out, (Tile){{in, in}, {0, out}}, true, OPERANDS_REAL);
         assert_untouched_outside(dw, in, out, some, "dw");
         support_release(NULL);
     }
@@ -275,10 +275,11 @@ static void unembedding(void **state) {
         real *dx = filled_reals(rows * C, NAN), *dw = filled_reals(V * C, 1);
         linear_forward(dx, l.dy, l.w, NULL, rows, V, C, OPERANDS_REAL);
         Range middle = {C / 4, C - C / 3};
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, OPERANDS_REAL);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, middle}, true, OPERANDS_REAL);
         assert_untouched_outside(dw, V, C, middle, "dw");
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, OPERANDS_REAL);
-        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, OPERANDS_REAL);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){0, middle.begin}}, true,
+                               OPERANDS_REAL);
+        linear_backward_weight(dw, l.dy, l.x, rows, V, C, (Tile){{0, V}, (Range){middle.end, C}}, true, OPERANDS_REAL);
         minus_one(dw, V * C);
         check_layer(&l, "x", l.x, dx, rows * C);
         check_layer(&l, "w", l.w, dw, V * C);

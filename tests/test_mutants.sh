@@ -90,7 +90,8 @@ mutant() {
 }
 
 for options in '' '--set model.dropout=0' '--set model.norm=post' '--set model.activation=relu' "$long" "$recall" \
-    '--set train.engine=plain --set model.dropout=0' '--set train.batch=4 --set train.shards=4'; do
+    '--set train.engine=plain --set model.dropout=0' '--set train.batch=4 --set train.shards=4 --threads 1' \
+    '--set train.batch=4 --set train.shards=4 --threads 2'; do
     # shellcheck disable=SC2086 # a list of words, here and below
     gradcheck "$tmp/original" $options && continue
     echo "FAILED: the program as it is, with ${options:-the tiny config}: $(cat "$tmp/original.err")"
@@ -143,7 +144,7 @@ mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED
 # shellcheck disable=SC2086
 mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
-mutant 'own parameters: last sequence forgotten' $file 's/pair = 0; pair < pairs; pair++/pair = 0; pair + 1 < pairs; pair++/' \
+mutant 'own parameters: last sequence forgotten' $file 's/pair < pairs.end; pair++/pair + 1 < pairs.end; pair++/' \
     --set attention.sink=learned
 
 file=src/ops/layernorm.c
@@ -161,8 +162,6 @@ mutant 'ReLU: mask inverted' $file '/void relu_forward/,/^}/s/x\[i\] <= 0 ? 0 : 
 
 mutant 'linear: gradients of some biases forgotten' src/ops/linear.c \
     '/void linear_backward_bias/,/^}/s/c < columns.end; c++) db\[c\] += ((const real/c + 5 < columns.end; c++) db[c] += ((const real/'
-mutant 'linear: gradients of weights overwritten' src/ops/linear.c \
-    '/^void linear_backward_weight/,/^}/s/true, dw/false, dw/'
 
 file=src/ops/embedding.c
 mutant 'embedding: positions off by one' $file '/^MULTIVERSIONED void embedding_backward/,/^}/s/r % T \* C/(r + 1) % T * C/'
@@ -178,7 +177,7 @@ mutant 'loss: weight forgotten' $file 's|weight / sums\[r\]|1 / sums[r]|'
 
 file=src/model/transformer.c
 mutant 'model: weight of accumulation forgotten' $file 's|(real)(pass->batch_weight / |(real)(1 / |'
-mutant 'model: gradients not started at zero' $file 's/if (pass->zero_gradients \&\& is_first) memset/if (false) memset/'
+mutant 'model: gradients not started at zero' $file 's/memset(w->gradients + begin/if (false) &/'
 mutant 'model: tied embedding gets no gradient as output' $file \
     's/^    op_unembedding_backward_weight(w, final);/    if (!m->shape.tied) &/'
 mutant 'model: pre-norm, residual forgotten' $file \
@@ -193,16 +192,24 @@ mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if
     --set model.norm=post
 mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(w, role + 1, y->layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
+file=src/model/operations.c
+mutant 'linear: the first product adds to old numbers' $file 's/, !w->begins, both/, true, both/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !w->begins, both/, false, both/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0
 
 # shellcheck disable=SC2086
 {
-    shards='--set train.batch=4 --set train.shards=4'
+    shards='--set train.batch=4 --set train.shards=4 --threads 1' teams='--set train.batch=4 --set train.shards=4 --threads 2'
     mutant 'shards: a sum that waited is forgotten' src/ranks/shards.c '/^double shards_end/,/^}/s/^        add(/        if (level) add(/' $shards
     mutant 'shards: a sum waits where another does' src/ranks/shards.c 's/held = &s->held\[level\]/held = \&s->held[0]/' $shards
     mutant 'shards: weight of one shard for all targets' src/model/transformer.c 's|/ (double)batch_targets(batch))|/ (double)range_size(all))|' $shards
+    mutant 'teams: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $teams
+    file=src/model/operations.c
+    mutant 'teams: weights by rows of another' $file 's/operand(x, w->team_rows.begin)/operand(x, 0)/' $teams
+    mutant 'teams: LayerNorm by rows of another' $file 's/return column + w->team_rows.begin/return column/' $teams
+    mutant 'teams: tokens of another' $file 's/w->slice.tokens + w->team_rows.begin/w->slice.tokens/' $teams
 }
 
 file=src/plain/plain.c

@@ -148,8 +148,11 @@ static void answers_alone_count(void **state) {
     /* In training the loss is the mean over two batches' answers, and the gradients are those of that mean. */
     CONFIGURE("data.corpus=\"\"", "data.task=recall", "data.recall_pairs=4", "model.context=21", "train.batch=5",
               "train.accumulate=2");
-    const double loss =
-        step_gradients(&(Engine){.model = &model, .shards.own = 1}, &corpus, &config, 3, tokens, targets, NULL);
+    Engine engine;
+    Error err = {0};
+    assert_true(engine_make(&engine, ENGINE_FAST, 1, &model, &err));
+    const double loss = step_gradients(&engine, &corpus, &config, 3, tokens, targets, NULL);
+    engine_free(&engine);
     sum = 0;
     for (uint64_t number = 6; number < 8; number++) {
         corpus_training_batch(&corpus, 1, number, B, T, tokens, targets);

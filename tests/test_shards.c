@@ -13,7 +13,7 @@ enum { B = 8, SEED = 5, NUMBER = 3 };
 typedef struct {
     double loss;
     real *gradients, *score_max; /* (flat), (L,H) */
-    size_t flat, heads;
+    size_t flat, heads, at_once;
 } Result;
 
 typedef struct {
@@ -25,13 +25,14 @@ typedef struct {
 
 static void setup(Setup *s, size_t threads) {
     Error err = {0};
+    const size_t batch = (size_t)config.train.batch;
     assert_true(config_corpus(&s->corpus, &config, NULL, &err));
     const ModelShape shape = model_shape(&config, s->corpus.vocabulary.count);
-    assert_true(model_make(&s->model, &shape, B, threads, true, &err));
+    assert_true(model_make(&s->model, &shape, batch, threads, true, &err));
     assert_true(engine_make(&s->engine, (EngineKind)config.train.engine, (size_t)config.train.shards, &s->model, &err));
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
-    s->tokens = kept(calloc(2 * B * shape.T, sizeof *s->tokens));
-    s->targets = s->tokens + B * shape.T;
+    s->tokens = kept(calloc(2 * batch * shape.T, sizeof *s->tokens));
+    s->targets = s->tokens + batch * shape.T;
 }
 
 static void teardown(Setup *s) {
@@ -45,7 +46,8 @@ static Result step_of(size_t shards, size_t threads) {
     config.train.shards = (int64_t)shards;
     setup(&s, threads);
     const Model *m = &s.model;
-    Result r = {.flat = m->tensors.flat, .heads = m->shape.L * m->shape.attention.H};
+    Result r = {
+        .flat = m->tensors.flat, .heads = m->shape.L * m->shape.attention.H, .at_once = s.engine.shards.at_once};
     /* Twice: the second time the arrays hold what the first has left. */
     for (size_t step = NUMBER - 1; step <= NUMBER; step++)
         r.loss = step_gradients(&s.engine, &s.corpus, &config, step, s.tokens, s.targets, NULL);
@@ -92,15 +94,26 @@ static void equal_to_rounding(void **state) {
     }
 }
 
+/* Several shards at the same time, by teams of one thread or more; the second run has more slices than one in a shard,
+   and in the third the threads of a team share a sequence. */
 static void threads_change_no_bit(void **state) {
     (void)state;
-    CONFIGURE("train.batch=8", "model.dropout=0.2", "train.accumulate=2", "model.layers=2");
+    static const char *const runs[][6] = {
+        {"train.batch=8", "model.dropout=0.2", "train.accumulate=2", "model.layers=2", "attention.sink=learned"},
+        {"train.batch=12", "model.context=1024", "data.corpus=\"\"", "model.dropout=0.1"},
+        {"train.batch=4", "model.layers=2", "model.norm=post", "train.precision=bf16"},
+    };
     if (!matmul_is_own()) skip();
-    for (size_t shards = 1; shards <= B; shards *= 2) {
-        const Result one = step_of(shards, 1);
-        for (size_t threads = 2; threads <= 5; threads++) {
-            const Result r = step_of(shards, threads);
-            assert_that(same_bits(&r, &one), "%zu shards by %zu threads", shards, threads);
+    for (size_t n = 0; n < COUNT_OF(runs); n++) {
+        configure(runs[n]);
+        for (size_t shards = 1; (size_t)config.train.batch % shards == 0; shards *= 2) {
+            const Result one = step_of(shards, 1);
+            for (size_t threads = 2; threads <= 8; threads++) {
+                const Result r = step_of(shards, threads);
+                const size_t teams = threads & -threads; /* the largest power of two that divides the threads */
+                assert_int_equal(r.at_once, teams < shards ? teams : shards);
+                assert_that(same_bits(&r, &one), "run %zu: %zu shards by %zu threads", n, shards, threads);
+            }
         }
     }
 }

@@ -16,8 +16,8 @@
 #include "train/loop.h"
 
 enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
-enum { BATCH, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
-static const size_t MOVED = (size_t)1 << 20; /* numbers in an array: 4 MB */
+enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
+static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
 
 static double seconds = 8;
 static bool as_json;
@@ -102,12 +102,15 @@ static double take_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
-    step_gradients(&b->engine, &b->corpus, b->config, b->step, b->tokens, b->targets, clocks ? &outside[BATCH] : NULL);
+    StepSeconds spent = {0};
+    step_gradients(&b->engine, &b->corpus, b->config, b->step, b->tokens, b->targets, &spent);
     const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
     const double with_norm = omp_get_wtime();
     step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
     const double end = omp_get_wtime();
     if (clocks) {
+        outside[BATCH] += spent.batch;
+        outside[SHARDS] += spent.shards;
         outside[NORM] += with_norm - with_gradients;
         outside[UPDATE] += end - with_norm;
         b->clocked++;
@@ -162,6 +165,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
         [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
+        [OP_COUNT + SHARDS] = {"sum over shards", 0, 3 * ((double)b->config->train.shards - 1) * P * size, 0},
         [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
         [OP_COUNT + UPDATE] = {"update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
     };

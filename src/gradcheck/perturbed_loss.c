@@ -56,31 +56,31 @@ static void perturb(void *context, const HookView *v) {
     if (l->entry >= first && l->entry < first + numbers_of(v)) v->values[l->entry - first] += (real)l->delta;
 }
 
-/* Makes the pass of a shard of the current micro-batch, as in a training step, or only its forward half. */
+/* Makes the pass of some shards of the current micro-batch, as in a training step, or only its forward half. */
 static void pass(PerturbedLoss *l, size_t shard, bool with_backward) {
-    const Batch *batch = &l->original.batches[l->micro];
-    engine_pass(l->original.engine, batch,
-                &(Pass){.training = true,
-                        .seed = l->original.seed,
-                        .micro_step = l->original.micro_step + l->micro,
-                        .with_backward = with_backward,
-                        .zero_gradients = with_backward && l->micro == 0,
-                        .sequences = shards_sequences(&l->original.engine->shards, shard, batch->B),
-                        .batch_weight = 1 / (double)l->original.count});
+    engine_pass_shards(l->original.engine, shard, &l->original.batches[l->micro],
+                       (Pass){.training = true,
+                              .seed = l->original.seed,
+                              .micro_step = l->original.micro_step + l->micro,
+                              .with_backward = with_backward,
+                              .zero_gradients = with_backward && l->micro == 0,
+                              .batch_weight = 1 / (double)l->original.count});
 }
 
 /* Computes every gradient as a training step does, with `function` as the hook. */
 static void backward(PerturbedLoss *l, void (*function)(void *context, const HookView *view)) {
+    const Shards *shards = &l->original.engine->shards;
     const size_t T = l->original.batches->T;
     l->hook.function = function;
-    for (size_t shard = 0; shard < l->original.engine->shards.own; shard++) {
-        const Range own = shards_sequences(&l->original.engine->shards, shard, l->original.batches->B);
+    for (size_t shard = 0; shard < shards->own; shard += shards->at_once) {
+        const Range own = shards_sequences(shards, shard, l->original.batches->B);
+        double losses[SHARDS_AT_ONCE_MAX] = {0}; /* their sum is not used */
         for (l->micro = 0; l->micro < l->original.count; l->micro++) {
             pass(l, shard, true);
             for (size_t r = own.begin * T; r < own.end * T; r++)
                 l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
         }
-        shards_end(&l->original.engine->shards, shard, &l->model->gradients, l->model->score_max, 0);
+        engine_end_shards(l->original.engine, shard, losses);
     }
     l->hook.function = perturb;
 }
@@ -88,10 +88,11 @@ static void backward(PerturbedLoss *l, void (*function)(void *context, const Hoo
 /* The change of the loss through micro-batches begin .. end - 1. Differences are summed position by position, so
    that the rounding of a sum of thousands of losses does not hide what one entry does to them. */
 static double change(PerturbedLoss *l, size_t begin, size_t end) {
+    const Shards *shards = &l->original.engine->shards;
     double mean = 0;
     for (l->micro = begin; l->micro < end; l->micro++) {
         double sum = 0;
-        for (size_t shard = 0; shard < l->original.engine->shards.own; shard++) pass(l, shard, false);
+        for (size_t shard = 0; shard < shards->own; shard += shards->at_once) pass(l, shard, false);
         for (size_t r = 0; r < l->rows; r++) sum += (double)l->model->losses[r] - l->losses[l->micro * l->rows + r];
         mean += sum / ((double)batch_targets(&l->original.batches[l->micro]) * (double)l->original.count);
     }

@@ -253,14 +253,13 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
     qk_norm_backward(&g, &h);
 }
 
-void attention_parameters_backward(const AttentionArrays *l, size_t pairs,
-                                   real *const gradients[ATTENTION_PARAMETERS]) {
+void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
     const AttentionConfig *a = l->attention;
     const size_t stride = attention_partials(a);
     const real *partials = l->partials;
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++) {
         const ParameterShape own = attention_parameter(a, p);
-        for (size_t pair = 0; pair < pairs; pair++)
+        for (size_t pair = pairs.begin; pair < pairs.end; pair++)
             for (size_t i = 0; i < own.size; i++)
                 gradients[p][pair % own.heads * own.size + i] += partials[pair * stride + i];
         partials += own.size;

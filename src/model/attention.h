@@ -118,9 +118,9 @@ void attention_forward(const AttentionArrays *layer, size_t pair, real *scratch)
    Plain: plain_attention_backward. */
 void attention_backward(const AttentionArrays *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
 
-/* After all pairs: adds the partial gradients, in the order of the pairs, to the gradient of each parameter that
+/* After these pairs: adds their partial gradients, in the order of the pairs, to the gradient of each parameter that
    exists. */
-void attention_parameters_backward(const AttentionArrays *l, size_t pairs, real *const gradients[ATTENTION_PARAMETERS]);
+void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]);
 
 /* QK-clip (Kimi Team 2025, Kimi K2, section 2.1): where the largest of a step's scores of a head, score_max (H), is
    above `limit`, its columns of W_Q and W_K (rows, 3HD), and of their biases (3HD, or NULL), shrink by the root of

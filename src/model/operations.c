@@ -13,12 +13,19 @@
 
 static Operands operands(const Worker *w) { return operands_rounded(w->m->shape.attention.bf16); }
 static size_t rows_of(const Worker *w) { return range_size(w->rows); }
-static size_t rows_of_slice(const Worker *w) { return w->batch->B * w->batch->T; }
+static size_t rows_of_team(const Worker *w) { return range_size(w->team_rows); }
 
 static real *values(const Worker *w, const Activation *a) {
     return a->values ? a->values + w->rows.begin * a->width : NULL;
 }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
+
+/* The first of the team's rows, and of the numbers that a LayerNorm has for each row. */
+static real *team_values(const Worker *w, const Activation *a) { return a->values + w->team_rows.begin * a->width; }
+static real *team_gradients(const Worker *w, const Activation *a) {
+    return a->gradient + w->team_rows.begin * a->width;
+}
+static const real *team_column(const Worker *w, const real *column) { return column + w->team_rows.begin; }
 
 /* A row of an activation as it is kept in bf16. */
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
@@ -30,20 +37,20 @@ static const void *operand(const Activation *x, size_t row) {
 static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
 
 /* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
-static real *scratch_of(const Worker *w) { return w->m->scratch + w->id * w->m->scratch_size; }
+static real *scratch_of(const Worker *w) { return w->m->scratch + w->thread * w->m->scratch_size; }
 
 /* A whole parameter tensor and its gradient; NULL when the model has no such tensor. */
 static real *weight(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->m->parameters, role, layer);
 }
 static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
-    return tensor_at(&w->m->tensors, w->m->gradients, role, layer);
+    return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
 void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction) {
     const Hook *hook = w->m->hook;
     if (w->m->profiles) {
-        Profile *p = &w->m->profiles[w->id];
+        Profile *p = &w->m->profiles[w->thread];
         const double now = omp_get_wtime();
         if (op != OP_COUNT) p->seconds[op] += now - p->last;
         p->last = now;
@@ -57,7 +64,9 @@ void end_operation(const Worker *w, PassOperation op, const Activation *a, Direc
                                                   .slice_row = w->rows.begin});
 }
 
+/* All teams wait for each other, which is no error: they have the same size and come to the same barriers. */
 void barrier(const Worker *w) {
+    if (w->count == 1) return;
 #pragma omp barrier
     end_operation(w, OP_WAIT, NULL, FORWARD);
 }
@@ -76,8 +85,7 @@ static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
 
 void op_embedding_forward(const Worker *w, const Activation *x) {
     const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
-    embedding_forward(x->values, w->batch->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->batch->T, x->width,
-                      w->rows);
+    embedding_forward(x->values, w->slice.tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->slice.T, x->width, w->rows);
     dropout_rows(values(w, x), values(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
     end_operation(w, OP_EMBEDDING, x, FORWARD);
 }
@@ -87,8 +95,9 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     dropout_rows(gradients(w, x), gradients(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
     end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
     barrier(w);
-    embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), x->gradient, w->batch->tokens,
-                       rows_of_slice(w), w->batch->T, x->width, columns_of(w, x->width));
+    embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), team_gradients(w, x),
+                       w->slice.tokens + w->team_rows.begin, rows_of_team(w), w->slice.T, x->width,
+                       columns_of(w, x->width));
     end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
 }
 
@@ -113,8 +122,8 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
-                              ln->y.gradient, x->values, ln->mean, ln->rstd, rows_of_slice(w), x->width,
-                              columns_of(w, x->width));
+                              team_gradients(w, &ln->y), team_values(w, x), team_column(w, ln->mean),
+                              team_column(w, ln->rstd), rows_of_team(w), x->width, columns_of(w, x->width));
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
@@ -137,9 +146,11 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
     const Operands both = operands_with(w, x) | (y->rounds_gradient ? OPERANDS_B_BF16 : operands(w));
-    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, 0), y->gradient, rows_of_slice(w), x->width,
-                           y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), both);
-    if (bias) linear_backward_bias(bias, y->gradient, rows_of_slice(w), y->width, columns_of(w, y->width), both);
+    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->team_rows.begin), team_gradients(w, y),
+                           rows_of_team(w), x->width, y->width,
+                           tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !w->begins, both);
+    if (bias)
+        linear_backward_bias(bias, team_gradients(w, y), rows_of_team(w), y->width, columns_of(w, y->width), both);
     end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
 
@@ -148,7 +159,7 @@ static void exchange_rows(const Worker *w) {
     if (w->splits_sequences) barrier(w);
 }
 static AttentionArrays attention_of(const Worker *w, size_t layer) {
-    AttentionArrays a = model_attention(w->m, layer, w->batch->T);
+    AttentionArrays a = model_attention(w->m, layer, w->slice.T);
     a.dropout = dropout_at(w, layer, DROPOUT_ATTENTION_WEIGHTS);
     a.batch_row = w->batch_row;
     a.cached = w->pass->cached;
@@ -179,15 +190,15 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     round_gradient(w, qkv, OP_ATTENTION_BACK);
 }
 
-/* One thread adds up all partial gradients: they are too few to be split among threads. */
+/* One thread of the team adds up all its partial gradients: they are too few to be split among threads. */
 void op_attention_parameters_backward(const Worker *w, const Activation *att) {
-    const Model *m = w->m;
+    const size_t H = w->m->shape.attention.H, first = w->team_rows.begin / w->slice.T; /* sequence */
     const AttentionArrays a = attention_of(w, att->layer);
     real *own[ATTENTION_PARAMETERS];
     if (w->id != 0 || attention_partials(a.attention) == 0) return;
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
         own[p] = weight_gradient(w, attention_role(p), att->layer);
-    attention_parameters_backward(&a, w->batch->B * m->shape.attention.H, own);
+    attention_parameters_backward(&a, (Range){first * H, (first + w->slice.B) * H}, own);
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
 }
 
@@ -254,24 +265,24 @@ void op_unembedding_backward_input(const Worker *w, const Activation *x) {
 void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
     const Activation *logits = &w->m->logits;
     const Tile own = {{0, logits->width}, columns_of(w, x->width)};
-    linear_backward_weight(weight_gradient(w, output_role(w), 0), logits->gradient, x->values, rows_of_slice(w),
-                           logits->width, x->width, own, operands(w));
+    linear_backward_weight(weight_gradient(w, output_role(w), 0), team_gradients(w, logits), team_values(w, x),
+                           rows_of_team(w), logits->width, x->width, own, true, operands(w));
     end_operation(w, OP_LOGITS_BACK, NULL, BACKWARD);
 }
 
 void op_cross_entropy_forward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    if (w->batch->targets)
+    if (w->slice.targets)
         cross_entropy_forward(m->losses + w->batch_row + first, m->sums + first, values(w, &m->logits),
-                              w->batch->targets + first, rows_of(w), m->logits.width);
+                              w->slice.targets + first, rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS, NULL, FORWARD);
 }
 
 void op_cross_entropy_backward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->batch->targets + first, w->loss_weight,
+    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->slice.targets + first, w->loss_weight,
                            rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS_BACK, &m->logits, BACKWARD);
 }

@@ -135,35 +135,82 @@ static void backward(const Worker *w) {
     op_embedding_backward(w, &m->x);
 }
 
-/* Each thread takes whole sequences. If one thread would then have over an eighth more than its share, each takes rows
-   instead. After cached positions, one thread takes all rows, because they are too few to share. */
-static Worker worker_make(Model *m, const Pass *pass, const Batch *batch, size_t first, real loss_weight) {
-    const size_t id = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
-    const size_t H = m->shape.attention.H, T = batch->T;
-    const size_t cached = pass->cached;
-    const Range own = range_split(batch->B, 1, id, count); /* sequences */
-    const Range split = range_split(batch->B * T - cached, 1, id, count);
-    Worker w = {.m = m, .pass = pass, .batch = batch, .loss_weight = loss_weight, .id = id, .count = count};
-    w.batch_row = first;
-    w.splits_sequences = 8 * count * range_size(range_split(batch->B, 1, 0, count)) > 9 * batch->B;
-    w.rows = w.splits_sequences ? (Range){cached + split.begin, cached + split.end}
-                                : (Range){own.begin * T + cached, own.end * T};
-    w.pairs = w.splits_sequences ? range_split(batch->B * H, 1, id, count) : (Range){own.begin * H, own.end * H};
-    return w;
+/* A slice: the sequences `part` of each shard. In the arrays one shard's sequences follow the other's. */
+typedef struct {
+    const Batch *batch;
+    const Pass *pass;
+    size_t first, B, shards; /* the batch's first sequence that takes part, and the sequences of a shard */
+    Range part;
+} Slice;
+
+/* The first row of a shard's part of the slice: in the batch, and in the arrays. */
+static size_t batch_row(const Slice *s, size_t shard) {
+    return (s->first + shard * s->B + s->part.begin) * s->batch->T;
+}
+static size_t array_row(const Slice *s, size_t shard) { return shard * range_size(s->part) * s->batch->T; }
+
+static Range moved(Range range, size_t by) { return (Range){range.begin + by, range.end + by}; }
+
+/* Each thread of a team takes whole sequences. If one thread would then have over an eighth more than its share, each
+   takes rows instead. After cached positions, one thread takes all rows, because they are too few to share. */
+static Worker worker_make(Model *m, const Slice *s, size_t shard, size_t id, size_t count, real loss_weight) {
+    const Pass *pass = s->pass;
+    const size_t B = range_size(s->part), T = s->batch->T, H = m->shape.attention.H;
+    const size_t row = array_row(s, shard), shift = batch_row(s, shard) - row;
+    const Range sequences = range_split(B, 1, id, count);
+    const bool splits = 8 * count * range_size(range_split(B, 1, 0, count)) > 9 * B;
+    const Range rows = splits ? range_split(B * T - pass->cached, 1, id, count)
+                              : (Range){sequences.begin * T, sequences.end * T - pass->cached};
+    const Range pairs = splits ? range_split(B * H, 1, id, count) : (Range){sequences.begin * H, sequences.end * H};
+    return (Worker){.m = m,
+                    .pass = pass,
+                    .slice = {s->batch->tokens + shift, s->batch->targets ? s->batch->targets + shift : NULL, B, T},
+                    .loss_weight = loss_weight,
+                    .thread = (size_t)omp_get_thread_num(),
+                    .id = id,
+                    .count = count,
+                    .gradients = pass->gradients ? pass->gradients[shard] : m->gradients,
+                    .begins = pass->zero_gradients && s->part.begin == 0,
+                    .batch_row = shift,
+                    .team_rows = {row, row + B * T},
+                    .rows = moved(rows, row + pass->cached),
+                    .pairs = moved(pairs, shard * B * H),
+                    .splits_sequences = splits};
 }
 
-static void pass_slice(Model *m, const Batch *slice, size_t first, const Pass *pass, bool is_first, real loss_weight) {
-#pragma omp parallel num_threads(pass->cached > 0 ? 1 : (int)m->threads)
+/* Starts the team's gradients at zero, except those of the weights of linear layers in blocks, which the first product
+   overwrites. */
+static void zero_gradients(const Worker *w) {
+    const TensorTable *table = &w->m->tensors;
+    for (size_t i = 0; i < table->count; i++) {
+        const Tensor *t = &table->items[i];
+        const size_t begin = t->offset + (t->blocks->is_matrix ? t->count : 0);
+        const size_t end = i + 1 < table->count ? t[1].offset : table->flat; /* with the gap behind the tensor */
+        const Range own = columns_of(w, end - begin);
+        memset(w->gradients + begin + own.begin, 0, range_size(own) * sizeof(real));
+    }
+}
+
+static void pass_shard(const Worker *w) {
+    end_operation(w, OP_COUNT, NULL, FORWARD);
+    if (w->begins) zero_gradients(w);
+    end_operation(w, OP_CLEAR, NULL, FORWARD);
+    forward(w);
+    if (!w->pass->with_backward) return;
+    barrier(w); /* all gradients are zero before any thread adds to them */
+    backward(w);
+}
+
+/* Each shard has a team of threads, all of the same size. If the threads cannot be divided among the shards, each
+   thread is a team of its own and takes one shard after another. */
+static void pass_slice(Model *m, const Slice *s, real loss_weight) {
+#pragma omp parallel num_threads(s->pass->cached > 0 ? 1 : (int)m->threads)
     {
-        const Worker w = worker_make(m, pass, slice, first, loss_weight);
-        const Range flat = columns_of(&w, m->tensors.flat);
-        end_operation(&w, OP_COUNT, NULL, FORWARD);
-        if (pass->zero_gradients && is_first) memset(m->gradients + flat.begin, 0, range_size(flat) * sizeof(real));
-        end_operation(&w, OP_CLEAR, NULL, FORWARD);
-        forward(&w);
-        if (pass->with_backward) {
-            barrier(&w); /* all gradients are zero before any thread adds to them */
-            backward(&w);
+        const size_t thread = (size_t)omp_get_thread_num(), threads = (size_t)omp_get_num_threads();
+        const size_t count = threads % s->shards == 0 ? threads / s->shards : 1;
+        for (size_t shard = thread / count; shard < s->shards; shard += threads) {
+            const Worker w = worker_make(m, s, shard, thread % count, count, loss_weight);
+            pass_shard(&w);
         }
     }
 }
@@ -185,10 +232,13 @@ size_t batch_targets(const Batch *batch) {
 }
 
 /* Runs slice after slice, and stops after the first whose loss is not finite, since its arrays show the cause. Sums
-   the losses in the order of the positions. */
+   the losses of a shard in the order of the positions. */
 double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     const Range all = range_size(pass->sequences) ? pass->sequences : (Range){0, batch->B};
-    const size_t at_most = model_slice(&m->shape, range_size(all)), slices = (range_size(all) + at_most - 1) / at_most;
+    Slice s = {.batch = batch, .pass = pass, .first = all.begin, .shards = pass->shards ? pass->shards : 1};
+    s.B = range_size(all) / s.shards;
+    const size_t at_most = pass->slice ? pass->slice : model_slice(&m->shape, s.B);
+    const size_t slices = (s.B + at_most - 1) / at_most;
     const real loss_weight = pass->with_backward ? (real)(pass->batch_weight / (double)batch_targets(batch)) : 0;
     double sum = 0;
     m->correct = 0;
@@ -196,16 +246,16 @@ double model_pass(Model *m, const Batch *batch, const Pass *pass) {
     for (size_t i = 0; resets_score_max && i < m->shape.L * m->shape.attention.H; i++)
         m->score_max[i] = -(real)INFINITY;
     for (size_t i = 0; i < slices && isfinite(sum); i++) {
-        const Range part = range_split(range_size(all), 1, i, slices);
-        const Range sequences = {all.begin + part.begin, all.begin + part.end};
-        const size_t first_row = sequences.begin * batch->T;
-        const int32_t *targets = batch->targets ? batch->targets + first_row : NULL;
-        const Batch slice = {batch->tokens + first_row, targets, range_size(sequences), batch->T};
-        pass_slice(m, &slice, first_row, pass, i == 0, loss_weight);
-        update_score_max(m, range_size(sequences));
-        for (size_t r = first_row; targets && r < sequences.end * batch->T; r++) sum += (double)m->losses[r];
-        if (targets && !pass->with_backward)
-            m->correct += cross_entropy_correct(m->logits.values, targets, slice.B * slice.T, m->shape.V);
+        s.part = range_split(s.B, 1, i, slices);
+        pass_slice(m, &s, loss_weight);
+        update_score_max(m, s.shards * range_size(s.part));
+        for (size_t shard = 0; shard < s.shards && batch->targets; shard++) {
+            const size_t first = batch_row(&s, shard), rows = range_size(s.part) * batch->T;
+            for (size_t r = first; r < first + rows; r++) sum += (double)m->losses[r];
+            if (!pass->with_backward)
+                m->correct += cross_entropy_correct(m->logits.values + array_row(&s, shard) * m->shape.V,
+                                                    batch->targets + first, rows, m->shape.V);
+        }
     }
     return sum;
 }

@@ -4,6 +4,8 @@
    Threads: one parallel region per slice. Each thread carries its own sequences through every layer with
    single-threaded products; weight gradients are split by tiles of the weights after a barrier, so no sum depends on
    the threads' order. Where sequences cannot be shared evenly, rows are split instead. ops/ knows nothing of threads.
+   If a pass is over several shards of a batch, the threads form teams, one for each shard. A team's threads work as
+   described; teams share nothing but the parameters.
 
    Slices: a large batch goes through forward and backward a few thousand positions at a time and adds up their
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
@@ -89,6 +91,9 @@ typedef struct {
     bool zero_gradients; /* starts them at zero */
     bool keep_score_max; /* keeps model->score_max, although the gradients start at zero */
     Range sequences;     /* that take part, each target with its weight in the whole batch; empty: all */
+    size_t shards;       /* how many shards these sequences are, all of the same size; 0: one. A team of threads each */
+    real *const *gradients; /* (shards), in place of model->gradients, or NULL */
+    size_t slice;           /* the most sequences of a shard that a slice has; 0: those of model_slice */
     double batch_weight;
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */

@@ -9,11 +9,15 @@
 typedef struct {
     Model *m;
     const Pass *pass;
-    const Batch *batch;    /* the slice */
+    Batch slice;           /* its tokens and targets by their row in the arrays; B: the sequences of this team */
     real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
-    size_t id, count;      /* this thread and how many there are */
-    size_t batch_row;      /* the row of the whole batch that is row 0 of the slice */
-    Range rows;            /* its rows of (B,T) */
+    size_t thread;         /* its number among all threads */
+    size_t id, count;      /* its number in its team, and how many threads the team has */
+    real *gradients;       /* of parameters: its team's */
+    bool begins;           /* the slice is the first that adds to them */
+    size_t batch_row;      /* for its team, the row of the whole batch that is row 0 of the arrays */
+    Range team_rows;       /* its team's rows of the arrays, over which gradients of parameters are summed */
+    Range rows;            /* its own rows */
     Range pairs;           /* its (sequence, head) pairs */
     bool splits_sequences; /* the threads split sequences, so attention reads rows of other threads */
 } Worker;
@@ -26,7 +30,7 @@ static inline Range columns_of(const Worker *w, size_t columns) {
 /* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
    `a` (NULL: none), or of its gradient, are complete. */
 void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction);
-/* Waits until all threads have called it. */
+/* Waits until all threads of the team have called it. */
 void barrier(const Worker *w);
 
 /* The sites of dropout: the embeddings, then three per layer. */
@@ -66,7 +70,7 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
 void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act);
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
-/* The gradients of parameters, summed over all rows of the slice, for this thread's part of the parameters: call these
+/* The gradients of parameters, summed over all rows of the team, for this thread's part of the parameters: call these
    operations after a barrier. Each adds to the parameters' gradients. */
 void op_unembedding_backward_weight(const Worker *w, const Activation *x);
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role);

@@ -30,13 +30,13 @@ void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows,
 }
 
 void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows, size_t in, size_t out, Tile tile,
-                            Operands operands) {
+                            bool accumulate, Operands operands) {
     const size_t row = tile.rows.begin, column = tile.columns.begin;
     const bool x_bf16 = operand_is_bf16(operands, OPERANDS_A_BF16),
                dy_bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);
     matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1,
            from_column(x_bf16, x, row), x_stride(x_bf16, in), from_column(dy_bf16, dy, column), dy_stride(dy_bf16, out),
-           true, dw + row * out + column, out);
+           accumulate, dw + row * out + column, out);
 }
 
 /* Goes row by row, since dy is in memory in that order. */

@@ -14,10 +14,10 @@ void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows,
                            Operands operands);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
-   one order. Adds to dw (in, out). With OPERANDS_A_BF16 x is bf16, with OPERANDS_B_BF16 dy is. Plain:
-   plain_linear_backward. */
+   one order. Adds to the tile of dw (in, out), or overwrites it. With OPERANDS_A_BF16 x is bf16, with OPERANDS_B_BF16
+   dy is. Plain: plain_linear_backward. */
 void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows, size_t in, size_t out, Tile tile,
-                            Operands operands);
+                            bool accumulate, Operands operands);
 
 /* dL/db = column sums of dL/dy, for `columns` only. Adds to db (out). With OPERANDS_B_BF16 dy is bf16. Plain:
    plain_linear_backward. */

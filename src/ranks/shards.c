@@ -1,5 +1,6 @@
-/* The sum over shards, as a tree. The lower levels are added as shards end, the upper levels when the ranks exchange
-   their sums. Threads share each sum of two arrays, entry by entry, so their number changes no bit. */
+/* The sum over shards, as a tree. The lowest levels are those of shards that are computed at the same time. The next
+   ones are added as shards end, the upper levels when the ranks exchange their sums. Threads share each sum of two
+   arrays, entry by entry, so their number changes no bit. */
 #include "ranks/shards.h"
 
 #include <math.h>
@@ -11,10 +12,11 @@
 
 enum { LINE = LINE_BYTES / sizeof(real) };
 
-/* The number of levels of this rank's tree below its root. Each level holds one sum until the other half is there. */
+/* The number of levels of this rank's tree that hold a sum until its other half is there: those below its root, except
+   the lowest ones. */
 static size_t levels(const Shards *s) {
     size_t count = 0;
-    while (s->own >> count > 1) count++;
+    while (s->own / s->at_once >> count > 1) count++;
     return count;
 }
 
@@ -26,6 +28,7 @@ static Range own_segment(const Shards *s) {
 
 static void lay_out(Shards *s) {
     const size_t ranks = ranks_count();
+    for (size_t i = 1; i < s->at_once; i++) s->gradients[i] = arena_take(&s->arena, s->n, sizeof(real));
     for (size_t level = 0; level < levels(s); level++)
         s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
     if (ranks == 1) return;
@@ -33,9 +36,11 @@ static void lay_out(Shards *s) {
     s->scalars = arena_take(&s->arena, size_mul(ranks, 1 + s->maxima), sizeof *s->scalars);
 }
 
-bool shards_make(Shards *s, size_t shards, size_t n, size_t maxima, size_t threads, Error *err) {
-    const size_t ranks = ranks_count();
-    *s = (Shards){.own = shards / ranks, .n = n, .maxima = maxima, .threads = threads};
+bool shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads,
+                 Error *err) {
+    const size_t ranks = ranks_count(), own = shards / ranks;
+    *s = (Shards){.own = own, .n = n, .maxima = maxima, .threads = threads, .gradients = {gradients}};
+    s->at_once = at_once < own ? at_once : own;
     if (shards % ranks != 0)
         return usage_error(err, "train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them",
                            shards, ranks, shards);
@@ -47,8 +52,9 @@ bool shards_make(Shards *s, size_t shards, size_t n, size_t maxima, size_t threa
 
 void shards_free(Shards *s) { arena_free(&s->arena); }
 
-Range shards_sequences(const Shards *s, size_t shard, size_t B) {
-    return range_split(B, 1, ranks_index() * s->own + shard, ranks_count() * s->own);
+Range shards_sequences(const Shards *s, size_t first, size_t B) {
+    const size_t each = B / (ranks_count() * s->own), begin = (ranks_index() * s->own + first) * each;
+    return (Range){begin, begin + s->at_once * each};
 }
 
 /* sum (n) += other (n) */
@@ -84,18 +90,31 @@ static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
     return s->scalars[0];
 }
 
-/* Adds as a binary counter carries: for each 1 at the end of a shard's binary number, the shard completes a level. */
-double shards_end(Shards *s, size_t shard, real **gradients, real *maxima, double loss) {
+/* Adds the lowest levels: all gradients and losses to those of the first shard. */
+static double add_lowest(const Shards *s, double *losses) {
+    for (size_t stride = 1; stride < s->at_once; stride *= 2)
+        for (size_t i = 0; i < s->at_once; i += 2 * stride) {
+            add(s, s->gradients[i], s->gradients[i + stride], s->n);
+            losses[i] += losses[i + stride];
+        }
+    return losses[0];
+}
+
+/* Adds as a binary counter carries. The sums of the lowest levels are numbered from 0; for each 1 at the end of its
+   binary number, a sum completes a level. */
+double shards_end(Shards *s, size_t first, double *losses, real *maxima) {
+    const size_t number = first / s->at_once;
+    double loss = add_lowest(s, losses);
     size_t level = 0;
-    for (; shard >> level & 1; level++) {
-        add(s, *gradients, s->held[level].gradients, s->n);
+    for (; number >> level & 1; level++) {
+        add(s, s->gradients[0], s->held[level].gradients, s->n);
         loss += s->held[level].loss;
     }
-    if (shard + 1 == s->own) return ranks_count() > 1 ? add_ranks(s, *gradients, maxima, loss) : loss;
+    if (first + s->at_once == s->own) return ranks_count() > 1 ? add_ranks(s, s->gradients[0], maxima, loss) : loss;
     /* The sum waits at its level. The array of this level is free: its old sum is part of a larger sum by now. */
     ShardSum *held = &s->held[level];
     real *free_array = held->gradients;
-    *held = (ShardSum){*gradients, loss};
-    *gradients = free_array;
+    *held = (ShardSum){s->gradients[0], loss};
+    s->gradients[0] = free_array;
     return loss;
 }

@@ -6,10 +6,27 @@
 
 #include "ops/cross_entropy.h"
 
+/* How many shards are computed at the same time, if there are enough: as many as the threads can be divided among, and
+   as there is room for in the arrays of a slice. */
+static size_t shards_at_once(const Engine *e) {
+    const size_t threads = e->kind == ENGINE_FAST ? e->model->threads : 1, room = model_slice(&e->model->shape, 0);
+    size_t count = 1;
+    while (2 * count <= SHARDS_AT_ONCE_MAX && threads % (2 * count) == 0 && 2 * count * e->slice <= room) count *= 2;
+    return count;
+}
+
+/* The slices of shards are smaller than those of an undivided batch, so that several fit into its arrays. They depend
+   on the number of shards but not on that of threads, because they determine the order of sums. */
+static size_t slice_of_shard(const Model *m, size_t shards) {
+    const size_t room = model_slice(&m->shape, 0), parts = shards < SHARDS_AT_ONCE_MAX ? shards : SHARDS_AT_ONCE_MAX;
+    return room < parts ? 1 : room / parts;
+}
+
 bool engine_make(Engine *e, EngineKind kind, size_t shards, Model *m, Error *err) {
-    *e = (Engine){.model = m, .kind = kind, .gradients = m->gradients};
+    *e = (Engine){.model = m, .kind = kind, .slice = slice_of_shard(m, shards), .gradients = m->gradients};
     return (kind == ENGINE_FAST || plain_make(&e->plain, &m->shape, &m->tensors, m->max_batch, m->threads, err)) &&
-           shards_make(&e->shards, shards, m->tensors.flat, m->shape.L * m->shape.attention.H, m->threads, err);
+           shards_make(&e->shards, shards, shards_at_once(e), m->gradients, m->tensors.flat,
+                       m->shape.L * m->shape.attention.H, m->threads, err);
 }
 
 void engine_free(Engine *e) {
@@ -32,4 +49,18 @@ double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {
         e->model->correct += cross_entropy_correct(plain_logits(&e->plain, b), batch->targets + b * batch->T, batch->T,
                                                    e->model->shape.V);
     return sum;
+}
+
+double engine_pass_shards(Engine *e, size_t first, const Batch *batch, Pass pass) {
+    pass.sequences = shards_sequences(&e->shards, first, batch->B);
+    pass.shards = e->shards.at_once;
+    pass.gradients = e->shards.gradients;
+    pass.slice = e->slice;
+    return engine_pass(e, batch, &pass);
+}
+
+double engine_end_shards(Engine *e, size_t first, double *losses) {
+    const double loss = shards_end(&e->shards, first, losses, e->model->score_max);
+    e->model->gradients = e->shards.gradients[0];
+    return loss;
 }

@@ -12,8 +12,9 @@ typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
     Plain plain;     /* for ENGINE_PLAIN; else empty */
-    Shards shards;   /* the parts into which a step's passes are split; shards_end adds up their gradients */
-    real *gradients; /* the model's own array: model->gradients may be one of the shards' */
+    Shards shards;   /* the parts into which a step's passes are split, and the sum of their gradients */
+    size_t slice;    /* the most sequences of a shard that a slice has */
+    real *gradients; /* the model's own array: model->gradients is the first of the shards' */
 } Engine;
 
 /* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Fails without
@@ -24,3 +25,9 @@ void engine_free(Engine *engine);
 /* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
    not get `cached`. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
+
+/* engine_pass over shards.at_once shards, from this rank's shard `first` on. Each adds to its own gradients. `pass`
+   says the rest: it has no sequences, shards, gradients or slice. */
+double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
+/* shards_end. After the last shard, the sum over all of them is in model->gradients. */
+double engine_end_shards(Engine *engine, size_t first, double *losses);

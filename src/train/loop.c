@@ -20,32 +20,46 @@
 
 enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters; each checkpoint has one too */
 
+/* Adds to `losses`, for each of the shards of a pass, the losses of its positions, in their order. */
+static void add_losses(const Engine *engine, size_t first, size_t B, double *losses) {
+    const Range sequences = shards_sequences(&engine->shards, first, B);
+    const size_t rows = range_size(sequences) / engine->shards.at_once * engine->model->shape.T;
+    const real *loss = engine->model->losses + sequences.begin * engine->model->shape.T;
+    for (size_t shard = 0; shard < engine->shards.at_once; shard++, loss += rows) {
+        double sum = 0;
+        for (size_t r = 0; r < rows; r++) sum += (double)loss[r];
+        losses[shard] += sum;
+    }
+}
+
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
-                      int32_t *targets, double *batch_seconds) {
+                      int32_t *targets, StepSeconds *seconds) {
     const size_t B = (size_t)config->train.batch, T = engine->model->shape.T, parts = (size_t)config->train.accumulate;
     const uint64_t seed = (uint64_t)config->train.seed;
     const Batch batch = {tokens, targets, B, T};
     double loss = 0, counted = 0;
-    for (size_t shard = 0; shard < engine->shards.own; shard++) {
-        double sum = 0;
+    for (size_t shard = 0; shard < engine->shards.own; shard += engine->shards.at_once) {
+        double losses[SHARDS_AT_ONCE_MAX] = {0}, sum = 0;
         counted = 0;
         for (size_t part = 0; part < parts && isfinite(sum); part++) {
             const uint64_t number = (uint64_t)step * parts + part;
             const double start = omp_get_wtime();
             corpus_training_batch(corpus, seed, number, B, T, tokens, targets);
-            if (batch_seconds) *batch_seconds += omp_get_wtime() - start;
+            if (seconds) seconds->batch += omp_get_wtime() - start;
             const Pass pass = {.training = true,
                                .seed = seed,
                                .micro_step = number,
                                .with_backward = true,
                                .zero_gradients = part == 0,
                                .keep_score_max = shard > 0,
-                               .sequences = shards_sequences(&engine->shards, shard, B),
                                .batch_weight = 1 / (double)parts};
-            sum += engine_pass(engine, &batch, &pass);
+            sum = engine_pass_shards(engine, shard, &batch, pass);
+            add_losses(engine, shard, B, losses);
             counted += (double)batch_targets(&batch);
         }
-        loss = shards_end(&engine->shards, shard, &engine->model->gradients, engine->model->score_max, sum);
+        const double start = omp_get_wtime();
+        loss = engine_end_shards(engine, shard, losses);
+        if (seconds) seconds->shards += omp_get_wtime() - start;
     }
     return loss / counted;
 }

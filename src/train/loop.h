@@ -44,8 +44,11 @@ bool loop_run(Trainer *trainer, Error *err);
 
 /* The two halves of a step, without what surrounds them, for the benchmark and the comparison with PyTorch as well.
    First the gradients over the step's train.accumulate batches, into model->gradients; returns their mean loss. Adds
-   the time that making the batches took to *batch_seconds, unless that is NULL. */
+   the time of what is no pass to *seconds, unless that is NULL. */
+typedef struct {
+    double batch, shards; /* drawing the batches; adding up the gradients of the shards */
+} StepSeconds;
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step,
-                      int32_t *tokens /* (batch,T) */, int32_t *targets /* (batch,T) */, double *batch_seconds);
+                      int32_t *tokens /* (batch,T) */, int32_t *targets /* (batch,T) */, StepSeconds *seconds);
 /* Then update number `step`, from 0, of the parameters, by these gradients and their norm, and QK-clip. */
 void step_update(Model *model, Optimizer *optimizer, const Config *config, double norm, size_t step);
