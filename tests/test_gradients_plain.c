@@ -11,6 +11,11 @@ static double two_micro_batches(Setup *u, Engine *engine) {
     return sum;
 }
 
+/* What a pass finds where its gradients start: it must not be read. */
+static void forget_gradients(Setup *u) {
+    for (size_t i = 0; i < u->model.tensors.flat; i++) u->model.gradients[i] = (real)NAN;
+}
+
 static void compare(const Case *c) {
     Setup u;
     Engine plain;
@@ -20,9 +25,10 @@ static void compare(const Case *c) {
     const size_t rows = u.batch.B * u.batch.T;
     for (size_t r = 0; c->answers && r < rows; r++)
         if (r % c->answers) u.ids[rows + r] = -1;
+    forget_gradients(&u);
     const double fast_loss = two_micro_batches(&u, &u.engine);
     real *fast = copied_reals(u.model.gradients, u.model.tensors.flat);
-    for (size_t i = 0; i < u.model.tensors.flat; i++) u.model.gradients[i] = (real)NAN; /* not read where they start */
+    forget_gradients(&u);
     assert_close(two_micro_batches(&u, &plain), fast_loss, 1e-12 * fast_loss, "%s: loss", c->name);
     for (size_t i = 0; i < u.model.tensors.count; i++) {
         const Tensor *t = &u.model.tensors.items[i];

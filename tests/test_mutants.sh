@@ -208,8 +208,8 @@ mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer 
     mutant 'teams: the gradients of one are forgotten' src/ranks/shards.c 's/(size_t stride = 1; stride < s->at_once/(size_t stride = 2; stride < s->at_once/' $teams
     file=src/model/operations.c
     mutant 'teams: weights by rows of another' $file 's/operand(x, w->team_rows.begin)/operand(x, 0)/' $teams
-    mutant 'teams: LayerNorm by rows of another' $file 's/return column + w->team_rows.begin/return column/' $teams
-    mutant 'teams: tokens of another' $file 's/w->slice.tokens + w->team_rows.begin/w->slice.tokens/' $teams
+    mutant 'teams: LayerNorm by rows of another' $file 's/ln->mean + w->team_rows.begin/ln->mean/' $teams
+    mutant 'teams: tokens of another' $file 's/w->tokens + w->team_rows.begin/w->tokens/' $teams
 }
 
 file=src/plain/plain.c

@@ -140,12 +140,12 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
     const ModelShape *s = &b->model.shape;
     const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
     const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
-    const double C = (double)s->C, F = (double)s->F, V = (double)s->V;
+    const double C = (double)s->C, F = (double)s->F, V = (double)s->V, S = (double)b->config->train.shards;
     const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
     const double attention = rows * L * attention_flops(&s->attention, s->T);
     const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
     const Line all[LINES] = {
-        [OP_CLEAR] = {"zeroing gradients", 0, P * size, 0},
+        [OP_CLEAR] = {"zeroing gradients", 0, S * (P - model_linear_weights(s)) * size, 0},
         [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
         [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
         [OP_LINEAR] = {"linear layers", linear, 0, 0},
@@ -165,7 +165,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
         [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
         [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
         [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
-        [OP_COUNT + SHARDS] = {"sum over shards", 0, 3 * ((double)b->config->train.shards - 1) * P * size, 0},
+        [OP_COUNT + SHARDS] = {"sum over shards", 0, 3 * (S - 1) * P * size, 0},
         [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
         [OP_COUNT + UPDATE] = {"update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
     };

@@ -80,7 +80,7 @@ const Key KEYS[] = {
     {FIELD(train, batch), INTEGER(1, 65536), .initial = "16", .help = "Sequences in a batch."},
     {FIELD(train, accumulate), INTEGER(1, 65536), .initial = "1", .help = "Batches whose gradients make one step."},
     {FIELD(train, shards), INTEGER(1, 65536), .initial = "1",
-     .help = "Parts of each batch, each for a team of threads: a power of two."},
+     .help = "Parts of each batch whose gradients are summed in a tree: a power of two."},
     {FIELD(train, lr), NUMBER(0, 1e6), .above_low = true, .initial = "0.001",
      .help = "Peak learning rate, reached after the warmup."},
     {FIELD(train, min_lr), NUMBER(0, 1e6), .shown = "lr/10",

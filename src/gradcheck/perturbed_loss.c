@@ -74,13 +74,12 @@ static void backward(PerturbedLoss *l, void (*function)(void *context, const Hoo
     l->hook.function = function;
     for (size_t shard = 0; shard < shards->own; shard += shards->at_once) {
         const Range own = shards_sequences(shards, shard, l->original.batches->B);
-        double losses[SHARDS_AT_ONCE_MAX] = {0}; /* their sum is not used */
         for (l->micro = 0; l->micro < l->original.count; l->micro++) {
             pass(l, shard, true);
             for (size_t r = own.begin * T; r < own.end * T; r++)
                 l->losses[l->micro * l->rows + r] = (double)l->model->losses[r];
         }
-        engine_end_shards(l->original.engine, shard, losses);
+        engine_end_shards(l->original.engine, shard);
     }
     l->hook.function = perturb;
 }

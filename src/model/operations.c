@@ -20,12 +20,11 @@ static real *values(const Worker *w, const Activation *a) {
 }
 static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
 
-/* The first of the team's rows, and of the numbers that a LayerNorm has for each row. */
+/* The first of the team's rows. */
 static real *team_values(const Worker *w, const Activation *a) { return a->values + w->team_rows.begin * a->width; }
 static real *team_gradients(const Worker *w, const Activation *a) {
     return a->gradient + w->team_rows.begin * a->width;
 }
-static const real *team_column(const Worker *w, const real *column) { return column + w->team_rows.begin; }
 
 /* A row of an activation as it is kept in bf16. */
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
@@ -85,7 +84,7 @@ static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
 
 void op_embedding_forward(const Worker *w, const Activation *x) {
     const Dropout dropout = dropout_at(w, 0, DROPOUT_EMBEDDING);
-    embedding_forward(x->values, w->slice.tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->slice.T, x->width, w->rows);
+    embedding_forward(x->values, w->tokens, weight(w, WTE, 0), weight(w, WPE, 0), w->T, x->width, w->rows);
     dropout_rows(values(w, x), values(w, x), NULL, &dropout, w->batch_row + w->rows.begin, rows_of(w), x->width);
     end_operation(w, OP_EMBEDDING, x, FORWARD);
 }
@@ -96,8 +95,7 @@ void op_embedding_backward(const Worker *w, const Activation *x) {
     end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
     barrier(w);
     embedding_backward(weight_gradient(w, WTE, 0), weight_gradient(w, WPE, 0), team_gradients(w, x),
-                       w->slice.tokens + w->team_rows.begin, rows_of_team(w), w->slice.T, x->width,
-                       columns_of(w, x->width));
+                       w->tokens + w->team_rows.begin, rows_of_team(w), w->T, x->width, columns_of(w, x->width));
     end_operation(w, OP_EMBEDDING_BACK, NULL, BACKWARD);
 }
 
@@ -122,8 +120,8 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role) {
     layernorm_backward_weight(weight_gradient(w, role, ln->y.layer), weight_gradient(w, role + 1, ln->y.layer),
-                              team_gradients(w, &ln->y), team_values(w, x), team_column(w, ln->mean),
-                              team_column(w, ln->rstd), rows_of_team(w), x->width, columns_of(w, x->width));
+                              team_gradients(w, &ln->y), team_values(w, x), ln->mean + w->team_rows.begin,
+                              ln->rstd + w->team_rows.begin, rows_of_team(w), x->width, columns_of(w, x->width));
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
@@ -159,7 +157,7 @@ static void exchange_rows(const Worker *w) {
     if (w->splits_sequences) barrier(w);
 }
 static AttentionArrays attention_of(const Worker *w, size_t layer) {
-    AttentionArrays a = model_attention(w->m, layer, w->slice.T);
+    AttentionArrays a = model_attention(w->m, layer, w->T);
     a.dropout = dropout_at(w, layer, DROPOUT_ATTENTION_WEIGHTS);
     a.batch_row = w->batch_row;
     a.cached = w->pass->cached;
@@ -192,13 +190,14 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
 
 /* One thread of the team adds up all its partial gradients: they are too few to be split among threads. */
 void op_attention_parameters_backward(const Worker *w, const Activation *att) {
-    const size_t H = w->m->shape.attention.H, first = w->team_rows.begin / w->slice.T; /* sequence */
+    const size_t H = w->m->shape.attention.H;
+    const Range pairs = {w->team_rows.begin / w->T * H, w->team_rows.end / w->T * H};
     const AttentionArrays a = attention_of(w, att->layer);
     real *own[ATTENTION_PARAMETERS];
     if (w->id != 0 || attention_partials(a.attention) == 0) return;
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
         own[p] = weight_gradient(w, attention_role(p), att->layer);
-    attention_parameters_backward(&a, (Range){first * H, (first + w->slice.B) * H}, own);
+    attention_parameters_backward(&a, pairs, own);
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
 }
 
@@ -273,16 +272,16 @@ void op_unembedding_backward_weight(const Worker *w, const Activation *x) {
 void op_cross_entropy_forward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    if (w->slice.targets)
+    if (w->targets)
         cross_entropy_forward(m->losses + w->batch_row + first, m->sums + first, values(w, &m->logits),
-                              w->slice.targets + first, rows_of(w), m->logits.width);
+                              w->targets + first, rows_of(w), m->logits.width);
     end_operation(w, OP_LOSS, NULL, FORWARD);
 }
 
 void op_cross_entropy_backward(const Worker *w) {
     const Model *m = w->m;
     const size_t first = w->rows.begin;
-    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->slice.targets + first, w->loss_weight,
-                           rows_of(w), m->logits.width);
+    cross_entropy_backward(gradients(w, &m->logits), m->sums + first, w->targets + first, w->loss_weight, rows_of(w),
+                           m->logits.width);
     end_operation(w, OP_LOSS_BACK, &m->logits, BACKWARD);
 }

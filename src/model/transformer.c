@@ -139,8 +139,9 @@ static void backward(const Worker *w) {
 typedef struct {
     const Batch *batch;
     const Pass *pass;
-    size_t first, B, shards; /* the batch's first sequence that takes part, and the sequences of a shard */
-    Range part;
+    size_t first;     /* the batch's first sequence that takes part */
+    size_t B, shards; /* sequences of a shard, and the number of shards */
+    Range part;       /* of 0 .. B - 1 */
 } Slice;
 
 /* The first row of a shard's part of the slice: in the batch, and in the arrays. */
@@ -164,7 +165,9 @@ static Worker worker_make(Model *m, const Slice *s, size_t shard, size_t id, siz
     const Range pairs = splits ? range_split(B * H, 1, id, count) : (Range){sequences.begin * H, sequences.end * H};
     return (Worker){.m = m,
                     .pass = pass,
-                    .slice = {s->batch->tokens + shift, s->batch->targets ? s->batch->targets + shift : NULL, B, T},
+                    .tokens = s->batch->tokens + shift,
+                    .targets = s->batch->targets ? s->batch->targets + shift : NULL,
+                    .T = T,
                     .loss_weight = loss_weight,
                     .thread = (size_t)omp_get_thread_num(),
                     .id = id,

@@ -86,13 +86,13 @@ size_t batch_targets(const Batch *batch);
 typedef struct {
     bool training; /* with dropout, drawn for (seed, micro_step) */
     uint64_t seed, micro_step;
-    bool with_backward;  /* adds to model->gradients those of batch_weight * (mean loss of the batch's targets), at
-                            least one of which must count */
-    bool zero_gradients; /* starts them at zero */
+    bool with_backward;  /* adds to the gradients those of batch_weight * (mean loss of the batch's targets), at least
+                            one of which must count */
+    bool zero_gradients; /* with_backward: starts them at zero */
     bool keep_score_max; /* keeps model->score_max, although the gradients start at zero */
     Range sequences;     /* that take part, each target with its weight in the whole batch; empty: all */
     size_t shards;       /* how many shards these sequences are, all of the same size; 0: one. A team of threads each */
-    real *const *gradients; /* (shards), in place of model->gradients, or NULL */
+    real *const *gradients; /* (shards) to which each adds; NULL: model->gradients */
     size_t slice;           /* the most sequences of a shard that a slice has; 0: those of model_slice */
     double batch_weight;
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
@@ -101,7 +101,8 @@ typedef struct {
 
 /* Computes the logits, and if there are targets the losses of every position; returns their sum (0 without targets).
    With targets, the logits are overwritten (see cross_entropy_forward). Logits and activations are those of the last
-   slice, which is the whole batch if that fits into one (model_slice). Plain: plain_forward_backward. */
+   slice. If `sequences`, `shards` and `slice` are not set, this is the whole batch if that fits into one (model_slice).
+   Plain: plain_forward_backward. */
 double model_pass(Model *model, const Batch *batch, const Pass *pass);
 static inline double model_forward(Model *model, const Batch *batch) { return model_pass(model, batch, &(Pass){0}); }
 

@@ -9,7 +9,8 @@
 typedef struct {
     Model *m;
     const Pass *pass;
-    Batch slice;           /* its tokens and targets by their row in the arrays; B: the sequences of this team */
+    const int32_t *tokens, *targets; /* by their row in the arrays; targets may be NULL */
+    size_t T;
     real loss_weight;      /* the weight of each target's loss in the loss that is differentiated */
     size_t thread;         /* its number among all threads */
     size_t id, count;      /* its number in its team, and how many threads the team has */
@@ -71,7 +72,8 @@ void op_activation_backward(const Worker *w, const Activation *fc, const Activat
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the team, for this thread's part of the parameters: call these
-   operations after a barrier. Each adds to the parameters' gradients. */
+   operations after a barrier. Each adds to the parameters' gradients, but the first gradient of a linear layer's weight
+   overwrites (`begins`). */
 void op_unembedding_backward_weight(const Worker *w, const Activation *x);
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role);
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y,

@@ -91,20 +91,22 @@ static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
 }
 
 /* Adds the lowest levels: all gradients and losses to those of the first shard. */
-static double add_lowest(const Shards *s, double *losses) {
+static double add_lowest(Shards *s) {
     for (size_t stride = 1; stride < s->at_once; stride *= 2)
         for (size_t i = 0; i < s->at_once; i += 2 * stride) {
             add(s, s->gradients[i], s->gradients[i + stride], s->n);
-            losses[i] += losses[i + stride];
+            s->losses[i] += s->losses[i + stride];
         }
-    return losses[0];
+    const double loss = s->losses[0];
+    memset(s->losses, 0, sizeof s->losses);
+    return loss;
 }
 
 /* Adds as a binary counter carries. The sums of the lowest levels are numbered from 0; for each 1 at the end of its
    binary number, a sum completes a level. */
-double shards_end(Shards *s, size_t first, double *losses, real *maxima) {
+double shards_end(Shards *s, size_t first, real *maxima) {
     const size_t number = first / s->at_once;
-    double loss = add_lowest(s, losses);
+    double loss = add_lowest(s);
     size_t level = 0;
     for (; number >> level & 1; level++) {
         add(s, s->gradients[0], s->held[level].gradients, s->n);

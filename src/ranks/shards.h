@@ -17,7 +17,7 @@ typedef struct {
 
 enum {
     SHARD_LEVELS = 16,      /* 2^16 shards: the largest batch */
-    SHARDS_AT_ONCE_MAX = 8, /* a power of two */
+    SHARDS_AT_ONCE_MAX = 4, /* a power of two */
 };
 
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     size_t at_once;                      /* how many of them are computed at the same time */
     size_t n, maxima, threads;           /* as shards_make got them */
     real *gradients[SHARDS_AT_ONCE_MAX]; /* (at_once, n) */
+    double losses[SHARDS_AT_ONCE_MAX];   /* (at_once): sums */
     ShardSum held[SHARD_LEVELS];
     real *parts;     /* (ranks, segment): what this rank adds up of the ranks' gradients; NULL without other ranks */
     double *scalars; /* (ranks, 1 + maxima): each rank's loss and maxima */
@@ -44,8 +45,8 @@ void shards_free(Shards *s);
 Range shards_sequences(const Shards *s, size_t first, size_t B);
 
 /* Ends at_once shards, from `first` on. Shards end in order, from 0. s->gradients has the gradients of each, added up
-   from zero; its arrays may change places with others. `losses` (at_once) has their sums of losses, and is overwritten.
-   After the last shard, when all ranks have ended their shards, s->gradients[0] has the sum over all shards, and maxima
-   (maxima) the largest values of all ranks, where NaN counts as the largest. The function then returns the sum of all
-   losses. */
-double shards_end(Shards *s, size_t first, double *losses, real *maxima);
+   from zero, and s->losses its sum of losses, which becomes zero again. The arrays of s->gradients may change places
+   with others. After the last shard, when all ranks have ended their shards, s->gradients[0] has the sum over all
+   shards, and maxima (maxima) the largest values of all ranks, where NaN counts as the largest. The function then
+   returns the sum of all losses. */
+double shards_end(Shards *s, size_t first, real *maxima);

@@ -23,11 +23,12 @@ bool engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model, E
 void engine_free(Engine *engine);
 
 /* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
-   not get `cached`. */
+   not get `cached`. It has no teams and no slices: it ignores `slice`, and gets one shard at a time. */
 double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
 
-/* engine_pass over shards.at_once shards, from this rank's shard `first` on. Each adds to its own gradients. `pass`
-   says the rest: it has no sequences, shards, gradients or slice. */
+/* engine_pass over shards.at_once shards, from this rank's shard `first` on. With a backward pass, each adds to its own
+   gradients and to its sum of losses, which is not finite if a loss was not, even if the pass ended early. `pass` says
+   the rest: it has no sequences, shards, gradients or slice. Returns the losses of all positions. */
 double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
 /* shards_end. After the last shard, the sum over all of them is in model->gradients. */
-double engine_end_shards(Engine *engine, size_t first, double *losses);
+double engine_end_shards(Engine *engine, size_t first);

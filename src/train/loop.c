@@ -20,18 +20,6 @@
 
 enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters; each checkpoint has one too */
 
-/* Adds to `losses`, for each of the shards of a pass, the losses of its positions, in their order. */
-static void add_losses(const Engine *engine, size_t first, size_t B, double *losses) {
-    const Range sequences = shards_sequences(&engine->shards, first, B);
-    const size_t rows = range_size(sequences) / engine->shards.at_once * engine->model->shape.T;
-    const real *loss = engine->model->losses + sequences.begin * engine->model->shape.T;
-    for (size_t shard = 0; shard < engine->shards.at_once; shard++, loss += rows) {
-        double sum = 0;
-        for (size_t r = 0; r < rows; r++) sum += (double)loss[r];
-        losses[shard] += sum;
-    }
-}
-
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, StepSeconds *seconds) {
     const size_t B = (size_t)config->train.batch, T = engine->model->shape.T, parts = (size_t)config->train.accumulate;
@@ -39,7 +27,7 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
     const Batch batch = {tokens, targets, B, T};
     double loss = 0, counted = 0;
     for (size_t shard = 0; shard < engine->shards.own; shard += engine->shards.at_once) {
-        double losses[SHARDS_AT_ONCE_MAX] = {0}, sum = 0;
+        double sum = 0;
         counted = 0;
         for (size_t part = 0; part < parts && isfinite(sum); part++) {
             const uint64_t number = (uint64_t)step * parts + part;
@@ -54,11 +42,10 @@ double step_gradients(Engine *engine, const Corpus *corpus, const Config *config
                                .keep_score_max = shard > 0,
                                .batch_weight = 1 / (double)parts};
             sum = engine_pass_shards(engine, shard, &batch, pass);
-            add_losses(engine, shard, B, losses);
             counted += (double)batch_targets(&batch);
         }
         const double start = omp_get_wtime();
-        loss = engine_end_shards(engine, shard, losses);
+        loss = engine_end_shards(engine, shard);
         if (seconds) seconds->shards += omp_get_wtime() - start;
     }
     return loss / counted;

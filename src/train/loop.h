@@ -42,12 +42,14 @@ bool loop_save(Trainer *trainer, Error *err);
    a checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */
 bool loop_run(Trainer *trainer, Error *err);
 
-/* The two halves of a step, without what surrounds them, for the benchmark and the comparison with PyTorch as well.
-   First the gradients over the step's train.accumulate batches, into model->gradients; returns their mean loss. Adds
-   the time of what is no pass to *seconds, unless that is NULL. */
+/* The time of the parts of step_gradients that are no pass over the model. */
 typedef struct {
     double batch, shards; /* drawing the batches; adding up the gradients of the shards */
 } StepSeconds;
+
+/* The two halves of a step, without what surrounds them, for the benchmark and the comparison with PyTorch as well.
+   First the gradients over the step's train.accumulate batches, into model->gradients; returns their mean loss. Adds
+   to *seconds, unless that is NULL. */
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step,
                       int32_t *tokens /* (batch,T) */, int32_t *targets /* (batch,T) */, StepSeconds *seconds);
 /* Then update number `step`, from 0, of the parameters, by these gradients and their norm, and QK-clip. */
