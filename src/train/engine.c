@@ -1,5 +1,5 @@
 /* Hands a pass to the engine that was chosen. The loop, the evaluation, the benchmark and the check of gradients call
-   engine_pass and need not know which engine runs. */
+   engine_pass and need not know which engine runs. The shards of a step are divided into passes here as well. */
 #include "train/engine.h"
 
 #include <string.h>
