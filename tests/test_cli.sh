@@ -798,6 +798,8 @@ check_match "its core" '"blas_core":"[A-Za-z]' "$(cat "$said/out")"
 check "share_of_peak" ok "$(echo "$(number step_ms) $(number gflop_per_step) $(number sgemm_peak_gflops) $(number share_of_peak) \
     $(number tokens_per_s)" | awk '{ s = $2 / ($1 / 1000) / $3; t = 64000 / $1
         print (s / $4 < 1.001 && s / $4 > .999 && t / $5 < 1.001 && t / $5 > .999) ? "ok" : $0 }')"
+ends 0 "$train" bench tiny.ini --seconds 0 --threads 2 --set train.batch=4 --set train.shards=2
+check_match "the table of: $name" 'linear, weights' "$(cat "$said/out")"
 refuses 2 'usage: ./train bench' "$train" bench
 refuses 2 'missing.ini' "$train" bench missing.ini
 
