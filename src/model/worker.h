@@ -72,8 +72,8 @@ void op_activation_backward(const Worker *w, const Activation *fc, const Activat
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the team, for this thread's part of the parameters: call these
-   operations after a barrier. Each adds to the parameters' gradients, but the first gradient of a linear layer's weight
-   overwrites (`begins`). */
+   operations after a barrier. Each adds to the parameters' gradients, except that op_linear_backward_weight overwrites
+   that of the weight if `begins`. */
 void op_unembedding_backward_weight(const Worker *w, const Activation *x);
 void op_layernorm_backward_weight(const Worker *w, const Activation *x, const LayerNorm *ln, TensorRole role);
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y,
