@@ -57,6 +57,11 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
+/* C is rarely in a cache. */
+static inline __attribute__((always_inline)) void prefetch_to_write(const void *x, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i, 1);
+}
+
 static inline size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
 
 /* a - b, or 0 if b is larger. */

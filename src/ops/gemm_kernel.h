@@ -57,6 +57,7 @@ static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alph
     float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
     const bool lower = rows > LANES, right = vectors > 1;
+    for (size_t i = 0; i < rows; i++) prefetch_to_write(c + i * ldc, b_stride);
     __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     _tile_zero(0);
     _tile_zero(1);
@@ -120,8 +121,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
     NAME(vec) sum[ROWS][VECTORS];
     for (size_t i = 0; i < rows; i++)
         for (size_t v = 0; v < vectors; v++) sum[i][v] = (NAME(vec)){0};
-    for (size_t i = 0; i < rows; i++)
-        for (size_t v = 0; v < vectors; v++) __builtin_prefetch(c + i * ldc + v * LANES, 1);
+    for (size_t i = 0; i < rows; i++) prefetch_to_write(c + i * ldc, vectors * LANES * sizeof *c);
     for (size_t p = 0; p < k; p++) {
         NAME(vec) right[VECTORS];
         for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(vec) *)(b + (p * vectors + v) * LANES);
