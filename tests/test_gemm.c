@@ -1,6 +1,7 @@
 /* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
-   bits of an entry of C do not depend on the width of the vectors, nor on how the rows and columns are shared out; of
-   bf16 not on whether the processor has an instruction for it, nor on whether operands were rounded before. */
+   bits of an entry of C do not depend on the width of the vectors, on how the rows and columns are shared out, or on
+   whether C comes in strips; of bf16 not on whether the processor has an instruction for it, nor on whether operands
+   were rounded before. */
 #include "support.h"
 
 #include "ops/bf16.h"
@@ -218,43 +219,95 @@ static void not_finite(void **state) {
     }
 }
 
-/* The gradients of a linear layer from dy that was rounded in place: those from the same numbers as floats. */
-static void gradients_rounded_in_place(void **state) {
+/* A product that is put together from its strips. */
+typedef struct {
+    real *c; /* (m,n), NaN before */
+    size_t n, strips;
+} Gathered;
+
+static void gather(void *context, const Strip *s) {
+    Gathered *g = context;
+    const size_t columns = range_size(s->columns);
+    g->strips++;
+    for (size_t i = 0; i < range_size(s->rows); i++)
+        for (size_t j = 0; j < columns; j++) {
+            real *to = &g->c[(s->rows.begin + i) * g->n + s->columns.begin + j];
+            assert_true(isnan(*to)); /* each entry comes once */
+            *to = s->c[i * columns + j];
+        }
+}
+
+/* Strips have the bits of the product that accumulates onto rows of the bias, also when k has several pieces, and when
+   it has so many (the last shape) that they are not packed at once. */
+static void strips(void **state) {
     (void)state;
-    static const size_t widths[] = {16, 17, 33, 64, 150};
+    static const size_t shapes[][3] = {{1, 1, 1},      {384, 384, 128}, {65, 530, 300},  {37, 97, 768},
+                                       {200, 40, 770}, {33, 550, 1601}, {130, 70, 12400}};
+    for (size_t l = 0; l < kernel_count; l++)
+        for (size_t i = 0; i < COUNT_OF(shapes); i++)
+            for (unsigned flags = 0; flags < 8; flags++) {
+                const size_t m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
+                Case x = make(m, n, k, flags, .5F);
+                Product *p = &x.product;
+                const real *bias = p->accumulate ? normal_reals(n, 1) : NULL;
+                real *whole = reals(m * n);
+                Gathered g = {filled_reals(m * n, NAN), n, 0};
+                p->ldc = n;
+                for (size_t r = 0; bias && r < m; r++) memcpy(whole + r * n, bias, n * sizeof *whole);
+                gemm(kernels[l], p, x.a, x.b, whole);
+                gemm_strips(kernels[l], p, x.a, x.b, bias, &(StripConsumer){gather, &g});
+                assert_memory_equal(g.c, whole, m * n * sizeof *whole);
+                assert_true(g.strips > 0 && isfinite(whole[0]));
+                support_release(NULL);
+            }
+}
+
+/* A linear layer whose x and dy were rounded before: the numbers it gets from the same numbers as floats. */
+static void linear_layer_of_bf16(void **state) {
+    (void)state;
+    static const size_t widths[] = {1, 15, 16, 17, 33, 64, 150};
     matmul_setup();
     for (size_t i = 0; i < COUNT_OF(widths); i++) {
-        const size_t rows = 50, in = 40, out = widths[i], stride = bf16_stride_in_place(out);
-        assert_true(bf16_fits_in_place(out));
-        real *x = normal_reals(rows * in, 1), *w = normal_reals(in * out, 1);
-        real *rounded_dy = normal_reals(bf16_rows(rows) * out, 1), *dy = reals(rows * out);
-        bf16_round_in_place(rounded_dy, rows, out);
-        bf16_expand(dy, out, (const Bf16 *)rounded_dy, stride, rows, out);
-        for (size_t r = 0; r < rows; r++)
-            for (size_t c = out; c < bf16_stride(out); c++) assert_int_equal(((Bf16 *)rounded_dy)[r * stride + c], 0);
+        const size_t rows = 50, in = 40, out = widths[i];
+        real *w = normal_reals(in * out, 1), *bias = normal_reals(out, 1), *x = normal_reals(rows * in, 1);
+        real *dy = normal_reals(rows * out, 1);
+        Arena arena_x = {0}, arena_dy = {0};
+        const Bf16 *rounded_x = rounded(&arena_x, x, in, rows, in),
+                   *rounded_dy = rounded(&arena_dy, dy, out, rows, out);
+        bf16_expand(dy, out, rounded_dy, bf16_stride(out), rows, out);
 
-        real *expected[] = {reals(rows * in), reals(in * out), reals(out)};
-        real *got[] = {reals(rows * in), reals(in * out), reals(out)};
+        real *expected[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
+        real *got[] = {reals(rows * out), reals(rows * in), reals(in * out), reals(out)};
+        Gathered y = {filled_reals(rows * out, NAN), out, 0}, dx = {filled_reals(rows * in, NAN), in, 0};
         const Tile whole = {{0, in}, {0, out}};
-        linear_backward_input(expected[0], dy, w, rows, in, out, OPERANDS_ROUNDED);
-        linear_backward_weight(expected[1], x, dy, rows, in, out, whole, true, OPERANDS_ROUNDED);
-        linear_backward_bias(expected[2], dy, rows, out, whole.columns, OPERANDS_ROUNDED);
-        linear_backward_input(got[0], rounded_dy, w, rows, in, out, OPERANDS_A_BF16);
-        linear_backward_weight(got[1], x, rounded_dy, rows, in, out, whole, true, OPERANDS_B_BF16);
-        linear_backward_bias(got[2], rounded_dy, rows, out, whole.columns, OPERANDS_B_BF16);
-        assert_memory_equal(got[0], expected[0], rows * in * sizeof(real));
-        assert_memory_equal(got[1], expected[1], in * out * sizeof(real));
-        assert_memory_equal(got[2], expected[2], out * sizeof(real));
-        assert_true(expected[0][0] != 0 && expected[1][0] != 0 && expected[2][0] != 0);
+        linear_forward(expected[0], x, w, bias, rows, in, out, OPERANDS_ROUNDED);
+        linear_backward_input(expected[1], dy, w, rows, in, out, OPERANDS_ROUNDED);
+        linear_backward_weight(expected[2], x, dy, rows, in, out, whole, true, OPERANDS_ROUNDED);
+        linear_backward_bias(expected[3], dy, rows, out, whole.columns, OPERANDS_ROUNDED);
+        linear_forward(got[0], rounded_x, w, bias, rows, in, out, OPERANDS_A_BF16);
+        linear_backward_input(got[1], rounded_dy, w, rows, in, out, OPERANDS_A_BF16);
+        linear_backward_weight(got[2], rounded_x, rounded_dy, rows, in, out, whole, true, OPERANDS_BF16);
+        linear_backward_bias(got[3], rounded_dy, rows, out, whole.columns, OPERANDS_B_BF16);
+        linear_forward_strips(rounded_x, w, bias, rows, in, out, OPERANDS_A_BF16, &(StripConsumer){gather, &y});
+        linear_backward_input_strips(rounded_dy, w, rows, in, out, OPERANDS_A_BF16, &(StripConsumer){gather, &dx});
+        const size_t sizes[] = {rows * out, rows * in, in * out, out};
+        for (size_t a = 0; a < COUNT_OF(sizes); a++) {
+            assert_memory_equal(got[a], expected[a], sizes[a] * sizeof(real));
+            assert_true(expected[a][0] != 0);
+        }
+        assert_memory_equal(y.c, expected[0], sizes[0] * sizeof(real));
+        assert_memory_equal(dx.c, expected[1], sizes[1] * sizeof(real));
+        arena_free(&arena_x);
+        arena_free(&arena_dy);
         support_release(NULL);
     }
-    assert_false(bf16_fits_in_place(15));
 }
 
 int main(void) {
     for (GemmKernel kernel = GEMM_AVX2; kernel <= GEMM_AMX_BF16; kernel++)
         if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
-    const struct CMUnitTest tests[] = {TEST(small_shapes), TEST(shapes_of_a_model), TEST(bits_are_the_same),
-                                       TEST(triangles),    TEST(not_finite),        TEST(gradients_rounded_in_place)};
+    const struct CMUnitTest tests[] = {TEST(small_shapes),        TEST(shapes_of_a_model), TEST(bits_are_the_same),
+                                       TEST(triangles),           TEST(not_finite),        TEST(strips),
+                                       TEST(linear_layer_of_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

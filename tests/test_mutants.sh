@@ -193,8 +193,8 @@ mutant 'model: post-norm, residual forgotten' $file 's/^    residual_add(/    if
 mutant 'model: bias of another layer' $file '/^void op_linear_forward(/,/^}/s/weight(w, role + 1, y->layer)/weight(w, role + 1, 0)/' \
     --set model.init=torch
 file=src/model/operations.c
-mutant 'linear: the first product adds to old numbers' $file 's/, !w->begins, both/, true, both/'
-mutant 'linear: a later batch overwrites the gradient' $file 's/, !w->begins, both/, false, both/'
+mutant 'linear: the first product adds to old numbers' $file 's/, !w->begins,/, true,/'
+mutant 'linear: a later batch overwrites the gradient' $file 's/, !w->begins,/, false,/'
 file=src/model/arrays.c
 mutant 'model: a block writes where it reads' $file 's/output = outputs\[(layer + 1) % 2\]/output = outputs[layer % 2]/' \
     --set model.dropout=0

@@ -13,13 +13,12 @@ static Activation activation(Arena *arena, const char *name, size_t layer, size_
     return (Activation){.name = name, .layer = layer, .width = width, .values = take(arena, rows, width)};
 }
 
-/* An activation that is kept in bf16 under precision = bf16. `values` is then the array that all layers share, or NULL.
-   This loses nothing where a product reads the activation, since the product would round it. */
+/* An activation that is kept in bf16 under precision = bf16. This loses nothing where only products read it, since they
+   would round it. */
 static Activation kept_activation(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows,
-                                  size_t width, real *values) {
+                                  size_t width) {
     if (!s->attention.bf16) return activation(arena, name, layer, rows, width);
-    return (Activation){
-        .name = name, .layer = layer, .width = width, .values = values, .kept = bf16_take(arena, rows, width)};
+    return (Activation){.name = name, .layer = layer, .width = width, .kept = bf16_take(arena, rows, width)};
 }
 
 static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
@@ -29,25 +28,25 @@ static LayerNorm layernorm(Arena *arena, Activation y, size_t rows) {
 /* A post-norm model keeps these in `real`, because there a residual connection reads the output of a LayerNorm, too. */
 static LayerNorm block_layernorm(const ModelShape *s, Arena *arena, const char *name, size_t layer, size_t rows) {
     return layernorm(arena,
-                     s->pre_norm ? kept_activation(s, arena, name, layer, rows, s->C, NULL)
+                     s->pre_norm ? kept_activation(s, arena, name, layer, rows, s->C)
                                  : activation(arena, name, layer, rows, s->C),
                      rows);
 }
 
-static void lay_out_block(Model *m, size_t layer, size_t rows, real *qkv, real *fc, Arena *arena) {
+static void lay_out_block(Model *m, size_t layer, size_t rows, Arena *arena) {
     const ModelShape *s = &m->shape;
     const size_t width_in = attention_width_in(&s->attention), width_out = attention_width_out(&s->attention);
     Block *b = &m->blocks[layer];
     b->ln_1 = block_layernorm(s, arena, "ln_1 output", layer, rows);
-    b->qkv = kept_activation(s, arena, "attn.c_attn output", layer, rows, width_in, qkv);
+    b->qkv = kept_activation(s, arena, "attn.c_attn output", layer, rows, width_in);
     b->saved = attention_lay_out(&s->attention, rows, rows / s->T, arena);
-    b->att = kept_activation(s, arena, "attn output", layer, rows, width_out, NULL);
+    b->att = kept_activation(s, arena, "attn output", layer, rows, width_out);
     b->proj_1 = activation(arena, "attn.c_proj output", layer, rows, s->C);
     b->res_1 = b->proj_1; /* one array: the residual connection adds in place */
     b->res_1.name = "attn residual sum";
     b->ln_2 = block_layernorm(s, arena, "ln_2 output", layer, rows);
-    b->fc = kept_activation(s, arena, "mlp.c_fc output", layer, rows, s->F, fc);
-    b->act = kept_activation(s, arena, "mlp activation output", layer, rows, s->F, NULL);
+    b->fc = kept_activation(s, arena, "mlp.c_fc output", layer, rows, s->F);
+    b->act = kept_activation(s, arena, "mlp activation output", layer, rows, s->F);
     b->proj_2 = activation(arena, "mlp.c_proj output", layer, rows, s->C);
     b->res_2 = b->proj_2;
     b->res_2.name = "mlp residual sum";
@@ -67,27 +66,31 @@ static void lay_out_block(Model *m, size_t layer, size_t rows, real *qkv, real *
        fc        fc, act                               the same
        qkv, att  each its own                          each its own
 
-   In bf16 `qkv` and `fc` are also what all layers share for the values of the forward pass. */
-static void lay_out_gradients(Model *m, size_t rows, real *qkv, real *fc, Arena *arena) {
+   In bf16 the buffers fc and qkv are rows of bf16. */
+static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     const ModelShape *s = &m->shape;
-    const bool dropout = s->dropout > 0;
+    const bool bf16 = s->attention.bf16, dropout = s->dropout > 0;
+    const size_t width_in = attention_width_in(&s->attention);
     real *const outputs[2] = {take(arena, rows, s->C), take(arena, rows, s->C)};
     real *const ln_1 = take(arena, rows, s->C), *const att = take(arena, rows, attention_width_out(&s->attention));
     real *const res_1 = take(arena, rows, s->C), *const proj_1 = dropout ? take(arena, rows, s->C) : res_1;
     real *const inner = take(arena, rows, s->C); /* in the second sublayer, what is not the block's output */
     real *const own_proj_2 = dropout ? take(arena, rows, s->C) : NULL;
+    real *const qkv = bf16 ? NULL : take(arena, rows, width_in), *const fc = bf16 ? NULL : take(arena, rows, s->F);
+    Bf16 *const kept_qkv = bf16 ? bf16_take(arena, rows, width_in) : NULL;
+    Bf16 *const kept_fc = bf16 ? bf16_take(arena, rows, s->F) : NULL;
     for (size_t layer = 0; layer < s->L; layer++) {
         Block *b = &m->blocks[layer];
         real *const output = outputs[(layer + 1) % 2];
         b->ln_1.y.gradient = ln_1;
         b->qkv.gradient = qkv;
-        b->qkv.rounds_gradient = s->attention.bf16 && bf16_fits_in_place(b->qkv.width);
+        b->qkv.kept_gradient = kept_qkv;
         b->att.gradient = att;
         b->proj_1.gradient = proj_1;
         b->res_1.gradient = res_1;
         b->ln_2.y.gradient = s->pre_norm ? inner : output;
         b->fc.gradient = fc;
-        b->fc.rounds_gradient = s->attention.bf16 && bf16_fits_in_place(b->fc.width);
+        b->fc.kept_gradient = kept_fc;
         b->act.gradient = fc;
         b->res_2.gradient = s->pre_norm ? output : inner;
         b->proj_2.gradient = dropout ? own_proj_2 : b->res_2.gradient;
@@ -114,12 +117,8 @@ static void lay_out(Model *m, bool training) {
     Arena *arena = &m->activation_arena;
     m->parameters = take(&m->parameter_arena, m->tensors.flat, 1);
     if (training) m->gradients = take(&m->parameter_arena, m->tensors.flat, 1);
-    const bool shares = training || s->attention.bf16;
-    const size_t shared_rows = s->attention.bf16 ? bf16_rows(rows) : rows;
-    real *const qkv = shares ? take(arena, shared_rows, attention_width_in(&s->attention)) : NULL;
-    real *const fc = shares ? take(arena, shared_rows, s->F) : NULL;
     m->x = activation(arena, "input", 0, rows, s->C);
-    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, qkv, fc, arena);
+    for (size_t layer = 0; layer < s->L; layer++) lay_out_block(m, layer, rows, arena);
     if (s->pre_norm) m->ln_f = layernorm(arena, activation(arena, "ln_f output", 0, rows, s->C), rows);
     m->logits = activation(arena, "logits", 0, rows, s->V);
     m->losses = take(arena, m->max_batch, s->T);
@@ -127,7 +126,7 @@ static void lay_out(Model *m, bool training) {
     m->scratch_size = scratch_size(s);
     m->scratch = take(arena, m->threads, m->scratch_size);
     m->score_max = take(arena, s->L, s->attention.H);
-    if (training) lay_out_gradients(m, rows, qkv, fc, arena);
+    if (training) lay_out_gradients(m, rows, arena);
 }
 
 bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
@@ -158,6 +157,7 @@ AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
                          .out = b->att.values,
                          .kept_qkv = b->qkv.kept,
                          .kept_out = b->att.kept,
+                         .kept_dqkv = b->qkv.kept_gradient,
                          .partials = m->partials,
                          .saved = b->saved};
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)

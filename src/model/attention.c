@@ -62,6 +62,7 @@ typedef struct {
     real *mask;                                         /* a row of one */
     real *copies[ATTENTION_PARTS];                      /* (T,D), where a head is copied */
     real *o;                                            /* (T,D): this and what follows only where products round */
+    real *gradients[ATTENTION_PARTS];                   /* (T,D), before they are rounded */
     Bf16 *operands[ATTENTION_PARTS], *output, *rounded; /* (T,D): copies and do_ as products read them; a panel */
 } Scratch;
 
@@ -79,6 +80,8 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
     }
     if (!a->bf16) return s;
     s.o = arena_take(arena, head, sizeof(real));
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        s.gradients[part] = arena_take(arena, head, sizeof(real));
     s.output = bf16_take(arena, T, a->D);
     s.rounded = bf16_take(arena, ATTENTION_TILE, T);
     return s;
@@ -120,10 +123,15 @@ static Bf16 *kept_output(const AttentionArrays *l, size_t pair) {
     return l->kept_out + output_at(l, pair, kept_stride(l));
 }
 
+/* The distance between rows of qkv, and of its gradient. */
+static size_t qkv_stride(const AttentionConfig *a) {
+    const size_t width = attention_width_in(a);
+    return a->bf16 ? bf16_stride(width) : width;
+}
+
 /* The pair's queries, keys or values where they are. */
 static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart part) {
-    const size_t width = attention_width_in(l->attention), stride = l->attention->bf16 ? bf16_stride(width) : width;
-    const size_t at = part_at(l, pair, part, stride);
+    const size_t stride = qkv_stride(l->attention), at = part_at(l, pair, part, stride);
     return (Operand){l->attention->bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride};
 }
 
@@ -225,18 +233,34 @@ static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile
     raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
 }
 
+/* The pair's gradients: those of q, k and v in place, or in scratch where they are kept rounded. */
+static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout,
+                                  const Scratch *s) {
+    const AttentionConfig *a = l->attention;
+    const size_t stride = a->bf16 ? a->D : qkv_stride(a), o_stride = attention_width_out(a);
+    const real *do_ = dout + output_at(l, pair, o_stride);
+    real *parts[ATTENTION_PARTS];
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        parts[part] = a->bf16 ? s->gradients[part] : dqkv + part_at(l, pair, part, stride);
+    return (HeadGradients){.dq = parts[QUERY],
+                           .dk = parts[KEY],
+                           .dv = parts[VALUE],
+                           .do_ = do_,
+                           .stride = stride,
+                           .o_stride = o_stride,
+                           .output = operand_of(s->output, do_, o_stride, l->T, a->D)};
+}
+
+static void keep_gradients(const AttentionArrays *l, size_t pair, const Scratch *s) {
+    const size_t stride = qkv_stride(l->attention), D = l->attention->D;
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        bf16_round(l->kept_dqkv + part_at(l, pair, part, stride), stride, s->gradients[part], D, l->T, D);
+}
+
 void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, l->T, &s, NULL);
-    const size_t stride = attention_width_in(h.a), o_stride = attention_width_out(h.a);
-    const real *do_ = dout + output_at(l, pair, o_stride);
-    const HeadGradients g = {.dq = dqkv + part_at(l, pair, QUERY, stride),
-                             .dk = dqkv + part_at(l, pair, KEY, stride),
-                             .dv = dqkv + part_at(l, pair, VALUE, stride),
-                             .do_ = do_,
-                             .stride = stride,
-                             .o_stride = o_stride,
-                             .output = operand_of(s.output, do_, o_stride, l->T, h.a->D)};
+    const HeadGradients g = gradients_of(l, pair, dqkv, dout, &s);
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
@@ -247,10 +271,12 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
-    if (h.a->qk_norm == QK_NORM_NONE) return;
-    copy_rows(h.a, h.q, in_place(l, pair, QUERY), l->T);
-    copy_rows(h.a, h.k, in_place(l, pair, KEY), l->T);
-    qk_norm_backward(&g, &h);
+    if (h.a->qk_norm != QK_NORM_NONE) {
+        copy_rows(h.a, h.q, in_place(l, pair, QUERY), l->T);
+        copy_rows(h.a, h.k, in_place(l, pair, KEY), l->T);
+        qk_norm_backward(&g, &h);
+    }
+    if (l->kept_dqkv) keep_gradients(l, pair, &s);
 }
 
 void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {
@@ -305,14 +331,16 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, first + count, &s, NULL);
     const QueryTile t = tile_of(l, first, count, first + count);
-    const size_t dq_stride = attention_width_in(h.a), do_stride = attention_width_out(h.a);
-    const real *dq = dqkv + part_at(l, pair, QUERY, dq_stride), *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
+    const size_t D = h.a->D, dq_stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
+    const size_t dq_at = part_at(l, pair, QUERY, dq_stride) + first * dq_stride;
+    const real *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
     raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
     score_mod_forward(s.p, NULL, &h, &t, NULL);
-    queries_by_keys(s.ds, &t, h.a->D, 1, operand_of(s.output, do_, do_stride, t.keys, h.a->D), h.value);
+    queries_by_keys(s.ds, &t, D, 1, operand_of(s.output, do_, do_stride, t.keys, D), h.value);
+    if (l->kept_dqkv) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + dq_at, dq_stride, count, D);
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s.p + r * t.stride, s.ds + r * t.stride, &h, first + r);
-        query[r] = norm(dq + (first + r) * dq_stride, h.a->D);
+        query[r] = norm(l->kept_dqkv ? s.gradients[QUERY] + r * D : dqkv + dq_at + r * dq_stride, D);
     }
 }
 

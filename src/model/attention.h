@@ -99,8 +99,9 @@ typedef struct {
                         their gradients for zero, and their rows of dq must be zero before it */
     const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;       /* (B,T,HD) */
-    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (ops/bf16.h), in place of qkv and out, which are not used then */
-    Bf16 *kept_out;       /* NULL where products do not round */
+    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (ops/bf16.h), in place of qkv, out and the gradient of qkv, which are
+                             not used then */
+    Bf16 *kept_out, *kept_dqkv;                   /* NULL where products do not round */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
@@ -114,7 +115,7 @@ void attention_forward(const AttentionArrays *layer, size_t pair, real *scratch)
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
-   Overwrites the pair's part of dqkv (B,T,3HD) and of the partial gradients. dout (B,T,HD).
+   Overwrites the pair's part of dqkv (B,T,3HD), or of kept_dqkv, and of the partial gradients. dout (B,T,HD).
    Plain: plain_attention_backward. */
 void attention_backward(const AttentionArrays *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
 

@@ -5,15 +5,16 @@
 
 #include "ops/bf16.h"
 
-/* One array of the forward pass and the array of its gradient. B is the slice's. */
+/* One array of the forward pass and the array of its gradient. B is the slice's. Under precision = bf16, what only
+   matrix products read is kept in rows of bf16 (ops/bf16.h), and there is no array of `real` for it. */
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
-    real *values;   /* (B,T,width); if there is `kept`, shared by all layers (c_attn, c_fc) or NULL (all others) */
-    Bf16 *kept;     /* NULL, or what a layer keeps in place of `values` until the backward pass, in rows of bf16
-                       (ops/bf16.h): the same values, but for c_fc the derivative of the activation function */
-    real *gradient; /* (B,T,width), shared by all layers; NULL in a model made without gradients */
-    bool rounds_gradient; /* after the hook, `gradient` is rounded to bf16 in place (ops/bf16.h) for the products */
+    real *values;        /* (B,T,width), or NULL */
+    Bf16 *kept;          /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
+                            function is kept */
+    real *gradient;      /* (B,T,width), shared by all layers; NULL in a model made without gradients */
+    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient` */
 } Activation;
 
 typedef enum { FORWARD, BACKWARD } Direction;
@@ -22,7 +23,7 @@ typedef enum { FORWARD, BACKWARD } Direction;
 typedef struct {
     const Activation *activation;
     Direction direction; /* BACKWARD: `values` are dL/d(the activation), summed over its uses */
-    real *values;        /* (rows, width), in the activation's array; NULL in the forward pass if that is NULL */
+    real *values;        /* (rows, width), in the activation's array; NULL if that is NULL */
     size_t rows;         /* may be 0 */
     size_t batch_row;    /* the first of these rows, counted in the batch's (B,T) */
     size_t slice_row;    /* the same row, counted in the slice's (B,T), as in the activation's arrays */

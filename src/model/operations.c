@@ -18,7 +18,9 @@ static size_t rows_of_team(const Worker *w) { return range_size(w->team_rows); }
 static real *values(const Worker *w, const Activation *a) {
     return a->values ? a->values + w->rows.begin * a->width : NULL;
 }
-static real *gradients(const Worker *w, const Activation *a) { return a->gradient + w->rows.begin * a->width; }
+static real *gradients(const Worker *w, const Activation *a) {
+    return a->gradient ? a->gradient + w->rows.begin * a->width : NULL;
+}
 
 /* The first of the team's rows. */
 static real *team_values(const Worker *w, const Activation *a) { return a->values + w->team_rows.begin * a->width; }
@@ -26,14 +28,23 @@ static real *team_gradients(const Worker *w, const Activation *a) {
     return a->gradient + w->team_rows.begin * a->width;
 }
 
-/* A row of an activation as it is kept in bf16. */
+/* A row of an activation, or of a gradient, that is kept in bf16. */
 static Bf16 *kept(const Activation *a, size_t row) { return a->kept + row * bf16_stride(a->width); }
+static Bf16 *kept_gradient(const Activation *a, size_t row) { return a->kept_gradient + row * bf16_stride(a->width); }
 
-/* A row of the input of a linear layer: in bf16 if the input is kept in bf16. */
+/* What a product reads of an activation, or of a gradient, from a row on: bf16 if that is kept in bf16. */
 static const void *operand(const Activation *x, size_t row) {
     return x->kept ? (const void *)kept(x, row) : x->values + row * x->width;
 }
+static const void *gradient_operand(const Activation *y, size_t row) {
+    return y->kept_gradient ? (const void *)kept_gradient(y, row) : y->gradient + row * y->width;
+}
+
+/* The operands of a product whose A is an activation, or a gradient, and whose B is a weight. */
 static Operands operands_with(const Worker *w, const Activation *x) { return x->kept ? OPERANDS_A_BF16 : operands(w); }
+static Operands gradient_operands(const Worker *w, const Activation *y) {
+    return y->kept_gradient ? OPERANDS_A_BF16 : operands(w);
+}
 
 /* This thread's scratch: for attention, or for a row that is computed and then kept in bf16. */
 static real *scratch_of(const Worker *w) { return w->m->scratch + w->thread * w->m->scratch_size; }
@@ -68,13 +79,6 @@ void barrier(const Worker *w) {
     if (w->count == 1) return;
 #pragma omp barrier
     end_operation(w, OP_WAIT, NULL, FORWARD);
-}
-
-/* Rounds the gradient that an operation has just computed, for the two products that will read it. */
-static void round_gradient(const Worker *w, const Activation *y, PassOperation op) {
-    if (!y->rounds_gradient) return;
-    bf16_round_in_place(gradients(w, y), rows_of(w), y->width);
-    end_operation(w, op, NULL, BACKWARD);
 }
 
 static Dropout dropout_at(const Worker *w, size_t layer, DropoutSite site) {
@@ -125,16 +129,38 @@ void op_layernorm_backward_weight(const Worker *w, const Activation *x, const La
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
+/* What takes the strips of a product: these rows of this thread, and the activation that they belong to. */
+typedef struct {
+    const Worker *w;
+    const Activation *a, *act;
+} StripContext;
+
+static size_t strip_row(const StripContext *c, const Strip *s, size_t r) {
+    return c->w->rows.begin + s->rows.begin + r;
+}
+
+/* Keeps a strip of c->a. */
+static void keep_strip(void *context, const Strip *s) {
+    const StripContext *c = context;
+    const size_t rows = range_size(s->rows), n = range_size(s->columns);
+    bf16_round(kept(c->a, strip_row(c, s, 0)) + s->columns.begin, bf16_stride(c->a->width), s->c, n, rows, n);
+}
+
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
-    linear_forward(values(w, y), operand(x, w->rows.begin), weight(w, role, y->layer), weight(w, role + 1, y->layer),
-                   rows_of(w), x->width, y->width, operands_with(w, x));
+    const void *from = operand(x, w->rows.begin);
+    const real *W = weight(w, role, y->layer), *bias = weight(w, role + 1, y->layer);
+    const Operands both = operands_with(w, x);
+    if (y->kept)
+        linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
+                              &(StripConsumer){keep_strip, &(StripContext){w, y, NULL}});
+    else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, both);
     end_operation(w, OP_LINEAR, y, FORWARD);
 }
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual) {
-    linear_backward_input(gradients(w, x), gradients(w, y), weight(w, role, y->layer), rows_of(w), x->width, y->width,
-                          y->rounds_gradient ? OPERANDS_A_BF16 : operands(w));
+    linear_backward_input(gradients(w, x), gradient_operand(y, w->rows.begin), weight(w, role, y->layer), rows_of(w),
+                          x->width, y->width, gradient_operands(w, y));
     end_operation(w, OP_LINEAR_BACK, residual ? NULL : x, BACKWARD);
     if (!residual) return;
     residual_add(gradients(w, x), gradients(w, residual), rows_of(w) * x->width);
@@ -143,12 +169,12 @@ void op_linear_backward_input(const Worker *w, const Activation *x, const Activa
 
 void op_linear_backward_weight(const Worker *w, const Activation *x, const Activation *y, TensorRole role) {
     real *bias = weight_gradient(w, role + 1, y->layer);
-    const Operands both = operands_with(w, x) | (y->rounds_gradient ? OPERANDS_B_BF16 : operands(w));
-    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->team_rows.begin), team_gradients(w, y),
-                           rows_of_team(w), x->width, y->width,
-                           tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !w->begins, both);
-    if (bias)
-        linear_backward_bias(bias, team_gradients(w, y), rows_of_team(w), y->width, columns_of(w, y->width), both);
+    const void *dy = gradient_operand(y, w->team_rows.begin);
+    const Operands both = operands_with(w, x) | (y->kept_gradient ? OPERANDS_B_BF16 : operands(w));
+    linear_backward_weight(weight_gradient(w, role, y->layer), operand(x, w->team_rows.begin), dy, rows_of_team(w),
+                           x->width, y->width, tile_split(x->width, y->width, CACHE_LINE, w->id, w->count), !w->begins,
+                           both);
+    if (bias) linear_backward_bias(bias, dy, rows_of_team(w), y->width, columns_of(w, y->width), both);
     end_operation(w, OP_LINEAR_WEIGHTS, NULL, BACKWARD);
 }
 
@@ -166,10 +192,6 @@ static AttentionArrays attention_of(const Worker *w, size_t layer) {
 
 void op_attention_forward(const Worker *w, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
-    const Activation *qkv = &w->m->blocks[att->layer].qkv;
-    if (qkv->kept)
-        bf16_round(kept(qkv, w->rows.begin), bf16_stride(qkv->width), values(w, qkv), qkv->width, rows_of(w),
-                   qkv->width);
     exchange_rows(w);
     for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++) attention_forward(&a, pair, scratch_of(w));
     end_operation(w, OP_ATTENTION, NULL, FORWARD);
@@ -185,7 +207,6 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
     end_operation(w, OP_COUNT, qkv, BACKWARD);
-    round_gradient(w, qkv, OP_ATTENTION_BACK);
 }
 
 /* One thread of the team adds up all its partial gradients: they are too few to be split among threads. */
@@ -201,29 +222,64 @@ void op_attention_parameters_backward(const Worker *w, const Activation *att) {
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
 }
 
-void op_activation_forward(const Worker *w, const Activation *act, const Activation *fc) {
-    void (*const function)(real *, real *, const real *, size_t) = w->m->shape.relu ? relu_forward : gelu_forward;
-    const size_t F = fc->width, at_once = act->kept ? 1 : rows_of(w); /* rows */
-    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
-        real *x = fc->values + r * F, *y = act->kept ? scratch_of(w) : act->values + r * F;
-        real *derivative = !w->pass->with_backward ? NULL : act->kept ? y + F : x;
-        function(y, derivative, x, at_once * F);
-        if (!act->kept) continue;
-        bf16_round(kept(act, r), 0, y, 0, 1, F);
-        if (derivative) bf16_round(kept(fc, r), 0, derivative, 0, 1, F);
+static void activation_forward(const Worker *w, real *y, real *derivative, const real *x, size_t n) {
+    (w->m->shape.relu ? relu_forward : gelu_forward)(y, w->pass->with_backward ? derivative : NULL, x, n);
+}
+
+/* From a strip of fc (c->a), keeps act and, if a backward pass follows, the derivative. */
+static void activate_strip(void *context, const Strip *s) {
+    const StripContext *c = context;
+    const size_t first = s->columns.begin, n = range_size(s->columns);
+    real *y = scratch_of(c->w), *derivative = y + n;
+    end_operation(c->w, OP_LINEAR, NULL, FORWARD);
+    for (size_t r = 0; r < range_size(s->rows); r++) {
+        const size_t row = strip_row(c, s, r);
+        activation_forward(c->w, y, derivative, s->c + r * n, n);
+        bf16_round(kept(c->act, row) + first, 0, y, 0, 1, n);
+        if (c->w->pass->with_backward) bf16_round(kept(c->a, row) + first, 0, derivative, 0, 1, n);
+    }
+    end_operation(c->w, OP_ACTIVATION, NULL, FORWARD);
+}
+
+void op_hidden_forward(const Worker *w, const Activation *act, const Activation *fc, const Activation *x) {
+    if (!act->kept) {
+        op_linear_forward(w, fc, x, FC_W);
+        activation_forward(w, values(w, act), values(w, fc), values(w, fc), rows_of(w) * fc->width);
+    } else {
+        linear_forward_strips(operand(x, w->rows.begin), weight(w, FC_W, fc->layer), weight(w, FC_B, fc->layer),
+                              rows_of(w), x->width, fc->width, operands_with(w, x),
+                              &(StripConsumer){activate_strip, &(StripContext){w, fc, act}});
+        end_operation(w, OP_LINEAR, fc, FORWARD);
     }
     end_operation(w, OP_ACTIVATION, act, FORWARD);
 }
 
-void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act) {
-    const size_t F = fc->width, at_once = fc->kept ? 1 : rows_of(w); /* rows */
-    for (size_t r = w->rows.begin; r < w->rows.end; r += at_once) {
-        real *derivative = fc->kept ? scratch_of(w) : fc->values + r * F;
-        if (fc->kept) bf16_expand(derivative, 0, kept(fc, r), 0, 1, F);
-        activation_backward(fc->gradient + r * F, act->gradient + r * F, derivative, at_once * F);
+/* From a strip of the gradient of act, keeps that of fc (c->a). */
+static void differentiate_strip(void *context, const Strip *s) {
+    const StripContext *c = context;
+    const size_t first = s->columns.begin, n = range_size(s->columns);
+    real *derivative = scratch_of(c->w), *dx = derivative + n;
+    end_operation(c->w, OP_LINEAR_BACK, NULL, BACKWARD);
+    for (size_t r = 0; r < range_size(s->rows); r++) {
+        const size_t row = strip_row(c, s, r);
+        bf16_expand(derivative, 0, kept(c->a, row) + first, 0, 1, n);
+        activation_backward(dx, s->c + r * n, derivative, n);
+        bf16_round(kept_gradient(c->a, row) + first, 0, dx, 0, 1, n);
+    }
+    end_operation(c->w, OP_ACTIVATION_BACK, NULL, BACKWARD);
+}
+
+void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj) {
+    if (!fc->kept_gradient) {
+        op_linear_backward_input(w, act, proj, MLP_PROJ_W, NULL);
+        activation_backward(gradients(w, fc), gradients(w, act), values(w, fc), rows_of(w) * fc->width);
+    } else {
+        linear_backward_input_strips(gradient_operand(proj, w->rows.begin), weight(w, MLP_PROJ_W, proj->layer),
+                                     rows_of(w), act->width, proj->width, gradient_operands(w, proj),
+                                     &(StripConsumer){differentiate_strip, &(StripContext){w, fc, act}});
+        end_operation(w, OP_LINEAR_BACK, act, BACKWARD);
     }
     end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);
-    round_gradient(w, fc, OP_ACTIVATION_BACK);
 }
 
 void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,

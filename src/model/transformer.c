@@ -25,8 +25,7 @@ static void pre_norm_forward(const Worker *w, const Block *b, const Activation *
     op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
 
     op_layernorm_forward(w, &b->ln_2, &b->res_1, LN_2_W);
-    op_linear_forward(w, &b->fc, &b->ln_2.y, FC_W);
-    op_activation_forward(w, &b->act, &b->fc);
+    op_hidden_forward(w, &b->act, &b->fc, &b->ln_2.y);
     op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
     op_residual_forward(w, &b->res_2, &b->res_1, &b->proj_2, DROPOUT_MLP_OUTPUT);
 }
@@ -39,8 +38,7 @@ static void post_norm_forward(const Worker *w, const Block *b, const Activation 
     op_residual_forward(w, &b->res_1, x, &b->proj_1, DROPOUT_ATTENTION_OUTPUT);
     op_layernorm_forward(w, &b->ln_1, &b->res_1, LN_1_W);
 
-    op_linear_forward(w, &b->fc, &b->ln_1.y, FC_W);
-    op_activation_forward(w, &b->act, &b->fc);
+    op_hidden_forward(w, &b->act, &b->fc, &b->ln_1.y);
     op_linear_forward(w, &b->proj_2, &b->act, MLP_PROJ_W);
     op_residual_forward(w, &b->res_2, &b->ln_1.y, &b->proj_2, DROPOUT_MLP_OUTPUT);
     op_layernorm_forward(w, &b->ln_2, &b->res_2, LN_2_W);
@@ -71,8 +69,7 @@ static void block_backward_weights(const Worker *w, const Block *b, const BlockI
 /* The lines of pre_norm_forward from the last to the first, from the gradient of the block's output to that of x. */
 static void pre_norm_backward(const Worker *w, const Block *b, const Activation *x) {
     op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_linear_backward_input(w, &b->act, &b->proj_2, MLP_PROJ_W, NULL);
-    op_activation_backward(w, &b->fc, &b->act);
+    op_hidden_backward(w, &b->fc, &b->act, &b->proj_2);
     op_linear_backward_input(w, &b->ln_2.y, &b->fc, FC_W, NULL);
     op_layernorm_backward_input(w, &b->res_1, &b->ln_2, LN_2_W, &b->res_2);
 
@@ -90,8 +87,7 @@ static void pre_norm_backward(const Worker *w, const Block *b, const Activation 
 static void post_norm_backward(const Worker *w, const Block *b, const Activation *x) {
     op_layernorm_backward_input(w, &b->res_2, &b->ln_2, LN_2_W, NULL);
     op_residual_backward(w, &b->res_2, &b->proj_2, DROPOUT_MLP_OUTPUT);
-    op_linear_backward_input(w, &b->act, &b->proj_2, MLP_PROJ_W, NULL);
-    op_activation_backward(w, &b->fc, &b->act);
+    op_hidden_backward(w, &b->fc, &b->act, &b->proj_2);
     op_linear_backward_input(w, &b->ln_1.y, &b->fc, FC_W, &b->res_2);
 
     op_layernorm_backward_input(w, &b->res_1, &b->ln_1, LN_1_W, NULL);

@@ -30,7 +30,7 @@ typedef struct {
 /* What a block keeps for the backward pass, by sublayer, in the order of a pre-norm model. proj and res are one array:
    the residual connection adds in place. The gradient of proj is that of res times the dropout mask. fc and act have
    one gradient array; if a backward pass follows, then fc's values, or in bf16 what is kept of fc, become the
-   activation function's derivative. */
+   activation function's derivative. In bf16 the gradient of act is never in memory as a whole. */
 typedef struct {
     LayerNorm ln_1; /* (B,T,C) */
     Activation qkv; /* (B,T,3HD) */

@@ -1,5 +1,5 @@
 /* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
-   ops/ or of attention.h (op_residual_*: dropout_rows; op_activation_forward: that of GELU or ReLU; op_unembedding_*:
+   ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
    those of linear.h), adds its time to the profile and shows the activation that it completes to the hook.
    transformer.c lists the operations in the order of the network. Nothing outside src/model includes this. */
 #pragma once
@@ -44,7 +44,8 @@ typedef enum { DROPOUT_EMBEDDING, DROPOUT_ATTENTION_WEIGHTS, DROPOUT_ATTENTION_O
        op_layernorm_forward       ln.y = LN(x)
        op_linear_forward          y = x W + b
        op_attention_forward       att from the layer's queries, keys and values
-       op_activation_forward      act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the derivative
+       op_hidden_forward          fc = x W + b, act = GELU(fc) or ReLU(fc); if a backward pass follows, fc becomes the
+                                  derivative
        op_residual_forward        res = x + dropout(proj)
        op_unembedding_forward     logits = x W^T, W the token embedding when tied
        op_cross_entropy_forward   the loss of every position; the logits become exp(z - max) */
@@ -52,7 +53,7 @@ void op_embedding_forward(const Worker *w, const Activation *x);
 void op_layernorm_forward(const Worker *w, const LayerNorm *ln, const Activation *x, TensorRole role);
 void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role);
 void op_attention_forward(const Worker *w, const Activation *att);
-void op_activation_forward(const Worker *w, const Activation *act, const Activation *fc);
+void op_hidden_forward(const Worker *w, const Activation *act, const Activation *fc, const Activation *x);
 void op_residual_forward(const Worker *w, const Activation *res, const Activation *x, const Activation *proj,
                          DropoutSite site);
 void op_unembedding_forward(const Worker *w, const Activation *x);
@@ -68,7 +69,7 @@ void op_layernorm_backward_input(const Worker *w, const Activation *x, const Lay
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
                               const Activation *residual);
 void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att);
-void op_activation_backward(const Worker *w, const Activation *fc, const Activation *act);
+void op_hidden_backward(const Worker *w, const Activation *fc, const Activation *act, const Activation *proj);
 void op_residual_backward(const Worker *w, const Activation *res, const Activation *proj, DropoutSite site);
 
 /* The gradients of parameters, summed over all rows of the team, for this thread's part of the parameters: call these

@@ -32,13 +32,6 @@ MULTIVERSIONED void bf16_round(Bf16 *y, size_t y_stride, const real *x, size_t x
         for (size_t i = 0; i < n; i++) y[i] = (Bf16)(bf16_bits((float)x[i]) >> 16);
 }
 
-void bf16_round_in_place(real *x, size_t rows, size_t n) {
-    const size_t stride = bf16_stride_in_place(n), filled = bf16_stride(n);
-    Bf16 *y = (Bf16 *)x;
-    bf16_round(y, stride, x, n, rows, n);
-    for (size_t r = 0; n < filled && r < rows; r++) memset(y + r * stride + n, 0, (filled - n) * sizeof *y);
-}
-
 MULTIVERSIONED void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows,
                                 size_t n) {
     for (size_t r = 0; r < rows; r++, y += y_stride, x += x_stride)

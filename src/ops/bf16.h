@@ -1,5 +1,6 @@
 /* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps in this form
-   activations and two gradients that matrix products read. So they are rounded once, not again by every product. */
+   the activations and the gradients that only matrix products read. So they are rounded once, not again by every
+   product. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,13 +39,6 @@ static inline __attribute__((always_inline)) real bf16_value(Bf16 x) {
     return (real)value;
 }
 
-/* y (rows, n) = x (rows, n), rounded, or expanded, which is exact. Strides are the distances between rows. The rows are
-   rounded from first to last, and each from begin to end, so bf16_round accepts y = x if y_stride <= 2 x_stride. */
+/* y (rows, n) = x (rows, n), rounded, or expanded, which is exact. Strides are the distances between rows. */
 void bf16_round(Bf16 *y, size_t y_stride, const real *x, size_t x_stride, size_t rows, size_t n);
 void bf16_expand(real *restrict y, size_t y_stride, const Bf16 *restrict x, size_t x_stride, size_t rows, size_t n);
-
-/* Rounds x (rows, n) in place: a row of bf16 with its zeros begins where the row of `real` began, so their stride is
-   bf16_stride_in_place. The zeros do not fit for every width (bf16_fits_in_place). */
-void bf16_round_in_place(real *x, size_t rows, size_t n);
-static inline size_t bf16_stride_in_place(size_t n) { return n * (sizeof(real) / sizeof(Bf16)); }
-static inline bool bf16_fits_in_place(size_t n) { return bf16_stride(n) <= bf16_stride_in_place(n); }

@@ -17,26 +17,29 @@
 #endif
 
 enum {
-    DEPTH = 384,    /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
-    COLUMNS = 512,  /* columns of B that are packed at a time: three quarters of a megabyte */
-    BLOCK = 40,     /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
-    PACK_A = 128,   /* steps from which on a transposed A of floats is packed, too */
-    AHEAD = 6,      /* rows by which packing prefetches, because another core may have written them */
-    TILE_ROWS = 12, /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    DEPTH = 384,     /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
+    COLUMNS = 512,   /* columns of B that are packed at a time: three quarters of a megabyte */
+    BLOCK = 40,      /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
+    PACK_A = 128,    /* steps from which on a transposed A of floats is packed, too */
+    AHEAD = 6,       /* rows by which packing prefetches, because another core may have written them */
+    TILE_ROWS = 12,  /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    STRIP_ROWS = 96, /* rows of a strip of at most COLUMNS columns; AMX's strips are one tile high */
 };
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
 static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
+static _Thread_local float strip[STRIP_ROWS * COLUMNS] __attribute__((aligned(64)));
 
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
-    const float *a;      /* row 0 of A; if A is packed, the first tile of the block */
-    size_t row, step;    /* the distances between rows and between steps of A */
+    const void *stored;  /* row 0 of A, as stored, from the piece's first step on */
     bool packed;         /* whether A is packed, tile by tile */
     const float *panels; /* B, packed */
-    size_t origin;       /* the row of A that `a` begins with */
-    size_t first, depth; /* the first step of k, and how many elements of `each` steps follow */
-    size_t each;
+    size_t first, steps; /* the first step of k, and how many follow */
+    size_t depth, each;  /* how many elements these are, and how many steps an element has */
     bool accumulate;
+    const float *a;   /* A, packed or not, from row `origin` on */
+    size_t row, step; /* the distances between its rows and between its steps, in elements */
+    size_t origin;
 } Piece;
 
 /* Rows cut into tiles: the first `higher` of them have one row more than the others. */
@@ -52,6 +55,11 @@ static size_t tile_row(const Tiles *tiles, size_t t) {
     return t * tiles->height + (t < tiles->higher ? t : tiles->higher);
 }
 static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
+
+/* Where a block of at most `count` tiles from tile t on ends. */
+static size_t tiles_end(const Tiles *tiles, size_t t, size_t count) {
+    return tiles->count - t < count ? tiles->count : t + count;
+}
 
 static inline __attribute__((always_inline)) void prefetch(const void *x, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
@@ -152,14 +160,18 @@ static const struct {
 #define PAIRS 2
 #include "ops/gemm_kernel.h"
 
-static void (*const KERNELS[])(const Product *, const void *, const void *, float *, float *, float *) = {
+static const struct {
+    void (*gemm)(const Product *, const void *, const void *, float *, float *, float *);
+    void (*strips)(const Product *, const void *, const void *, const float *, const StripConsumer *, float *, float *,
+                   float *);
+} KERNELS[] = {
 #ifdef WIDE
-    [GEMM_AVX2] = gemm_avx2,
-    [GEMM_AVX512] = gemm_avx512,
-    [GEMM_AVX512_BF16] = gemm_avx512bf16,
-    [GEMM_AMX_BF16] = gemm_amx,
+    [GEMM_AVX2] = {gemm_avx2, gemm_strips_avx2},
+    [GEMM_AVX512] = {gemm_avx512, gemm_strips_avx512},
+    [GEMM_AVX512_BF16] = {gemm_avx512bf16, gemm_strips_avx512bf16},
+    [GEMM_AMX_BF16] = {gemm_amx, gemm_strips_amx},
 #endif
-    [GEMM_EMULATED_BF16] = gemm_emulated};
+    [GEMM_EMULATED_BF16] = {gemm_emulated, gemm_strips_emulated}};
 #endif
 
 bool gemm_runs(GemmKernel kernel) {
@@ -184,7 +196,7 @@ GemmKernel gemm_best(bool bf16) {
 
 size_t gemm_buffer_bytes(GemmKernel kernel) {
 #ifndef REAL_DOUBLE
-    if (kernel != GEMM_NONE) return sizeof packed_a + sizeof packed_b;
+    if (kernel != GEMM_NONE) return sizeof packed_a + sizeof packed_b + sizeof strip;
 #endif
     return (void)kernel, 0;
 }
@@ -193,6 +205,15 @@ void gemm(GemmKernel kernel, const Product *product, const void *a, const void *
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)c;
 #else
-    KERNELS[kernel](product, a, b, c, packed_a, packed_b);
+    KERNELS[kernel].gemm(product, a, b, c, packed_a, packed_b);
+#endif
+}
+
+void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
+                 const StripConsumer *consumer) {
+#ifdef REAL_DOUBLE
+    (void)kernel, (void)product, (void)a, (void)b, (void)bias, (void)consumer;
+#else
+    KERNELS[kernel].strips(product, a, b, bias, consumer, packed_a, packed_b, strip);
 #endif
 }

@@ -6,6 +6,9 @@
    and van de Geijn 2008; the tile as in BLIS, Van Zee and van de Geijn 2015). A is packed as well, tile by tile,
    if it must be rounded, or if it is transposed and large or of bf16; otherwise it is read in place.
 
+   With gemm_strips, C is computed into a buffer that stays in the second-level cache, a strip of rows and columns at a
+   time, so that what is done with C next finds it there, and C takes no memory.
+
    Every entry of C is summed over k in one order, in pieces of DEPTH, with fused multiply-adds. So its bits do not
    depend on the other sizes, on the number of threads that share the rows, or on the width of the vectors. */
 #pragma once
@@ -26,5 +29,7 @@ GemmKernel gemm_best(bool bf16);
 /* Bytes of the buffers that each thread packs into; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
-/* The product as matmul_product defines it, by a kernel that runs here. */
+/* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. */
 void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);
+void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
+                 const StripConsumer *consumer);

@@ -47,6 +47,18 @@ static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, N
     if (!accumulate) *out = alpha * sum;
 }
 
+/* What a thread does before it uses the processor's tiles, and afterwards. */
+static inline TARGET void NAME(begin)(void) {
+#if PAIRS == 3
+    __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
+#endif
+}
+static inline TARGET void NAME(end)(void) {
+#if PAIRS == 3
+    _tile_release();
+#endif
+}
+
 #if PAIRS == 3
 /* C (rows, vectors) = alpha A B, or C += alpha A B, by two times two of the processor's tiles of 16 rows. The rows of A
    are `row` elements apart; B is a packed panel. Each entry is a sum over blocks of 32 steps of k, in each of which the
@@ -187,10 +199,11 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
 #endif
 }
 
-/* Multiplies tiles `from` to `to` of rows by the packed panels of `columns` columns, the first of which is `column`. */
+/* Multiplies tiles `from` to `to` of rows by the packed panels of `columns` columns, the first of which is `column`. c
+   is the first entry of C that is computed; its rows are ldc apart. */
 static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles *tiles, size_t from, size_t to,
-                               size_t column, size_t columns, float *c) {
-    const size_t wide = (size_t)VECTORS * LANES;
+                               size_t column, size_t columns, float *c, size_t ldc) {
+    const size_t wide = (size_t)VECTORS * LANES, top = tile_row(tiles, from);
     for (size_t j = 0; j < columns; j += wide) {
         const size_t left = columns - j, vectors = left <= LANES ? 1 : VECTORS, width = vectors * LANES;
         for (size_t t = from; t < to; t++) {
@@ -205,19 +218,19 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
                     prefetch(a + i * piece->row, piece->depth * sizeof *a);
             a += k.begin * piece->step;
             const float *b = piece->panels + j * piece->depth + k.begin * width;
-            float *out = c + row * o->ldc + column + j;
+            float *out = c + (row - top) * ldc + j;
             if (left >= width) {
                 NAME(tiles)
-                (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, out, o->ldc);
+                (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, out, ldc);
                 continue;
             }
             float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
             for (size_t i = 0; piece->accumulate && i < rows; i++)
-                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * o->ldc + x] : 0;
+                for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * ldc + x] : 0;
             NAME(tiles)
             (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, whole, width);
             for (size_t i = 0; i < rows; i++)
-                for (size_t x = 0; x < left; x++) out[i * o->ldc + x] = whole[i * width + x];
+                for (size_t x = 0; x < left; x++) out[i * ldc + x] = whole[i * width + x];
         }
     }
 }
@@ -366,46 +379,97 @@ static TARGET void NAME(pack_b)(const Product *o, const void *b, size_t steps, s
     }
 }
 
+/* Packs `columns` columns of op(B) from `column` on, for the steps of a piece. */
+static TARGET void NAME(pack_panels)(const Product *o, const void *b, const Piece *piece, size_t column, size_t columns,
+                                     float *panels) {
+    const void *stored =
+        o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, piece->first) : NAME(stored_b)(o, b, piece->first, column);
+    NAME(pack_b)(o, stored, piece->steps, columns, panels);
+}
+
+/* The piece that begins with step `first`. */
+static Piece NAME(piece)(const Product *o, const void *a, size_t first, const float *panels) {
+    const bool transposed = o->op_a == TRANSPOSED;
+    const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH, depth = NAME(depth_of)(steps);
+    return (Piece){.stored = transposed ? NAME(stored_a)(o, a, first, 0) : NAME(stored_a)(o, a, 0, first),
+                   .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !NAME(a_is_bf16)(o),
+                   .panels = panels,
+                   .first = first,
+                   .steps = steps,
+                   .depth = depth,
+                   .each = EACH,
+                   .accumulate = o->accumulate || first > 0};
+}
+
+/* Multiplies tiles `from` to `to` of rows by the packed panels of a piece. Packs these rows of A first, if the piece
+   says so. c is the first entry of C that is computed. */
+static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *tiles, size_t from, size_t to,
+                                  size_t column, size_t columns, float *copy, float *c, size_t ldc) {
+    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
+    const size_t first = tile_row(tiles, from), rows = tile_row(tiles, to) - first;
+    if (piece.packed) {
+        piece.a = copy;
+        piece.origin = first;
+        piece.row = by_steps ? 1 : piece.depth;
+        piece.step = by_steps ? ROWS : 1;
+        if (by_steps) NAME(pack_a)(o, piece.stored, piece.steps, tiles, from, to, copy);
+        else if (transposed) NAME(pack_a_rows)(o, piece.stored, piece.steps, tiles, from, to, copy);
+        else NAME(pack_rows)(copy, NAME(stored_a)(o, piece.stored, first, 0), o->lda, rows, piece.steps);
+    } else {
+        piece.a = piece.stored;
+        piece.origin = 0;
+        piece.row = transposed ? 1 : o->lda / (NAME(a_is_bf16)(o) ? EACH : 1);
+        piece.step = transposed ? o->lda : 1;
+    }
+    NAME(block)(o, &piece, tiles, from, to, column, columns, c, ldc);
+}
+
 static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *copy, float *panels) {
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = PAIRS == 3 ? 1 : BLOCK;
-    const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
-#if PAIRS == 3
-    __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
-#endif
+    NAME(begin)();
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-            const size_t steps = o->k - first < EACH * DEPTH ? o->k - first : EACH * DEPTH;
-            const size_t depth = NAME(depth_of)(steps);
-            NAME(pack_b)
-            (o, o->op_b == TRANSPOSED ? NAME(stored_b)(o, b, column, first) : NAME(stored_b)(o, b, first, column),
-             steps, columns, panels);
-            const void *stored = transposed ? NAME(stored_a)(o, a, first, 0) : NAME(stored_a)(o, a, 0, first);
-            Piece piece = {.a = stored,
-                           .row = transposed ? 1 : o->lda / (NAME(a_is_bf16)(o) ? EACH : 1),
-                           .step = transposed ? o->lda : 1,
-                           .packed = transposed ? EACH == 2 || depth >= PACK_A : EACH == 2 && !NAME(a_is_bf16)(o),
-                           .panels = panels,
-                           .first = first,
-                           .each = EACH,
-                           .depth = depth,
-                           .accumulate = o->accumulate || first > 0};
-            if (piece.packed) piece.a = copy, piece.row = by_steps ? 1 : depth, piece.step = by_steps ? ROWS : 1;
+            const Piece piece = NAME(piece)(o, a, first, panels);
+            NAME(pack_panels)(o, b, &piece, column, columns, panels);
             for (size_t t = 0; t < tiles.count; t += block) {
-                const size_t to = tiles.count - t < block ? tiles.count : t + block;
-                if (piece.packed) piece.origin = tile_row(&tiles, t);
-                if (piece.packed && by_steps) NAME(pack_a)(o, stored, steps, &tiles, t, to, copy);
-                else if (piece.packed && transposed) NAME(pack_a_rows)(o, stored, steps, &tiles, t, to, copy);
-                else if (piece.packed) NAME(pack_rows)
-                (copy, NAME(stored_a)(o, stored, piece.origin, 0), o->lda, tile_row(&tiles, to) - piece.origin, steps);
-                NAME(block)(o, &piece, &tiles, t, to, column, columns, c);
+                float *out = c + tile_row(&tiles, t) * o->ldc + column;
+                const size_t to = tiles_end(&tiles, t, block);
+                NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, out, o->ldc);
             }
         }
     }
-#if PAIRS == 3
-    _tile_release();
-#endif
+    NAME(end)();
+}
+
+/* Each strip is summed over all of k before the next, so all pieces of its columns of B are packed at once. Where even
+   a panel's columns do not fit into the buffer, B is packed again for every strip, piece by piece. */
+static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void *b, const float *bias,
+                                     const StripConsumer *consumer, float *copy, float *panels, float *c) {
+    const Tiles tiles = tiles_make(o->m, ROWS);
+    const size_t block = PAIRS == 3 ? 1 : STRIP_ROWS / ROWS, wide = (size_t)VECTORS * LANES;
+    const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH);
+    const bool fits = pieces * wide <= COLUMNS;
+    const size_t most = fits ? COLUMNS / pieces / wide * wide : COLUMNS;
+    for (size_t column = 0; column < o->n; column += most) {
+        const size_t columns = o->n - column < most ? o->n - column : most;
+        for (size_t t = 0; t < tiles.count; t += block) {
+            const size_t to = tiles_end(&tiles, t, block);
+            const Range rows = {tile_row(&tiles, t), tile_row(&tiles, to)};
+            for (size_t r = 0; bias && r < range_size(rows); r++)
+                memcpy(c + r * columns, bias + column, columns * sizeof *c);
+            NAME(begin)();
+            for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
+                float *own = panels + (fits ? first / EACH * most : 0);
+                const Piece piece = NAME(piece)(o, a, first, own);
+                if (t == 0 || !fits) NAME(pack_panels)(o, b, &piece, column, columns, own);
+                NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, c, columns);
+            }
+            NAME(end)();
+            consumer->function(consumer->context, &(Strip){rows, {column, column + columns}, c});
+        }
+    }
 }
 
 #undef NAME

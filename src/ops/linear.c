@@ -6,27 +6,65 @@
 
 #include "ops/bf16.h"
 
-/* The distance between rows of x, and of dy. */
-static size_t x_stride(bool bf16, size_t in) { return bf16 ? bf16_stride(in) : in; }
-static size_t dy_stride(bool bf16, size_t out) { return bf16 ? bf16_stride_in_place(out) : out; }
+/* The distance between rows of x or dy. */
+static size_t stride_of(bool bf16, size_t width) { return bf16 ? bf16_stride(width) : width; }
 
-/* The address of a column in the first row of x. */
+/* The address of a column in the first row of x or dy. */
 static const void *from_column(bool bf16, const void *x, size_t column) {
     return bf16 ? (const void *)((const Bf16 *)x + column) : (const real *)x + column;
 }
 
+static Product forward_product(size_t rows, size_t in, size_t out, Operands operands) {
+    return (Product){.op_a = PLAIN,
+                     .op_b = PLAIN,
+                     .m = rows,
+                     .n = out,
+                     .k = in,
+                     .lda = stride_of(operand_is_bf16(operands, OPERANDS_A_BF16), in),
+                     .ldb = out,
+                     .ldc = out,
+                     .alpha = 1,
+                     .operands = operands};
+}
+
+static Product backward_input_product(size_t rows, size_t in, size_t out, Operands operands) {
+    return (Product){.op_a = PLAIN,
+                     .op_b = TRANSPOSED,
+                     .m = rows,
+                     .n = in,
+                     .k = out,
+                     .lda = stride_of(operand_is_bf16(operands, OPERANDS_A_BF16), out),
+                     .ldb = out,
+                     .ldc = in,
+                     .alpha = 1,
+                     .operands = operands};
+}
+
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands) {
+    Product product = forward_product(rows, in, out, operands);
+    product.accumulate = b != NULL;
     if (b)
         for (size_t r = 0; r < rows; r++) memcpy(y + r * out, b, out * sizeof *y);
-    matmul(operands, PLAIN, PLAIN, rows, out, in, 1, x, x_stride(operand_is_bf16(operands, OPERANDS_A_BF16), in), w,
-           out, b != NULL, y, out);
+    matmul_product(&product, x, w, y);
 }
 
 void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands) {
-    matmul(operands, PLAIN, TRANSPOSED, rows, in, out, 1, dy,
-           dy_stride(operand_is_bf16(operands, OPERANDS_A_BF16), out), w, out, false, dx, in);
+    const Product product = backward_input_product(rows, in, out, operands);
+    matmul_product(&product, dy, w, dx);
+}
+
+void linear_forward_strips(const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+                           Operands operands, const StripConsumer *consumer) {
+    const Product product = forward_product(rows, in, out, operands);
+    matmul_strips(&product, x, w, b, consumer);
+}
+
+void linear_backward_input_strips(const void *dy, const real *w, size_t rows, size_t in, size_t out, Operands operands,
+                                  const StripConsumer *consumer) {
+    const Product product = backward_input_product(rows, in, out, operands);
+    matmul_strips(&product, dy, w, NULL, consumer);
 }
 
 void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows, size_t in, size_t out, Tile tile,
@@ -35,15 +73,15 @@ void linear_backward_weight(real *dw, const void *x, const void *dy, size_t rows
     const bool x_bf16 = operand_is_bf16(operands, OPERANDS_A_BF16),
                dy_bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);
     matmul(operands, TRANSPOSED, PLAIN, range_size(tile.rows), range_size(tile.columns), rows, 1,
-           from_column(x_bf16, x, row), x_stride(x_bf16, in), from_column(dy_bf16, dy, column), dy_stride(dy_bf16, out),
-           accumulate, dw + row * out + column, out);
+           from_column(x_bf16, x, row), stride_of(x_bf16, in), from_column(dy_bf16, dy, column),
+           stride_of(dy_bf16, out), accumulate, dw + row * out + column, out);
 }
 
 /* Goes row by row, since dy is in memory in that order. */
 MULTIVERSIONED void linear_backward_bias(real *restrict db, const void *restrict dy, size_t rows, size_t out,
                                          Range columns, Operands operands) {
     const bool bf16 = operand_is_bf16(operands, OPERANDS_B_BF16);
-    const size_t stride = dy_stride(bf16, out);
+    const size_t stride = stride_of(bf16, out);
     for (size_t r = 0; bf16 && r < rows; r++)
         for (size_t c = columns.begin; c < columns.end; c++) db[c] += bf16_value(((const Bf16 *)dy)[r * stride + c]);
     for (size_t r = 0; !bf16 && r < rows; r++)

@@ -1,5 +1,5 @@
-/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's. If x is bf16, its rows are
-   bf16_stride(in) apart; if dy is, it was rounded in place (ops/bf16.h). */
+/* Linear layer y = x W + b in GPT-2's orientation, W (in, out). `operands` are matmul's. Where x or dy are bf16, their
+   rows are bf16_stride apart. */
 #pragma once
 
 #include "base/range.h"
@@ -12,6 +12,12 @@ void linear_forward(real *y, const void *x, const real *w, const real *b, size_t
 /* dL/dx = dL/dy W^T. Overwrites dx (rows, in). With OPERANDS_A_BF16 dy is bf16. Plain: plain_linear_backward. */
 void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands);
+
+/* The two functions above for operands that are rounded, with y and dx handed over in strips (matmul_strips). */
+void linear_forward_strips(const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
+                           Operands operands, const StripConsumer *consumer);
+void linear_backward_input_strips(const void *dy, const real *w, size_t rows, size_t in, size_t out, Operands operands,
+                                  const StripConsumer *consumer);
 
 /* dL/dW = x^T dL/dy, for `tile` of W only: threads split the tiles of W, so that each entry is one sum over all rows in
    one order. Adds to the tile of dw (in, out), or overwrites it. With OPERANDS_A_BF16 x is bf16, with OPERANDS_B_BF16

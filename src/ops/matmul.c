@@ -28,6 +28,13 @@ void matmul_product(const Product *o, const void *a, const void *b, real *c) {
     else matmul_openblas(o, a, b, c);
 }
 
+void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
+                   const StripConsumer *consumer) {
+    Product o = *product;
+    o.accumulate = bias != NULL;
+    if (o.m > 0 && o.n > 0) gemm_strips(kernels[1], &o, a, b, bias, consumer);
+}
+
 void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
             const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
     matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, operands}, a, b, c);

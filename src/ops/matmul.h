@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/range.h"
 #include "base/real.h"
 
 /* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c += alpha op(a) op(b). */
@@ -50,6 +51,24 @@ void matmul_product(const Product *product, const void *a, const void *b, real *
 /* matmul_product without a triangle. */
 void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
             const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+
+/* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
+typedef struct {
+    Range rows, columns;
+    const real *c; /* (rows, columns) */
+} Strip;
+
+/* Gets a product strip by strip. */
+typedef struct {
+    void (*function)(void *context, const Strip *strip);
+    void *context;
+} StripConsumer;
+
+/* C = alpha op(a) op(b) + bias, WHOLE and of rounded operands, that is never in memory as a whole: the consumer gets
+   each of its entries once, in strips. bias (n) is added to every row; NULL: none. The sums have the bits of a
+   matmul_product that accumulates onto rows of the bias. k is at least 1. */
+void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
+                   const StripConsumer *consumer);
 
 /* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
