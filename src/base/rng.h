@@ -38,18 +38,24 @@ void rng_fill_normal(const Rng *rng, uint64_t first, size_t count, double *out);
 /* Uniform on 0 .. n-1, from 64 bits by multiplication (Lemire 2019; the bias is below n / 2^64). */
 uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 
+/* Philox's factors, and what is added to its key after each round. */
+#define PHILOX_M0 0xD2511F53u
+#define PHILOX_M1 0xCD9E8D57u
+#define PHILOX_W0 0x9E3779B9u
+#define PHILOX_W1 0xBB67AE85u
+
 /* One Philox4x32-10 block, here so that loops over many blocks are vectorized: a straight line, in lanes of 64 bits. */
 static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
     uint64_t c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = 0xD2511F53u * c0, p1 = 0xCD9E8D57u * c2;
+        const uint64_t p0 = PHILOX_M0 * c0, p1 = PHILOX_M1 * c2;
         c0 = p1 >> 32 ^ c1 ^ k0;
         c2 = p0 >> 32 ^ c3 ^ k1;
         c1 = (uint32_t)p1;
         c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        k0 += PHILOX_W0;
+        k1 += PHILOX_W1;
     }
     c[0] = (uint32_t)c0, c[1] = (uint32_t)c1, c[2] = (uint32_t)c2, c[3] = (uint32_t)c3;
 }

@@ -16,12 +16,42 @@ Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uin
     return dropout;
 }
 
+/* The first of the four words by which block b of a piece is drawn. */
+static inline __attribute__((always_inline)) uint32_t first_word(uint64_t row, uint32_t piece, uint32_t b) {
+    return piece * BLOCKS + b + ((uint32_t)row << 20);
+}
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f")))
+#define BYTES 64
+#define MULTIPLY(a, b) _mm512_mul_epu32((__m512i)(a), (__m512i)(b))
+#include "ops/dropout_kernel.h"
+
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2")))
+#define BYTES 32
+#define MULTIPLY(a, b) _mm256_mul_epu32((__m256i)(a), (__m256i)(b))
+#include "ops/dropout_kernel.h"
+#endif
+
 /* Column 16 k + b of a piece is word k of block b: this is the order in which vectorized code has the words. */
-MULTIVERSIONED static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, real *restrict mask) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f")) {
+        mask_piece_avx512(dropout, row, piece, mask);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        mask_piece_avx2(dropout, row, piece, mask);
+        return;
+    }
+#endif
     const Dropout d = *dropout;
     for (uint32_t b = 0; b < BLOCKS; b++) {
-        uint32_t c[4] = {piece * BLOCKS + b + ((uint32_t)row << 20), (uint32_t)(row >> 12), d.rng.stream,
-                         d.rng.purpose};
+        uint32_t c[4] = {first_word(row, piece, b), (uint32_t)(row >> 12), d.rng.stream, d.rng.purpose};
         philox4x32(c, d.rng.key[0], d.rng.key[1]);
         for (uint32_t k = 0; k < 4; k++) mask[BLOCKS * k + b] = c[k] < d.threshold ? 0 : d.scale;
     }
