@@ -18,15 +18,12 @@ static inline __attribute__((always_inline)) double tanh_real(double x) { return
    x = n ln 2 + r with |r| <= ln 2 / 2, the polynomial of Cephes' expf (Moshier 1989) for e^r, and 2^n from its bits. */
 static inline __attribute__((always_inline)) float exp_real(float x) {
     const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
-    /* A NaN compares false and would become a number here; the last line restores it. */
-    float bounded = x < 88.73f ? x : 88.73f;
-    bounded = bounded > -86.6f ? bounded : -86.6f;
     union {
         float value;
-        int32_t bits;
-    } shifted = {.value = bounded * 0x1.715476p0f + round}, scale;
+        uint32_t bits;
+    } shifted = {.value = x * 0x1.715476p0f + round}, scale;
     float n = shifted.value - round;
-    float r = bounded - n * 0.693359375f + n * 2.12194440e-4f;
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
@@ -35,10 +32,11 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
     /* 2^(n-1), then times 2: a float's exponent ends below 2^128. */
-    scale.bits = (int32_t)((uint32_t)(shifted.bits - 0x4B400000 + 126) << 23);
+    scale.bits = (shifted.bits - 0x4B400000 + 126) << 23;
     float e = p * scale.value * 2.0f;
-    e = x < -86.6f ? 0.0f : e;
-    return x == x ? e : x;
+    /* Beyond these bounds the exponent has overflowed. A NaN, which compares false, has made e one. */
+    e = x >= 88.73f ? INFINITY : e;
+    return x < -86.6f ? 0.0f : e;
 }
 
 /* tanh(x), likewise within 3 units in the last place: the polynomial of Cephes' tanhf below .625, where the other form
