@@ -270,6 +270,25 @@ static void dropout_masks_differ(void **state) {
     }
 }
 
+/* Column 64 p + 16 k + b of a mask is word k of Philox block 16 p + b of its row, as src/ops/dropout.c says, whichever
+   instructions draw it. */
+static void dropout_words(void **state) {
+    (void)state;
+    enum { COUNT = 300 };
+    static const uint64_t rows[] = {0, 1, 4095, 4096, 0x123456789a};
+    const Dropout dropout = dropout_make(.3, 0x123456789abc, (uint64_t)5 << 33 | 7, 4095);
+    real *mask = reals(COUNT);
+    for (size_t r = 0; r < COUNT_OF(rows); r++) {
+        dropout_mask(&dropout, rows[r], mask, COUNT);
+        for (uint32_t j = 0; j < COUNT; j++) {
+            uint32_t words[4] = {j / 64 * 16 + j % 16 + ((uint32_t)rows[r] << 20), (uint32_t)(rows[r] >> 12),
+                                 dropout.rng.stream, dropout.rng.purpose};
+            philox4x32(words, dropout.rng.key[0], dropout.rng.key[1]);
+            assert_true(mask[j] == (words[j % 64 / 16] < dropout.threshold ? 0 : dropout.scale));
+        }
+    }
+}
+
 static void dropout_over_rows(void **state) {
     (void)state;
     enum { ROWS = 5, N = 37, FIRST = 11 };
@@ -315,6 +334,7 @@ int main(void) {
         TEST(attention_scores_for_measurements),
         TEST(dropout_share),
         TEST(dropout_masks_differ),
+        TEST(dropout_words),
         TEST(dropout_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

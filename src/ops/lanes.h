@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) float exp_real(float x) {
     /* 2^(n-1), then times 2: a float's exponent ends below 2^128. */
     scale.bits = (shifted.bits - 0x4B400000 + 126) << 23;
     float e = p * scale.value * 2.0f;
-    /* Beyond these bounds the exponent has overflowed. A NaN, which compares false, has made e one. */
+    /* Beyond these bounds the exponent has overflowed. If x is a NaN, so is e, and both comparisons are false. */
     e = x >= 88.73f ? INFINITY : e;
     return x < -86.6f ? 0.0f : e;
 }
