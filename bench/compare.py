@@ -42,6 +42,8 @@ def environment(threads):
 def dry_run(train, config, settings):
     """The config with every key, and the number of parameters."""
     command = [train, config, "--dry-run", *settings]
+    if not os.access(train, os.X_OK):
+        sys.exit(f"compare.py: no program {train}: run make, and this in its directory, or name it with --train")
     done = subprocess.run(command, capture_output=True, text=True, env=environment(1))
     if done.returncode != 0:
         sys.exit(done.stderr.strip())

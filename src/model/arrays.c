@@ -101,8 +101,8 @@ static void lay_out_gradients(Model *m, size_t rows, Arena *arena) {
     m->partials = take(arena, size_mul(rows / s->T, s->attention.H), attention_partials(&s->attention));
 }
 
-/* Numbers of scratch for a thread, in whole cache lines: for attention, or for a row before it is rounded, of a
-   LayerNorm or of an activation function and its derivative. */
+/* Numbers of scratch for a thread, in whole cache lines: for attention, or for what is rounded next: a row of a
+   LayerNorm, or one row of a strip of an activation function and of its derivative. */
 static size_t scratch_size(const ModelShape *s) {
     size_t most = attention_scratch(&s->attention, s->T);
     if (s->attention.bf16 && s->C > most) most = s->C;

@@ -96,12 +96,13 @@ typedef struct {
     const AttentionConfig *attention;
     size_t T;        /* positions of a sequence */
     size_t cached;   /* the first of these, whose outputs the forward pass leaves as they are; the backward pass takes
-                        their gradients for zero, and their rows of dq must be zero before it */
+                        their gradients for zero, and their rows of dq must be zero before it. With kept_dqkv there
+                        are none */
     const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;       /* (B,T,HD) */
     const Bf16 *kept_qkv; /* in bf16: rows of bf16 (ops/bf16.h), in place of qkv, out and the gradient of qkv, which are
                              not used then */
-    Bf16 *kept_out, *kept_dqkv;                   /* NULL where products do not round */
+    Bf16 *kept_out, *kept_dqkv; /* NULL where products do not round; the second also in a model without gradients */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */
     AttentionSaved saved;
@@ -164,7 +165,8 @@ SoftmaxRow attention_row(const AttentionArrays *layer, size_t pair, const real *
                          double *weights);
 
 /* The gradients of the queries first .. first + count - 1 of a pair: Euclidean norms |dL/dq_i| and |dL/ds_i|, into
-   `query` and `scores` (count). dqkv is attention_backward's output and dout its input; count <= ATTENTION_TILE. */
+   `query` and `scores` (count). dqkv, or kept_dqkv, is attention_backward's output and dout its input; count <=
+   ATTENTION_TILE. */
 void attention_gradient_norms(const AttentionArrays *layer, size_t pair, const real *dqkv, const real *dout,
                               size_t first, size_t count, double *query, double *scores, real *scratch);
 

@@ -36,7 +36,8 @@ typedef struct {
     size_t row;    /* of the head's first query in (B,H,T) */
 } Head;
 
-/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share. */
+/* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; those of q, k and v in
+   scratch where they are kept in bf16. */
 typedef struct {
     real *dq, *dk, *dv;
     const real *do_;

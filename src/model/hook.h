@@ -5,16 +5,17 @@
 
 #include "ops/bf16.h"
 
-/* One array of the forward pass and the array of its gradient. B is the slice's. Under precision = bf16, what only
-   matrix products read is kept in rows of bf16 (ops/bf16.h), and there is no array of `real` for it. */
+/* One array of the forward pass and the array of its gradient. B is the slice's. Under precision = bf16 some
+   of them are kept in rows of bf16 (ops/bf16.h), and have no array of `real`. */
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
-    real *values;        /* (B,T,width), or NULL */
+    real *values;        /* (B,T,width); NULL if there is `kept` */
     Bf16 *kept;          /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
                             function is kept */
-    real *gradient;      /* (B,T,width), shared by all layers; NULL in a model made without gradients */
-    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient` */
+    real *gradient;      /* (B,T,width), shared by all layers; NULL in a model made without gradients and in bf16 for
+                            c_attn's output, c_fc's and that of the activation function */
+    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
 } Activation;
 
 typedef enum { FORWARD, BACKWARD } Direction;
@@ -30,8 +31,8 @@ typedef struct {
 } HookView;
 
 /* `function` is called by each thread for its own rows, all at the same time: forward as soon as the values are
-   computed (it may change them, and what follows is computed from the changed values), backward as soon as the gradient
-   is complete. */
+   computed (it may change `values`, and what follows is computed from the changed ones), backward as soon as the
+   gradient is complete. */
 typedef struct {
     void (*function)(void *context, const HookView *view);
     void *context;

@@ -129,7 +129,8 @@ void op_layernorm_backward_weight(const Worker *w, const Activation *x, const La
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
-/* What takes the strips of a product: these rows of this thread, and the activation that they belong to. */
+/* What a consumer of strips needs: the thread, whose rows they are; the activation that the product computes, or of
+   which it computes the gradient; and in the forward pass of c_fc also the output of the activation function. */
 typedef struct {
     const Worker *w;
     const Activation *a, *act;
@@ -146,15 +147,21 @@ static void keep_strip(void *context, const Strip *s) {
     bf16_round(kept(c->a, strip_row(c, s, 0)) + s->columns.begin, bf16_stride(c->a->width), s->c, n, rows, n);
 }
 
-void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
+/* y = x W + b; in bf16 each strip goes to `consume`. */
+static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
+                         void (*consume)(void *, const Strip *), const Activation *act) {
     const void *from = operand(x, w->rows.begin);
     const real *W = weight(w, role, y->layer), *bias = weight(w, role + 1, y->layer);
     const Operands both = operands_with(w, x);
     if (y->kept)
         linear_forward_strips(from, W, bias, rows_of(w), x->width, y->width, both,
-                              &(StripConsumer){keep_strip, &(StripContext){w, y, NULL}});
+                              &(StripConsumer){consume, &(StripContext){w, y, act}});
     else linear_forward(values(w, y), from, W, bias, rows_of(w), x->width, y->width, both);
     end_operation(w, OP_LINEAR, y, FORWARD);
+}
+
+void op_linear_forward(const Worker *w, const Activation *y, const Activation *x, TensorRole role) {
+    linear_layer(w, y, x, role, keep_strip, NULL);
 }
 
 void op_linear_backward_input(const Worker *w, const Activation *x, const Activation *y, TensorRole role,
@@ -242,15 +249,8 @@ static void activate_strip(void *context, const Strip *s) {
 }
 
 void op_hidden_forward(const Worker *w, const Activation *act, const Activation *fc, const Activation *x) {
-    if (!act->kept) {
-        op_linear_forward(w, fc, x, FC_W);
-        activation_forward(w, values(w, act), values(w, fc), values(w, fc), rows_of(w) * fc->width);
-    } else {
-        linear_forward_strips(operand(x, w->rows.begin), weight(w, FC_W, fc->layer), weight(w, FC_B, fc->layer),
-                              rows_of(w), x->width, fc->width, operands_with(w, x),
-                              &(StripConsumer){activate_strip, &(StripContext){w, fc, act}});
-        end_operation(w, OP_LINEAR, fc, FORWARD);
-    }
+    linear_layer(w, fc, x, FC_W, activate_strip, act);
+    if (!act->kept) activation_forward(w, values(w, act), values(w, fc), values(w, fc), rows_of(w) * fc->width);
     end_operation(w, OP_ACTIVATION, act, FORWARD);
 }
 
@@ -276,7 +276,7 @@ void op_hidden_backward(const Worker *w, const Activation *fc, const Activation 
     } else {
         linear_backward_input_strips(gradient_operand(proj, w->rows.begin), weight(w, MLP_PROJ_W, proj->layer),
                                      rows_of(w), act->width, proj->width, gradient_operands(w, proj),
-                                     &(StripConsumer){differentiate_strip, &(StripContext){w, fc, act}});
+                                     &(StripConsumer){differentiate_strip, &(StripContext){w, fc, NULL}});
         end_operation(w, OP_LINEAR_BACK, act, BACKWARD);
     }
     end_operation(w, OP_ACTIVATION_BACK, fc, BACKWARD);

@@ -1,9 +1,8 @@
 /* bf16: the upper half of a float, with 8 significant bits. Under precision = bf16 the model keeps in this form
-   the activations and the gradients that only matrix products read. So they are rounded once, not again by every
+   most activations that matrix products read, and two gradients. So they are rounded once, not again by every
    product. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

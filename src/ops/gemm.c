@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
-/* C is rarely in a cache. */
+/* A whole C is rarely in a cache. */
 static inline __attribute__((always_inline)) void prefetch_to_write(const void *x, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i, 1);
 }
@@ -126,7 +126,8 @@ static const uint16_t ALTERNATE[32]
 #define PAIRS 0
 #include "ops/gemm_kernel.h"
 
-/* AMX configured for eight tiles of 16 rows of 64 bytes. Each product loads this, for every thread has its own. */
+/* AMX configured for eight tiles of 16 rows of 64 bytes. Each product, or strip of one, loads this, for every thread
+   has its own. */
 static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];

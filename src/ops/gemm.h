@@ -26,7 +26,7 @@ typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX51
 bool gemm_runs(GemmKernel kernel);
 GemmKernel gemm_best(bool bf16);
 
-/* Bytes of the buffers that each thread packs into; 0 for GEMM_NONE. */
+/* Bytes of each thread's buffers, for packed operands and a strip; 0 for GEMM_NONE. */
 size_t gemm_buffer_bytes(GemmKernel kernel);
 
 /* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. */

@@ -124,8 +124,7 @@ static inline __attribute__((always_inline)) TARGET NAME(vec)
 }
 
 /* C (rows, vectors) = alpha A B, or C + that. A (rows, k) has `row` and `step` between its entries; B is a packed panel
-   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. C is prefetched:
-   it is rarely in a cache. */
+   (k, vectors). Each entry of C is one sum over k, first to last, whatever the shape of the tile. */
 static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows, size_t vectors, size_t k, float alpha,
                                                                     const float *a, size_t row, size_t step,
                                                                     const float *b, bool accumulate, float *c,

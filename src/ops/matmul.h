@@ -65,8 +65,9 @@ typedef struct {
 } StripConsumer;
 
 /* C = alpha op(a) op(b) + bias, WHOLE and of rounded operands, that is never in memory as a whole: the consumer gets
-   each of its entries once, in strips. bias (n) is added to every row; NULL: none. The sums have the bits of a
-   matmul_product that accumulates onto rows of the bias. k is at least 1. */
+   each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL: none.
+   The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where real is
+   double. */
 void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
                    const StripConsumer *consumer);
 
@@ -83,7 +84,7 @@ bool matmul_is_own(void);
 /* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
 const char *matmul_kernels(bool bf16);
 
-/* Bytes of the buffers that each thread packs operands into; 0 with OpenBLAS, whose buffers are unknown. */
+/* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
