@@ -147,7 +147,7 @@ static void keep_strip(void *context, const Strip *s) {
     bf16_round(kept(c->a, strip_row(c, s, 0)) + s->columns.begin, bf16_stride(c->a->width), s->c, n, rows, n);
 }
 
-/* y = x W + b; in bf16 each strip goes to `consume`. */
+/* y = x W + b. Where y is kept in bf16, `consume` gets its strips. */
 static void linear_layer(const Worker *w, const Activation *y, const Activation *x, TensorRole role,
                          void (*consume)(void *, const Strip *), const Activation *act) {
     const void *from = operand(x, w->rows.begin);
