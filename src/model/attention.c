@@ -331,16 +331,18 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, first + count, &s, NULL);
     const QueryTile t = tile_of(l, first, count, first + count);
-    const size_t D = h.a->D, dq_stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
-    const size_t dq_at = part_at(l, pair, QUERY, dq_stride) + first * dq_stride;
+    const size_t D = h.a->D, stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
+    const size_t at = part_at(l, pair, QUERY, stride) + first * stride; /* where the rows of dq begin */
+    const real *dq = s.gradients[QUERY];
     const real *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
     raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
     score_mod_forward(s.p, NULL, &h, &t, NULL);
     queries_by_keys(s.ds, &t, D, 1, operand_of(s.output, do_, do_stride, t.keys, D), h.value);
-    if (l->kept_dqkv) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + dq_at, dq_stride, count, D);
+    if (s.gradients[QUERY]) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + at, stride, count, D);
+    else dq = dqkv + at;
     for (size_t r = 0; r < count; r++) {
         scores[r] = softmax_gradient_norm(s.p + r * t.stride, s.ds + r * t.stride, &h, first + r);
-        query[r] = norm(l->kept_dqkv ? s.gradients[QUERY] + r * D : dqkv + dq_at + r * dq_stride, D);
+        query[r] = norm(dq + r * (s.gradients[QUERY] ? D : stride), D);
     }
 }
 
