@@ -242,7 +242,7 @@ static void gather(void *context, const Strip *s) {
 static void strips(void **state) {
     (void)state;
     static const size_t shapes[][3] = {{1, 1, 1},      {384, 384, 128}, {65, 530, 300},  {37, 97, 768},
-                                       {200, 40, 770}, {33, 550, 1601}, {130, 70, 12400}};
+                                       {200, 40, 770}, {33, 550, 1601}, {100, 35, 12400}};
     for (size_t l = 0; l < kernel_count; l++)
         for (size_t i = 0; i < COUNT_OF(shapes); i++)
             for (unsigned flags = 0; flags < 8; flags++) {
