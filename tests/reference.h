@@ -19,7 +19,7 @@ static inline double reference_score(const real *q, const real *k, const Referen
 
 static inline void reference_attention(real *out, real *row_max, real *row_sum, const real *q, const real *k,
                                        const real *v, const ReferenceHead *shape) {
-    real *mask = reals(shape->T);
+    real *mask = reals(mask_room(shape->T));
     for (size_t i = 0; i < shape->T; i++) {
         double max = -INFINITY, sum = 0;
         for (size_t j = 0; j <= i; j++) max = fmax(max, reference_score(q, k, shape, i, j));

@@ -46,11 +46,11 @@ static AttentionArrays layer_of(const Case *a) {
 }
 static void forward(const Case *a) {
     const AttentionArrays layer = layer_of(a);
-    attention_forward(&layer, HEAD, a->scratch);
+    attention_forward(&layer, (Range){HEAD, HEAD + 1}, a->scratch);
 }
 static void backward(const Case *a, real *dqkv) {
     const AttentionArrays layer = layer_of(a);
-    attention_backward(&layer, HEAD, dqkv, a->dout, a->scratch);
+    attention_backward(&layer, (Range){HEAD, HEAD + 1}, dqkv, a->dout, a->scratch);
 }
 
 static double attention_loss(void *context, uint64_t *branch) {
@@ -222,7 +222,7 @@ static void dropout_share(void **state) {
     for (size_t n = 0; n < COUNT_OF(probabilities); n++) {
         const double p = probabilities[n], sigma = sqrt(p * (1 - p) * COUNT);
         Dropout dropout = dropout_make(p, 1, 2, 3);
-        real *mask = filled_reals(COUNT, NAN);
+        real *mask = filled_reals(mask_room(COUNT), NAN);
         assert_that(dropout_is_on(&dropout), "p = %g", p);
         dropout_mask(&dropout, 0, mask, COUNT);
         assert_close((double)kept(mask, COUNT, p), (1 - p) * COUNT, 5 * sigma, "kept of %d at p = %g", COUNT, p);
@@ -254,7 +254,7 @@ static void dropout_masks_differ(void **state) {
         {"row 2^20", 1, 0, high << 20, 0},
         {"row 2^32", 1, 0, high << 32, 0},
     };
-    real *first = reals(COUNT), *mask = reals(COUNT);
+    real *first = reals(mask_room(COUNT)), *mask = reals(mask_room(COUNT));
     Dropout dropout = dropout_make(.5, 1, 0, 0);
     dropout_mask(&dropout, 0, first, COUNT);
     dropout_mask(&dropout, 0, mask, COUNT);
@@ -277,7 +277,7 @@ static void dropout_words(void **state) {
     enum { COUNT = 300 };
     static const uint64_t rows[] = {0, 1, 4095, 4096, 0x123456789a};
     const Dropout dropout = dropout_make(.3, 0x123456789abc, (uint64_t)5 << 33 | 7, 4095);
-    real *mask = reals(COUNT);
+    real *mask = reals(mask_room(COUNT));
     for (size_t r = 0; r < COUNT_OF(rows); r++) {
         dropout_mask(&dropout, rows[r], mask, COUNT);
         for (uint32_t j = 0; j < COUNT; j++) {
@@ -292,7 +292,7 @@ static void dropout_words(void **state) {
 static void dropout_over_rows(void **state) {
     (void)state;
     enum { ROWS = 5, N = 37, FIRST = 11 };
-    real *x = normal_reals(ROWS * N, 1), *y = filled_reals(ROWS * N, NAN), *mask = reals(N);
+    real *x = normal_reals(ROWS * N, 1), *y = filled_reals(ROWS * N, NAN), *mask = reals(mask_room(N));
     Dropout dropout = dropout_make(.3, 1, 2, 3);
     dropout_rows(y, x, NULL, &dropout, FIRST, ROWS, N);
     for (size_t r = 0; r < ROWS; r++) {

@@ -73,7 +73,7 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
                      sizeof(real)); /* first, and then ds: attention_scores promises its caller the second */
     s.ds = arena_take(arena, panel, sizeof(real));
     s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
-    s.mask = arena_take(arena, stride, sizeof(real));
+    s.mask = arena_take(arena, mask_room(stride), sizeof(real));
     for (AttentionPart part = QUERY; is_copied(a) && part < ATTENTION_PARTS; part++) {
         s.copies[part] = arena_take(arena, head, sizeof(real));
         if (a->bf16) s.operands[part] = bf16_take(arena, T, a->D);
@@ -201,22 +201,26 @@ static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 :
    Rounding changes nothing here: its gradient is taken as the identity's. */
 static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
-void attention_forward(const AttentionArrays *l, size_t pair, real *scratch) {
-    const Scratch s = scratch_at(l, scratch);
-    const Head h = head_of(l, pair, l->T, &s, NULL);
+static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s) {
+    const Head h = head_of(l, pair, l->T, s, NULL);
     real largest = -(real)INFINITY;
     for (size_t first = l->cached; first < l->T; first += ATTENTION_TILE) {
         const QueryTile t = tile_at(l, first);
-        raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));   /* q_i . k_j times the multiplier: 1 / divisor */
-        score_mod_forward(s.p, NULL, &h, &t, NULL);                /* s_ij */
-        const real in_tile = softmax_forward(s.p, s.mask, &h, &t); /* p_ij times the dropout mask */
-        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel_operand(s.p, &h, &t), h.value);
+        raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
+        score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
+        const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
+        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel_operand(s->p, &h, &t), h.value);
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
                        h.o_stride, t.count, h.a->D);
         largest = isnan(in_tile) || in_tile > largest ? in_tile : largest;
     }
     l->saved.pair_max[pair] = largest;
+}
+
+void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
+    const Scratch s = scratch_at(l, scratch);
+    for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_forward(l, pair, &s);
 }
 
 /* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
@@ -257,17 +261,16 @@ static void keep_gradients(const AttentionArrays *l, size_t pair, const Scratch 
         bf16_round(l->kept_dqkv + part_at(l, pair, part, stride), stride, s->gradients[part], D, l->T, D);
 }
 
-void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, real *scratch) {
-    const Scratch s = scratch_at(l, scratch);
-    const Head h = head_of(l, pair, l->T, &s, NULL);
-    const HeadGradients g = gradients_of(l, pair, dqkv, dout, &s);
+static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, const Scratch *s) {
+    const Head h = head_of(l, pair, l->T, s, NULL);
+    const HeadGradients g = gradients_of(l, pair, dqkv, dout, s);
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
     if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
-        tile_backward(&g, &h, &t, tile + 1 < tiles, &s);
+        tile_backward(&g, &h, &t, tile + 1 < tiles, s);
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
     if (h.a->learned != LEARNED_NO) multiplier_backward(&g, &h);
@@ -276,7 +279,12 @@ void attention_backward(const AttentionArrays *l, size_t pair, real *dqkv, const
         copy_rows(h.a, h.k, in_place(l, pair, KEY), l->T);
         qk_norm_backward(&g, &h);
     }
-    if (l->kept_dqkv) keep_gradients(l, pair, &s);
+    if (l->kept_dqkv) keep_gradients(l, pair, s);
+}
+
+void attention_backward(const AttentionArrays *l, Range pairs, real *dqkv, const real *dout, real *scratch) {
+    const Scratch s = scratch_at(l, scratch);
+    for (size_t pair = pairs.begin; pair < pairs.end; pair++) pair_backward(l, pair, dqkv, dout, &s);
 }
 
 void attention_parameters_backward(const AttentionArrays *l, Range pairs, real *const gradients[ATTENTION_PARAMETERS]) {

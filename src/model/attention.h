@@ -110,15 +110,15 @@ typedef struct {
     uint64_t batch_row; /* row of the batch that is row 0 here: it decides which mask is drawn */
 } AttentionArrays;
 
-/* Overwrites the pair's part of out, or of kept_out, and of saved. Plain: plain_attention_forward. */
-void attention_forward(const AttentionArrays *layer, size_t pair, real *scratch);
+/* Overwrites these pairs' parts of out, or of kept_out, and of saved. Plain: plain_attention_forward. */
+void attention_forward(const AttentionArrays *layer, Range pairs, real *scratch);
 
 /* With dp_ij = do_i . v_j (times the dropout mask) and delta_i = sum_j p_ij dp_ij = do_i . o_i:
        ds_ij = p_ij (dp_ij - delta_i),   dq_i = multiplier sum_j ds_ij k_j,
        dk_j = multiplier sum_i ds_ij q_i,   dv_j = sum_i p_ij (mask) do_i:   O(T) a row.
-   Overwrites the pair's part of dqkv (B,T,3HD), or of kept_dqkv, and of the partial gradients. dout (B,T,HD).
+   Overwrites these pairs' parts of dqkv (B,T,3HD), or of kept_dqkv, and of the partial gradients. dout (B,T,HD).
    Plain: plain_attention_backward. */
-void attention_backward(const AttentionArrays *layer, size_t pair, real *dqkv, const real *dout, real *scratch);
+void attention_backward(const AttentionArrays *layer, Range pairs, real *dqkv, const real *dout, real *scratch);
 
 /* After these pairs: adds their partial gradients, in the order of the pairs, to the gradient of each parameter that
    exists. */

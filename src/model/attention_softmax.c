@@ -46,24 +46,17 @@ MULTIVERSIONED static real normalize(real *panel, real *row_max, real *row_sum, 
     return finite ? largest : (real)NAN;
 }
 
-MULTIVERSIONED static void multiply(real *restrict x, const real *restrict mask, size_t n) {
-    for (size_t j = 0; j < n; j++) x[j] *= mask[j];
-}
+/* The number of query i's row among those that masks are drawn for. */
+static uint64_t mask_row(const Head *h, size_t i) { return h->layer->batch_row * h->a->H + (uint64_t)(h->row + i); }
 
-/* The first n entries of the dropout mask of query i. */
-static void draw_mask(const Head *h, size_t i, real *mask, size_t n) {
-    const AttentionArrays *l = h->layer;
-    dropout_mask(&l->dropout, l->batch_row * h->a->H + (uint64_t)(h->row + i), mask, n);
-}
-
-real softmax_forward(real *panel, real *mask, const Head *h, const QueryTile *t) {
+real softmax_forward(real *panel, const Head *h, const QueryTile *t) {
     const AttentionSaved *saved = &h->layer->saved;
+    const Dropout *dropout = &h->layer->dropout;
     const size_t row = h->row + t->first;
     const real largest = normalize(panel, saved->row_max + row, saved->row_sum + row, sink_of(h->layer, h->index), t);
-    for (size_t r = 0; dropout_is_on(&h->layer->dropout) && r < t->count; r++) {
-        const size_t visible = t->first + r + 1;
-        draw_mask(h, t->first + r, mask, visible);
-        multiply(panel + r * t->stride, mask, visible);
+    for (size_t r = 0; dropout_is_on(dropout) && r < t->count; r++) {
+        real *weights = panel + r * t->stride;
+        dropout_rows(weights, weights, NULL, dropout, mask_row(h, t->first + r), 1, whole_lanes(t->first + r + 1));
     }
     return largest;
 }
@@ -109,7 +102,7 @@ void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, con
         return;
     }
     for (size_t r = 0; r < t->count; r++) {
-        draw_mask(h, t->first + r, mask, whole_lanes(t->first + r + 1));
+        dropout_mask(&h->layer->dropout, mask_row(h, t->first + r), mask, whole_lanes(t->first + r + 1));
         backward_rows(p, ds, mask, g, h, t, r, r + 1);
     }
 }

@@ -119,12 +119,13 @@ void score_mod_forward(real *panel, real *slope, const Head *h, const QueryTile 
    `slope` is what score_mod_forward left there. */
 void score_mod_backward(real *ds, const real *slope, const Head *h, const QueryTile *t);
 
-/* --- Stage 3 (attention_softmax.c). `mask` is scratch for one row of a panel. */
+/* --- Stage 3 (attention_softmax.c). */
 
 /* A panel's scores become weights times the dropout mask, zero where key > query; fills the rows' part of what is
    saved. Returns the largest score, or NaN where a row has no finite sum. */
-real softmax_forward(real *panel, real *mask, const Head *h, const QueryTile *t);
-/* p from scores to weights times the mask, ds from do_i . v_j to ds, both zero where key > query. */
+real softmax_forward(real *panel, const Head *h, const QueryTile *t);
+/* p from scores to weights times the mask, ds from do_i . v_j to ds, both zero where key > query. `mask` is scratch for
+   a row of one. */
 void softmax_backward(real *p, real *ds, real *mask, const HeadGradients *g, const Head *h, const QueryTile *t);
 /* After all tiles, where the sink is learned: its partial gradient. */
 void sink_backward(const HeadGradients *g, const Head *h);

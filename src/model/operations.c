@@ -200,7 +200,7 @@ static AttentionArrays attention_of(const Worker *w, size_t layer) {
 void op_attention_forward(const Worker *w, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
-    for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++) attention_forward(&a, pair, scratch_of(w));
+    attention_forward(&a, w->pairs, scratch_of(w));
     end_operation(w, OP_ATTENTION, NULL, FORWARD);
     exchange_rows(w);
     end_operation(w, OP_COUNT, att, FORWARD);
@@ -209,8 +209,7 @@ void op_attention_forward(const Worker *w, const Activation *att) {
 void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att) {
     const AttentionArrays a = attention_of(w, att->layer);
     exchange_rows(w);
-    for (size_t pair = w->pairs.begin; pair < w->pairs.end; pair++)
-        attention_backward(&a, pair, qkv->gradient, att->gradient, scratch_of(w));
+    attention_backward(&a, w->pairs, qkv->gradient, att->gradient, scratch_of(w));
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
     end_operation(w, OP_COUNT, qkv, BACKWARD);

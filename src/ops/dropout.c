@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Masks are drawn in pieces of MASK_PIECE columns, BLOCKS Philox blocks side by side so that they vectorize. */
-enum { BLOCKS = 16, MASK_PIECE = 4 * BLOCKS };
+/* A piece is drawn by this many Philox blocks, each of which gives four columns: so they vectorize. */
+enum { BLOCKS = MASK_PIECE / 4 };
 
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site) {
     Dropout dropout = {.rng = rng_make(seed, RNG_DROPOUT, (uint32_t)micro_step),
@@ -58,11 +58,7 @@ static void mask_piece(const Dropout *dropout, uint64_t row, uint32_t piece, rea
 }
 
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n) {
-    real piece[MASK_PIECE];
-    for (size_t j = 0; j < n; j += MASK_PIECE) {
-        mask_piece(dropout, row, (uint32_t)(j / MASK_PIECE), piece);
-        memcpy(mask + j, piece, (n - j < MASK_PIECE ? n - j : MASK_PIECE) * sizeof *mask);
-    }
+    for (size_t j = 0; j < n; j += MASK_PIECE) mask_piece(dropout, row, (uint32_t)(j / MASK_PIECE), mask + j);
 }
 
 MULTIVERSIONED static void multiply_add(real *y, const real *x, const real *restrict mask, const real *residual,
