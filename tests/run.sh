@@ -13,9 +13,10 @@ export logs
 # The scripts first: they take longest.
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\n' tests/test_*.sh "$@" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} sh -c '
-    log=$logs/$(basename "{}")
+    log=$logs/$(basename "{}") begin=$(date +%s)
     { printf "== %s\n" "{}" && "./{}"; } >"$log.out" 2>&1 && : >"$log.passed" || : >"$log.failed"
-    cat "$log.out"'
+    cat "$log.out"
+    echo "== {}: $(($(date +%s) - begin)) s"'
 passed=$(find "$logs" -name '*.passed' | grep -c .)
 failed=$(find "$logs" -name '*.failed' | sed 's,.*/\(.*\)\.failed,\1,' | sort | tr '\n' ' ')
 # cmocka names a test that it skips in a line of its own, and again in a list at the end.
