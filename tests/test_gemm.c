@@ -51,24 +51,40 @@ static GemmKernel same_bits(GemmKernel kernel) {
 }
 
 /* Returns x, or with bf16 the nearest number with 8 significant bits. */
-static double operand(GemmKernel kernel, real x) {
+static real operand(GemmKernel kernel, real x) {
     int exponent;
     const double fraction = frexp((double)x, &exponent);
-    return is_bf16(kernel) ? ldexp(nearbyint(fraction * 256), exponent - 8) : (double)x;
+    return is_bf16(kernel) ? (real)ldexp(nearbyint(fraction * 256), exponent - 8) : x;
+}
+
+/* The operands that the kernel multiplies, rows of k steps each: op(a) (m,k) and the transpose of op(b) (n,k). */
+typedef struct {
+    real *a, *b;
+} Multiplied;
+
+static Multiplied multiplied(GemmKernel kernel, const Case *x) {
+    const Product *p = &x->product;
+    const Multiplied y = {reals(p->m * p->k), reals(p->n * p->k)};
+    for (size_t i = 0; i < p->m; i++)
+        for (size_t q = 0; q < p->k; q++)
+            y.a[i * p->k + q] = operand(kernel, x->a[p->op_a == TRANSPOSED ? q * p->lda + i : i * p->lda + q]);
+    for (size_t j = 0; j < p->n; j++)
+        for (size_t q = 0; q < p->k; q++)
+            y.b[j * p->k + q] = operand(kernel, x->b[p->op_b == TRANSPOSED ? j * p->ldb + q : q * p->ldb + j]);
+    return y;
 }
 
 /* Computes entry (i, j), and the sum of the sizes of its terms, which bounds its rounding. */
-static double expected(GemmKernel kernel, const Case *x, size_t i, size_t j, double *size) {
+static double expected(const Case *x, const Multiplied *y, size_t i, size_t j, double *size) {
     const Product *p = &x->product;
-    double sum = 0;
-    *size = 0;
+    const real *a = y->a + i * p->k, *b = y->b + j * p->k;
+    double sum = 0, sizes = 0;
     for (size_t q = 0; q < p->k; q++) {
-        const double term = operand(kernel, p->op_a == TRANSPOSED ? x->a[q * p->lda + i] : x->a[i * p->lda + q]) *
-                            operand(kernel, p->op_b == TRANSPOSED ? x->b[j * p->ldb + q] : x->b[q * p->ldb + j]);
+        const double term = (double)a[q] * (double)b[q];
         sum += term;
-        *size += fabs(term);
+        sizes += fabs(term);
     }
-    *size = fabs((double)p->alpha) * *size + 1;
+    *size = fabs((double)p->alpha) * sizes + 1;
     return (double)p->alpha * sum + (p->accumulate ? (double)x->c[i * p->ldc + j] : 0);
 }
 
@@ -107,11 +123,12 @@ static void check_rounded(GemmKernel kernel, const Case *x, const real *whole) {
 static void check(GemmKernel kernel, size_t m, size_t n, size_t k, unsigned flags, float alpha) {
     Case x = make(m, n, k, flags, alpha);
     const Product *p = &x.product;
+    const Multiplied y = multiplied(kernel, &x);
     real *c = copied_reals(x.c, x.c_size);
     gemm(kernel, p, x.a, x.b, c);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < p->ldc; j++) {
-            double size, value = j < n ? expected(kernel, &x, i, j, &size) : 0;
+            double size, value = j < n ? expected(&x, &y, i, j, &size) : 0;
             if (j < n)
                 assert_close(c[i * p->ldc + j], value, 1.2e-7 * (double)(k + 2) * size, "(%zu,%zu,%zu) %u [%zu,%zu]", m,
                              n, k, flags, i, j);
