@@ -138,14 +138,14 @@ mutant 'cap: not in the backward pass' $file 's/length \* slope\[j\]/length/' --
 mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attention.softcap=2
 
 file=src/model/attention.c
-mutant 'attention: dv with the multiplier' $file 's/D, 1, panel_operand(s->p/D, h->multiplier, panel_operand(s->p/'
+mutant 'attention: dv with the multiplier' $file 's/D, 1, panel_operand(s->p, h,/D, h->multiplier, panel_operand(s->p, h,/'
 mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
     --set attention.scale_learned=head
 # shellcheck disable=SC2086
 mutant 'attention: tiles of queries do not add' $file 's/tile + 1 < tiles, /false, /' $long
 mutant 'own parameters: of one head alone' $file 's/pair % own.heads \* own.size/0/' --set attention.sink=learned
-mutant 'own parameters: last sequence forgotten' $file 's/pair < pairs.end; pair++/pair + 1 < pairs.end; pair++/' \
-    --set attention.sink=learned
+mutant 'own parameters: last sequence forgotten' $file \
+    '/^void attention_parameters_backward/,/^}/s/pair < pairs.end; pair++/pair + 1 < pairs.end; pair++/' --set attention.sink=learned
 
 file=src/ops/layernorm.c
 mutant 'LayerNorm: mean term forgotten' $file '/dx\[c\] = residual/s/ - mean_g - / - /'
