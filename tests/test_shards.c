@@ -106,7 +106,8 @@ static size_t expected_at_once(size_t shards, size_t threads) {
 }
 
 /* Several shards at the same time, by teams of one thread or more. In the second run a shard has several slices, in the
-   third the threads of a team share a sequence, and in the last a slice has room for one shard only. */
+   third the threads of a team share a sequence, and in the last a slice has room for one shard only. Long contexts are
+   tried with 2, 5 and 8 threads. */
 static void threads_change_no_bit(void **state) {
     (void)state;
     static const char *const runs[][6] = {
