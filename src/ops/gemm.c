@@ -23,6 +23,7 @@ enum {
     PACK_A = 128,    /* steps from which on a transposed A of floats is packed, too */
     AHEAD = 6,       /* rows by which packing prefetches, because another core may have written them */
     TILE_ROWS = 12,  /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    NEAR = 1 << 17,  /* entries of the largest C that is likely to be in a cache: half a megabyte */
     STRIP_ROWS = 96, /* rows of a strip of at most COLUMNS columns; AMX's strips are one tile high */
 };
 static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
@@ -37,6 +38,7 @@ typedef struct {
     size_t first, steps; /* the first step of k, and how many follow */
     size_t depth, each;  /* how many elements these are, and how many steps an element has */
     bool accumulate;
+    bool is_far;      /* whether C is too large to be in a cache */
     const float *a;   /* A, packed or not, from row `origin` on */
     size_t row, step; /* the distances between its rows and between its steps, in elements */
     size_t origin;
@@ -65,7 +67,6 @@ static inline __attribute__((always_inline)) void prefetch(const void *x, size_t
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
 }
 
-/* A whole C is rarely in a cache. */
 static inline __attribute__((always_inline)) void prefetch_to_write(const void *x, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i, 1);
 }
@@ -126,8 +127,8 @@ static const uint16_t ALTERNATE[32]
 #define PAIRS 0
 #include "ops/gemm_kernel.h"
 
-/* AMX configured for eight tiles of 16 rows of 64 bytes. Each product, or strip of one, loads this, for every thread
-   has its own. */
+/* AMX configured for eight tiles of 16 rows of 64 bytes. Each thread loads this once: nothing else uses the
+   tiles, and a forked process inherits it. */
 static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];

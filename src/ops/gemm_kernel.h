@@ -47,29 +47,27 @@ static inline __attribute__((always_inline)) TARGET void NAME(store)(float *c, N
     if (!accumulate) *out = alpha * sum;
 }
 
-/* What a thread does before it uses the processor's tiles, and afterwards. */
+/* What a thread does before it uses the processor's tiles. */
 static inline TARGET void NAME(begin)(void) {
 #if PAIRS == 3
-    __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
-#endif
-}
-static inline TARGET void NAME(end)(void) {
-#if PAIRS == 3
-    _tile_release();
+    static _Thread_local bool is_configured;
+    if (!is_configured) __asm__ volatile("ldtilecfg %0" ::"m"(TILE_CONFIG));
+    is_configured = true;
 #endif
 }
 
 #if PAIRS == 3
 /* C (rows, vectors) = alpha A B, or C += alpha A B, by two times two of the processor's tiles of 16 rows. The rows of A
    are `row` elements apart; B is a packed panel. Each entry is a sum over blocks of 32 steps of k, in each of which the
-   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). Rows beyond A's are also read, but not used. */
+   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). Rows beyond A's are also read, but not used. A C
+   that is only written and that is in a cache is not prefetched: that would take longer than it saves. */
 static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                               size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
+                               size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
     (void)step;
     float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
     const bool lower = rows > LANES, right = vectors > 1;
-    for (size_t i = 0; i < rows; i++) prefetch_to_write(c + i * ldc, b_stride);
+    for (size_t i = 0; (accumulate || is_far) && i < rows; i++) prefetch_to_write(c + i * ldc, b_stride);
     __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     _tile_zero(0);
     _tile_zero(1);
@@ -148,7 +146,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
 
 /* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
 static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                               size_t step, const float *b, bool accumulate, float *c, size_t ldc) {
+                               size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
+    (void)is_far;
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
         if (row == 1 && vectors == VECTORS) NAME(tile)(n, VECTORS, k, alpha, a, 1, step, b, accumulate, c, ldc);       \
@@ -218,17 +217,14 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             a += k.begin * piece->step;
             const float *b = piece->panels + j * piece->depth + k.begin * width;
             float *out = c + (row - top) * ldc + j;
-            if (left >= width) {
-                NAME(tiles)
-                (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, out, ldc);
-                continue;
-            }
             float whole[ROWS * VECTORS * LANES]; /* a tile of which only the first columns belong to C */
-            for (size_t i = 0; piece->accumulate && i < rows; i++)
+            const bool is_part = left < width;
+            for (size_t i = 0; is_part && piece->accumulate && i < rows; i++)
                 for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * ldc + x] : 0;
             NAME(tiles)
-            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, whole, width);
-            for (size_t i = 0; i < rows; i++)
+            (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, piece->is_far,
+             is_part ? whole : out, is_part ? width : ldc);
+            for (size_t i = 0; is_part && i < rows; i++)
                 for (size_t x = 0; x < left; x++) out[i * ldc + x] = whole[i * width + x];
         }
     }
@@ -430,7 +426,8 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
     for (size_t column = 0; column < o->n; column += COLUMNS) {
         const size_t columns = o->n - column < COLUMNS ? o->n - column : COLUMNS;
         for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
-            const Piece piece = NAME(piece)(o, a, first, panels);
+            Piece piece = NAME(piece)(o, a, first, panels);
+            piece.is_far = o->m * o->n > NEAR;
             NAME(pack_panels)(o, b, &piece, column, columns, panels);
             for (size_t t = 0; t < tiles.count; t += block) {
                 float *out = c + tile_row(&tiles, t) * o->ldc + column;
@@ -439,7 +436,6 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
             }
         }
     }
-    NAME(end)();
 }
 
 /* Each strip is summed over all of k before the next, so all pieces of its columns of B are packed at once. Where even
@@ -465,7 +461,6 @@ static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void
                 if (t == 0 || !fits) NAME(pack_panels)(o, b, &piece, column, columns, own);
                 NAME(multiply)(o, piece, &tiles, t, to, column, columns, copy, c, columns);
             }
-            NAME(end)();
             consumer->function(consumer->context, &(Strip){rows, {column, column + columns}, c});
         }
     }
