@@ -112,12 +112,12 @@ mutant 'sink: gradient with the other sign' $file 's/\*sum -= p/*sum += p/' --se
 mutant 'sink: not in the sum' $file 's/if (sink) row_sum/if (false) row_sum/' --set attention.sink=learned
 
 file=src/model/attention_scores.c
-mutant 'attention: dq without the multiplier' $file 's/D, multiplier, panel, h->key/D, 1, panel, h->key/'
-mutant 'attention: dk without the multiplier' $file 's/D, multiplier, panel, h->query/D, 1, panel, h->query/'
-mutant 'attention: dq from q' $file 's/panel, h->key/panel, h->query/'
+mutant 'attention: dq without the multiplier' $file 's/t, multiplier, ds, h->key/t, 1, ds, h->key/'
+mutant 'attention: dk without the multiplier' $file 's/t, multiplier, ds, h->query/t, 1, ds, h->query/'
+mutant 'attention: dq from q' $file 's/ds, h->key/ds, h->query/'
 # shellcheck disable=SC2086
 mutant 'attention: dk and dv from the first tile of queries' src/model/attention_products.c \
-    's/panel, queries_of(t, x), adds/panel, x, adds/' $long
+    's/queries_of(t, x), adds/x, adds/' $long
 mutant 'additive: slope of tanh without the square' $file 's/(1 - y \* y)/(1 - y)/' --set attention.score=additive
 mutant 'additive: gradient of v from its slope' $file 's/dv\[d\] += g \* y/dv[d] += slope/' --set attention.score=additive
 mutant 'additive: dk overwritten by queries' $file 's/dk\[d\] += slope/dk[d] = slope/' --set attention.score=additive
@@ -138,7 +138,7 @@ mutant 'cap: not in the backward pass' $file 's/length \* slope\[j\]/length/' --
 mutant 'cap: slope without the square' $file 's/1 - y \* y/1 - y/' --set attention.softcap=2
 
 file=src/model/attention.c
-mutant 'attention: dv with the multiplier' $file 's/D, 1, panel_operand(s->p, h,/D, h->multiplier, panel_operand(s->p, h,/'
+mutant 'attention: dv with the multiplier' $file 's/t, 1, s->p, do_, adds/t, h->multiplier, s->p, do_, adds/'
 mutant 'learned multiplier: applied twice in the backward pass' $file 's/LEARNED_NO ? h->multiplier : 1/LEARNED_NO ? h->multiplier : h->multiplier/' \
     --set attention.scale_learned=head
 # shellcheck disable=SC2086

@@ -50,40 +50,35 @@ double attention_flops(const AttentionConfig *a, size_t T) {
     return (a->score == SCORE_ADDITIVE ? 6 : 4) * (double)(a->H * a->D) * (double)T;
 }
 
-/* Whether a head's queries, keys and values are copied into scratch. Products read them in place where nothing else
-   does and, in bf16, D numbers are a whole row (ops/bf16.h). */
-static bool is_copied(const AttentionConfig *a) {
-    return scores_read_reals(a) || (a->bf16 && a->D != bf16_stride(a->D));
+/* Whether a head's queries, keys or values are copied into scratch. Products read them in place where nothing else does
+   and, in bf16, D numbers are a whole row (ops/bf16.h). */
+static bool is_copied(const AttentionConfig *a, AttentionPart part) {
+    return (part != VALUE && scores_read_reals(a)) || (a->bf16 && a->D != bf16_stride(a->D));
 }
 
 /* A thread's scratch. */
 typedef struct {
-    real *p, *ds, *slope;                               /* panels of a tile; the last for a cap */
-    real *mask;                                         /* a row of one */
-    real *copies[ATTENTION_PARTS];                      /* (T,D), where a head is copied */
-    real *o;                                            /* (T,D): this and what follows only where products round */
-    real *gradients[ATTENTION_PARTS];                   /* (T,D), before they are rounded */
-    Bf16 *operands[ATTENTION_PARTS], *output, *rounded; /* (T,D): copies and do_ as products read them; a panel */
+    real *p, *ds, *slope;             /* panels of a tile; the last for a cap */
+    real *mask;                       /* a row of one */
+    real *copies[ATTENTION_PARTS];    /* (T,D), where they are copied */
+    real *o;                          /* (T,D); this and the next only where products round */
+    real *gradients[ATTENTION_PARTS]; /* (T,D), before they are rounded */
 } Scratch;
 
 static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena) {
-    const size_t stride = panel_stride(T), panel = size_mul(ATTENTION_TILE, stride), head = size_mul(T, a->D);
+    const size_t stride = whole_lanes(T), panel = size_mul(ATTENTION_TILE, stride), head = size_mul(T, a->D);
     Scratch s = {0};
-    s.p = arena_take(arena, panel,
-                     sizeof(real)); /* first, and then ds: attention_scores promises its caller the second */
+    /* The panel p is first and ds the next: attention_scores promises its caller the second. */
+    s.p = arena_take(arena, panel, sizeof(real));
     s.ds = arena_take(arena, panel, sizeof(real));
     s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
     s.mask = arena_take(arena, mask_room(stride), sizeof(real));
-    for (AttentionPart part = QUERY; is_copied(a) && part < ATTENTION_PARTS; part++) {
-        s.copies[part] = arena_take(arena, head, sizeof(real));
-        if (a->bf16) s.operands[part] = bf16_take(arena, T, a->D);
-    }
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        if (is_copied(a, part)) s.copies[part] = arena_take(arena, head, sizeof(real));
     if (!a->bf16) return s;
     s.o = arena_take(arena, head, sizeof(real));
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         s.gradients[part] = arena_take(arena, head, sizeof(real));
-    s.output = bf16_take(arena, T, a->D);
-    s.rounded = bf16_take(arena, ATTENTION_TILE, T);
     return s;
 }
 
@@ -131,8 +126,9 @@ static size_t qkv_stride(const AttentionConfig *a) {
 
 /* The pair's queries, keys or values where they are. */
 static Operand in_place(const AttentionArrays *l, size_t pair, AttentionPart part) {
+    const bool bf16 = l->attention->bf16;
     const size_t stride = qkv_stride(l->attention), at = part_at(l, pair, part, stride);
-    return (Operand){l->attention->bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride};
+    return (Operand){bf16 ? (const void *)(l->kept_qkv + at) : l->qkv + at, stride, bf16};
 }
 
 /* y (rows, D) = x (rows, D) as `real`. */
@@ -145,51 +141,38 @@ static void copy_rows(const AttentionConfig *a, real *y, Operand x, size_t rows)
     }
 }
 
-/* x (rows, D) as products read it: where these round, rounded into y, whose rows are filled up with zeros. */
-static Operand operand_of(Bf16 *y, const real *x, size_t stride, size_t rows, size_t D) {
-    const size_t whole = bf16_stride(D);
-    if (!y) return (Operand){x, stride};
-    bf16_round(y, whole, x, stride, rows, D);
-    for (size_t r = 0; D < whole && r < rows; r++) memset(y + r * whole + D, 0, (whole - D) * sizeof *y);
-    return (Operand){y, whole};
+/* The first `rows` of the pair's queries, keys or values for products: in place, or copied. */
+static Operand operand_of(const AttentionArrays *l, size_t pair, AttentionPart part, size_t rows, const Scratch *s) {
+    const Operand own = in_place(l, pair, part);
+    if (!is_copied(l->attention, part)) return own;
+    copy_rows(l->attention, s->copies[part], own, rows);
+    return (Operand){s->copies[part], l->attention->D, false};
 }
 
 /* The head with the first `rows` of its queries and keys ready to be scored. */
 static Head head_of(const AttentionArrays *l, size_t pair, size_t rows, const Scratch *s, AttentionRounding *rounding) {
     const AttentionConfig *a = l->attention;
-    const size_t D = a->D, o_stride = a->bf16 ? D : attention_width_out(a);
-    Head h = {.layer = l,
-              .a = a,
-              .index = pair % a->H,
-              .pair = pair,
-              .multiplier = attention_multiplier(l, pair % a->H),
-              .q = s->copies[QUERY],
-              .k = s->copies[KEY],
-              .o = a->bf16 ? s->o : l->out + output_at(l, pair, o_stride),
-              .o_stride = o_stride,
-              .query = in_place(l, pair, QUERY),
-              .key = in_place(l, pair, KEY),
-              .value = in_place(l, pair, VALUE),
-              .rounded = s->rounded,
-              .row = pair * l->T};
-    if (!is_copied(a)) return h;
-    copy_rows(a, s->copies[QUERY], h.query, rows);
-    copy_rows(a, s->copies[KEY], h.key, rows);
-    copy_rows(a, s->copies[VALUE], h.value, rows);
-    prepare_qk(&h, rows, rounding);
-    h.query = operand_of(s->operands[QUERY], h.q, D, rows, D);
-    h.key = operand_of(s->operands[KEY], h.k, D, rows, D);
-    h.value = operand_of(s->operands[VALUE], s->copies[VALUE], D, rows, D);
+    const size_t o_stride = a->bf16 ? a->D : attention_width_out(a);
+    const Head h = {.layer = l,
+                    .a = a,
+                    .index = pair % a->H,
+                    .pair = pair,
+                    .multiplier = attention_multiplier(l, pair % a->H),
+                    .q = s->copies[QUERY],
+                    .k = s->copies[KEY],
+                    .o = a->bf16 ? s->o : l->out + output_at(l, pair, o_stride),
+                    .o_stride = o_stride,
+                    .query = operand_of(l, pair, QUERY, rows, s),
+                    .key = operand_of(l, pair, KEY, rows, s),
+                    .value = operand_of(l, pair, VALUE, rows, s),
+                    .row = pair * l->T};
+    if (scores_read_reals(a)) prepare_qk(&h, rows, rounding);
     return h;
 }
 
-static QueryTile tile_of(const AttentionArrays *l, size_t first, size_t count, size_t stride) {
-    const Operands operands = l->attention->bf16 ? OPERANDS_BF16 : OPERANDS_REAL;
-    return (QueryTile){first, count, first + count, stride, operands};
-}
 static QueryTile tile_at(const AttentionArrays *l, size_t first) {
     const size_t count = l->T - first < ATTENTION_TILE ? l->T - first : ATTENTION_TILE;
-    return tile_of(l, first, count, panel_stride(first + count));
+    return (QueryTile){first, count, first + count, whole_lanes(first + count)};
 }
 
 /* What stage 1 multiplies the raw scores by: the multiplier, which is the `alpha` of its product. With score_precision
@@ -209,7 +192,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
         raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
         score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
         const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
-        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &t, h.a->D, 1, panel_operand(s->p, &h, &t), h.value);
+        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &h, &t, 1, s->p, h.value);
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
                        h.o_stride, t.count, h.a->D);
@@ -226,12 +209,13 @@ void attention_forward(const AttentionArrays *l, Range pairs, real *scratch) {
 /* One tile's queries: the scores once more, then the stages from the last to the first. Overwrites the tile's rows of
    dq; overwrites dk and dv, or adds to them (`adds`). */
 static void tile_backward(const HeadGradients *g, const Head *h, const QueryTile *t, bool adds, const Scratch *s) {
+    const Operand do_ = {g->do_, g->o_stride, false};
     raw_scores_forward(s->p, h, t, forward_multiplier(h));
     score_mod_forward(s->p, s->slope, h, t, NULL);
 
-    queries_by_keys(s->ds, t, h->a->D, 1, g->output, h->value); /* do_i . v_j */
+    queries_by_keys(s->ds, h, t, 1, do_, h->value); /* do_i . v_j */
     softmax_backward(s->p, s->ds, s->mask, g, h, t);
-    panel_by_queries(g->dv, g->stride, t, h->a->D, 1, panel_operand(s->p, h, t), g->output, adds);
+    panel_by_queries(g->dv, g->stride, h, t, 1, s->p, do_, adds);
     if (h->a->constant_weights) memset(s->ds, 0, t->count * t->stride * sizeof *s->ds); /* nothing reaches the scores */
     score_mod_backward(s->ds, s->slope, h, t);
     raw_scores_backward(g, s->ds, h, t, backward_multiplier(h), adds);
@@ -242,23 +226,31 @@ static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, real *d
                                   const Scratch *s) {
     const AttentionConfig *a = l->attention;
     const size_t stride = a->bf16 ? a->D : qkv_stride(a), o_stride = attention_width_out(a);
-    const real *do_ = dout + output_at(l, pair, o_stride);
     real *parts[ATTENTION_PARTS];
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         parts[part] = a->bf16 ? s->gradients[part] : dqkv + part_at(l, pair, part, stride);
     return (HeadGradients){.dq = parts[QUERY],
                            .dk = parts[KEY],
                            .dv = parts[VALUE],
-                           .do_ = do_,
+                           .do_ = dout + output_at(l, pair, o_stride),
                            .stride = stride,
-                           .o_stride = o_stride,
-                           .output = operand_of(s->output, do_, o_stride, l->T, a->D)};
+                           .o_stride = o_stride};
 }
 
 static void keep_gradients(const AttentionArrays *l, size_t pair, const Scratch *s) {
     const size_t stride = qkv_stride(l->attention), D = l->attention->D;
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         bf16_round(l->kept_dqkv + part_at(l, pair, part, stride), stride, s->gradients[part], D, l->T, D);
+}
+
+/* Prefetches where keep_gradients will write the rows of a tile. */
+static void prefetch_kept(const AttentionArrays *l, size_t pair, const QueryTile *t) {
+    const size_t stride = qkv_stride(l->attention), bytes = l->attention->D * sizeof(Bf16);
+    for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
+        for (size_t i = t->first; i < t->keys; i++) {
+            const char *row = (const char *)(l->kept_dqkv + part_at(l, pair, part, stride) + i * stride);
+            for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at, 1);
+        }
 }
 
 static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, const real *dout, const Scratch *s) {
@@ -270,6 +262,7 @@ static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, con
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
+        if (l->kept_dqkv && tile + 1 < tiles) prefetch_kept(l, pair, &t); /* with a single tile, it did not pay */
         tile_backward(&g, &h, &t, tile + 1 < tiles, s);
     }
     if (h.a->sink == SINK_LEARNED && !h.a->constant_weights) sink_backward(&g, &h);
@@ -323,7 +316,7 @@ void attention_scores(const AttentionArrays *l, size_t pair, size_t first, size_
                       AttentionRounding *rounding, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, first + count, &s, first + count == l->T ? rounding : NULL);
-    const QueryTile t = tile_of(l, first, count, first + count);
+    const QueryTile t = {first, count, first + count, first + count};
     raw_scores_forward(scores, &h, &t, stage == SCORES_RAW ? 1 : forward_multiplier(&h));
     if (stage == SCORES_MODIFIED) score_mod_forward(scores, NULL, &h, &t, rounding);
 }
@@ -338,14 +331,14 @@ void attention_gradient_norms(const AttentionArrays *l, size_t pair, const real 
                               size_t count, double *query, double *scores, real *scratch) {
     const Scratch s = scratch_at(l, scratch);
     const Head h = head_of(l, pair, first + count, &s, NULL);
-    const QueryTile t = tile_of(l, first, count, first + count);
+    const QueryTile t = {first, count, first + count, first + count};
     const size_t D = h.a->D, stride = qkv_stride(h.a), do_stride = attention_width_out(h.a);
     const size_t at = part_at(l, pair, QUERY, stride) + first * stride; /* where the rows of dq begin */
     const real *dq = s.gradients[QUERY];
-    const real *do_ = dout + output_at(l, pair, do_stride); /* (T,D) */
+    const Operand do_ = {dout + output_at(l, pair, do_stride), do_stride, false}; /* (T,D) */
     raw_scores_forward(s.p, &h, &t, forward_multiplier(&h));
     score_mod_forward(s.p, NULL, &h, &t, NULL);
-    queries_by_keys(s.ds, &t, D, 1, operand_of(s.output, do_, do_stride, t.keys, D), h.value);
+    queries_by_keys(s.ds, &h, &t, 1, do_, h.value);
     if (s.gradients[QUERY]) bf16_expand(s.gradients[QUERY], D, l->kept_dqkv + at, stride, count, D);
     else dq = dqkv + at;
     for (size_t r = 0; r < count; r++) {

@@ -128,7 +128,7 @@ static const real *additive_v(const Head *h) { return h->layer->parameters[PARAM
 
 void raw_scores_forward(real *panel, const Head *h, const QueryTile *t, real multiplier) {
     if (h->a->score == SCORE_ADDITIVE) additive_forward(panel, additive_v(h), h, t, multiplier);
-    else queries_by_keys(panel, t, h->a->D, multiplier, h->query, h->key);
+    else queries_by_keys(panel, h, t, multiplier, h->query, h->key);
 }
 
 void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, const QueryTile *t, real multiplier,
@@ -136,9 +136,8 @@ void raw_scores_backward(const HeadGradients *g, const real *ds, const Head *h, 
     const size_t D = h->a->D;
     real *dq = g->dq + t->first * g->stride;
     if (h->a->score == SCORE_DOT) {
-        const Operand panel = panel_operand(ds, h, t);
-        panel_by_keys(dq, g->stride, t, D, multiplier, panel, h->key);
-        panel_by_queries(g->dk, g->stride, t, D, multiplier, panel, h->query, adds);
+        panel_by_keys(dq, g->stride, h, t, multiplier, ds, h->key);
+        panel_by_queries(g->dk, g->stride, h, t, multiplier, ds, h->query, adds);
         return;
     }
     clear_rows(dq, t->count, g->stride, D);

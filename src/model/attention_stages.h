@@ -15,10 +15,11 @@
 #include "ops/lanes.h"
 #include "ops/matmul.h"
 
-/* What a product reads: numbers as they are or, where the model's products round, rows of bf16 (ops/bf16.h). */
+/* What a product reads: `real`, which it rounds where the model's products round, or rows of bf16 (ops/bf16.h). */
 typedef struct {
     const void *rows;
     size_t stride; /* in numbers */
+    bool bf16;
 } Operand;
 
 /* One head of one sequence. Its queries, keys and values are in the arrays that all heads share and, where products
@@ -28,12 +29,11 @@ typedef struct {
     const AttentionConfig *a;
     size_t index, pair;        /* of the head; of it and the sequence */
     real multiplier;           /* this head's: 1 / divisor, or as learned */
-    real *q, *k;               /* (T,D): as they are scored, normalized and rounded; only where they are copied */
+    real *q, *k;               /* (T,D): as they are scored, normalized and rounded; NULL where they are in place */
     Operand query, key, value; /* (T,D): as they are scored, and v, for products */
     real *o;                   /* (T,D): the output, shared by all heads or, where that is kept in bf16, in scratch */
     size_t o_stride;
-    Bf16 *rounded; /* scratch for a panel that a product reads; NULL where products do not round */
-    size_t row;    /* of the head's first query in (B,H,T) */
+    size_t row; /* of the head's first query in (B,H,T) */
 } Head;
 
 /* The gradients of a head's q, k, v and o, all (T,D), in the arrays that all heads share; those of q, k and v in
@@ -42,7 +42,6 @@ typedef struct {
     real *dq, *dk, *dv;
     const real *do_;
     size_t stride, o_stride;
-    Operand output; /* do_ */
 } HeadGradients;
 
 /* What the pair's part of the partial gradients has of a parameter. */
@@ -56,13 +55,10 @@ static inline real *partial_of(const Head *h, AttentionParameter parameter) {
    rows `stride` apart. */
 typedef struct {
     size_t first, count, keys, stride;
-    Operands operands; /* of products: OPERANDS_REAL or OPERANDS_BF16 */
 } QueryTile;
 
-/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. Then they are filled up
-   with zeros to panel_stride, as far as a product reads them. */
-static inline size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
-static inline size_t panel_stride(size_t keys) { return bf16_stride(keys); }
+/* Rows of a panel are padded to whole vectors, with entries that change no maximum and no sum. */
+static inline size_t whole_lanes(size_t n) { return n == SIZE_MAX ? n : (n + LANES - 1) / LANES * LANES; }
 
 static inline bool rounds_scores(const AttentionConfig *a) { return a->precision != PRECISION_FP32; }
 /* Whether anything but a product reads queries and keys. */
@@ -77,15 +73,14 @@ static inline bool scores_read_reals(const AttentionConfig *a) {
 /* --- Products of a tile (attention_products.c); alpha as in BLAS. */
 
 /* panel (count, keys) = alpha x y^T, where key <= query; x (T,D) has a row per query, y (T,D) one per key. */
-void queries_by_keys(real *panel, const QueryTile *t, size_t D, real alpha, Operand x, Operand y);
-/* What a product reads of a panel that is zero where key > query: the panel itself, or h->rounded. */
-Operand panel_operand(const real *panel, const Head *h, const QueryTile *t);
+void queries_by_keys(real *panel, const Head *h, const QueryTile *t, real alpha, Operand x, Operand y);
 /* y (count, D) = alpha panel x, x (T,D) with a row per key; the panel is zero where key > query. */
-void panel_by_keys(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, Operand panel, Operand x);
+void panel_by_keys(real *y, size_t y_stride, const Head *h, const QueryTile *t, real alpha, const real *panel,
+                   Operand x);
 /* y (keys, D) = alpha panel^T x, or y plus that (`adds`), x (T,D) with a row per query; the panel is zero where key >
    query. */
-void panel_by_queries(real *y, size_t y_stride, const QueryTile *t, size_t D, real alpha, Operand panel, Operand x,
-                      bool adds);
+void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *t, real alpha, const real *panel,
+                      Operand x, bool adds);
 
 /* --- Rounding (attention_rounding.c). */
 
