@@ -38,7 +38,7 @@ typedef struct {
     size_t first, steps; /* the first step of k, and how many follow */
     size_t depth, each;  /* how many elements these are, and how many steps an element has */
     bool accumulate;
-    bool is_far;      /* whether C is too large to be in a cache */
+    bool is_far;      /* whether C is too large to be in a cache; AMX's kernel alone asks */
     const float *a;   /* A, packed or not, from row `origin` on */
     size_t row, step; /* the distances between its rows and between its steps, in elements */
     size_t origin;
@@ -127,8 +127,8 @@ static const uint16_t ALTERNATE[32]
 #define PAIRS 0
 #include "ops/gemm_kernel.h"
 
-/* AMX configured for eight tiles of 16 rows of 64 bytes. Each thread loads this once: nothing else uses the
-   tiles, and a forked process inherits it. */
+/* AMX configured for eight tiles of 16 rows of 64 bytes. Each thread loads this once: nothing else uses the tiles,
+   and a forked process inherits it. */
 static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];
