@@ -17,18 +17,18 @@
 #endif
 
 enum {
-    DEPTH = 384,     /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
-    COLUMNS = 512,   /* columns of B that are packed at a time: three quarters of a megabyte */
-    BLOCK = 40,      /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
-    PACK_A = 128,    /* steps from which on a transposed A of floats is packed, too */
-    AHEAD = 6,       /* rows by which packing prefetches, because another core may have written them */
-    TILE_ROWS = 12,  /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
-    NEAR = 1 << 17,  /* entries of the largest C that is likely to be in a cache: half a megabyte */
-    STRIP_ROWS = 96, /* rows of a strip of at most COLUMNS columns; AMX's strips are one tile high */
+    DEPTH = 384,      /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
+    PACKED = 512,     /* columns of B that are packed at a time: three quarters of a megabyte */
+    PACKED_AMX = 768, /* with AMX: its products are so fast that it counts how often A is packed */
+    BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
+    PACK_A = 128,     /* steps from which on a transposed A of floats is packed, too */
+    AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
+    TILE_ROWS = 12,   /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
+    STRIP_ROWS = 96,  /* rows of a strip; AMX's strips are one tile high */
 };
-static _Thread_local float packed_b[DEPTH * COLUMNS] __attribute__((aligned(64)));
-static _Thread_local float packed_a[DEPTH * BLOCK * TILE_ROWS] __attribute__((aligned(64)));
-static _Thread_local float strip[STRIP_ROWS * COLUMNS] __attribute__((aligned(64)));
+static _Thread_local float packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
+static _Thread_local float strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
 
 /* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
 typedef struct {
@@ -163,9 +163,8 @@ static const struct {
 #include "ops/gemm_kernel.h"
 
 static const struct {
-    void (*gemm)(const Product *, const void *, const void *, float *, float *, float *);
-    void (*strips)(const Product *, const void *, const void *, const float *, const StripConsumer *, float *, float *,
-                   float *);
+    void (*gemm)(const Product *, const void *, const void *, float *, float *);
+    void (*strips)(const Product *, const void *, const void *, const float *, const StripConsumer *, float *, float *);
 } KERNELS[] = {
 #ifdef WIDE
     [GEMM_AVX2] = {gemm_avx2, gemm_strips_avx2},
@@ -198,7 +197,7 @@ GemmKernel gemm_best(bool bf16) {
 
 size_t gemm_buffer_bytes(GemmKernel kernel) {
 #ifndef REAL_DOUBLE
-    if (kernel != GEMM_NONE) return sizeof packed_a + sizeof packed_b + sizeof strip;
+    if (kernel != GEMM_NONE) return sizeof packed + sizeof strip;
 #endif
     return (void)kernel, 0;
 }
@@ -207,7 +206,7 @@ void gemm(GemmKernel kernel, const Product *product, const void *a, const void *
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)c;
 #else
-    KERNELS[kernel].gemm(product, a, b, c, packed_a, packed_b);
+    KERNELS[kernel].gemm(product, a, b, c, packed);
 #endif
 }
 
@@ -216,6 +215,6 @@ void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)bias, (void)consumer;
 #else
-    KERNELS[kernel].strips(product, a, b, bias, consumer, packed_a, packed_b, strip);
+    KERNELS[kernel].strips(product, a, b, bias, consumer, packed, strip);
 #endif
 }

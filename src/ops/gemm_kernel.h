@@ -10,6 +10,7 @@
 
 #define EACH ((size_t)(PAIRS ? 2 : 1))        /* steps of k in an element */
 #define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* zeros fill the depth up to a multiple of it */
+#define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED))
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
@@ -419,7 +420,8 @@ static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *ti
     NAME(block)(o, &piece, tiles, from, to, column, columns, c, ldc);
 }
 
-static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *copy, float *panels) {
+static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, float *c, float *panels) {
+    float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = PAIRS == 3 ? 1 : BLOCK;
     NAME(begin)();
@@ -441,7 +443,8 @@ static TARGET void NAME(gemm)(const Product *o, const void *a, const void *b, fl
 /* Each strip is summed over all of k before the next, so all pieces of its columns of B are packed at once. Where even
    a panel's columns do not fit into the buffer, B is packed again for every strip, piece by piece. */
 static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void *b, const float *bias,
-                                     const StripConsumer *consumer, float *copy, float *panels, float *c) {
+                                     const StripConsumer *consumer, float *panels, float *c) {
+    float *copy = panels + DEPTH * COLUMNS;
     const Tiles tiles = tiles_make(o->m, ROWS);
     const size_t block = PAIRS == 3 ? 1 : STRIP_ROWS / ROWS, wide = (size_t)VECTORS * LANES;
     const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH);
@@ -474,3 +477,4 @@ static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void
 #undef PAIRS
 #undef EACH
 #undef GRAIN
+#undef COLUMNS
