@@ -14,14 +14,14 @@
 
 enum {
     REPEATS = 2001,
-    TILE = 1024, /* bytes: 16 rows of 32 bf16 */
-    LEFT = 16,
-    RIGHT = 512, /* tiles of the operands: in the first-level cache, and in the second */
-    MANY = 4000,
-    FEW = 16,                 /* products; many take about 20 microseconds */
+    TILE = 1024,              /* bytes: 16 rows of 32 bf16 */
+    LEFT = 16,                /* tiles of the left operand: in the first-level cache */
+    RIGHT = 512,              /* of the right one: in the second-level cache */
+    MANY = 4000,              /* products: about 20 microseconds */
+    FEW = 16,                 /* products: a tenth of a microsecond */
     FLOPS = 2 * 16 * 16 * 32, /* of a product */
-    CHAIN = 3000,
-    CYCLES = 3, /* multiplications that wait for each other, and the cycles that each takes */
+    CHAIN = 3000,             /* multiplications that wait for each other */
+    CYCLES = 3,               /* of one of these */
 };
 
 static const struct {

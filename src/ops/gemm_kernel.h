@@ -8,9 +8,12 @@
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
    the high one. There is no include guard. */
 
-#define EACH ((size_t)(PAIRS ? 2 : 1))        /* steps of k in an element */
-#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1)) /* zeros fill the depth up to a multiple of it */
-#define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED))
+#define EACH ((size_t)(PAIRS ? 2 : 1))                       /* steps of k in an element */
+#define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1))                /* zeros fill the depth up to a multiple of it */
+#define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
+
+_Static_assert(COLUMNS + (PAIRS == 3 ? 1 : BLOCK) * ROWS <= PACKED + BLOCK * TILE_ROWS, "`packed` has room");
+_Static_assert((PAIRS == 3 ? ROWS : STRIP_ROWS) * COLUMNS <= STRIP_ROWS * PACKED, "`strip` has room");
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
