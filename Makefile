@@ -65,7 +65,7 @@ endif
 ifdef SANITIZER
 ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
 ALL_LDFLAGS += -fsanitize=$(SANITIZER)
-OPTIMISE := -O1
+OPTIMISE := -O2
 endif
 
 BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)

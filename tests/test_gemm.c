@@ -258,7 +258,7 @@ static void gather(void *context, const Strip *s) {
    it has so many (the last shape) that they are not packed at once. */
 static void strips(void **state) {
     (void)state;
-    static const size_t shapes[][3] = {{1, 1, 1},      {150, 100, 128}, {65, 800, 300},  {37, 97, 768},
+    static const size_t shapes[][3] = {{1, 1, 1},      {150, 100, 128}, {65, 776, 300},  {37, 97, 768},
                                        {200, 40, 770}, {33, 200, 1601}, {100, 35, 18500}};
     for (size_t l = 0; l < kernel_count; l++)
         for (size_t i = 0; i < COUNT_OF(shapes); i++)

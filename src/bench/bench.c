@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "base/statistics.h"
+#include "ops/bf16.h"
 #include "ops/matmul.h"
 #include "ops/newton_schulz.h"
 #include "train/announce.h"
@@ -36,29 +37,27 @@ typedef struct {
     size_t steps;         /* steps timed */
     double flops;         /* floating-point operations of a step */
     double own, openblas; /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
-    double sgemm, peak;   /* the larger of them; what shares are taken of: sgemm, or bf16's speed */
+    double sgemm, bf16;   /* the larger of them; of products of bf16 */
+    double peak;          /* what shares are taken of: the speed of products in the config's precision */
     double bandwidth;     /* bytes per second */
     double peak_rss;      /* megabytes */
 } Bench;
 
-/* Operations per second of a 2048 x 2048 product, the best of a few; each thread computes its rows. */
-static double measure_products(const real *a, const real *b, real *c, size_t threads, bool openblas, bool bf16) {
-    const size_t n = PEAK_SIZE;
+/* Operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16 (`operands`), the best
+   of a few; each thread computes its rows. */
+static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas,
+                               Operands operands) {
+    const size_t n = PEAK_SIZE, row = n * (operands == OPERANDS_BF16 ? sizeof(Bf16) : sizeof(real));
     double best = 0;
     for (int i = 0; i < PEAK_REPEATS; i++) {
         const double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
         {
             Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-            const Product product = {.m = range_size(rows),
-                                     .n = n,
-                                     .k = n,
-                                     .lda = n,
-                                     .ldb = n,
-                                     .ldc = n,
-                                     .alpha = 1,
-                                     .operands = operands_rounded(bf16)};
-            (openblas ? matmul_openblas : matmul_product)(&product, a + rows.begin * n, b, c + rows.begin * n);
+            const Product product = {
+                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands};
+            const void *own = (const char *)a + rows.begin * row;
+            (openblas ? matmul_openblas : matmul_product)(&product, own, b, c + rows.begin * n);
         }
         best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
     }
@@ -67,14 +66,19 @@ static double measure_products(const real *a, const real *b, real *c, size_t thr
 
 static bool measure_peak(Bench *b, Error *err) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
-    real *x = malloc(3 * size * sizeof *x);
+    real *x = aligned_alloc(64, 3 * size * sizeof *x);
     if (!x) return runtime_error(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
+    real *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
-    b->own = fmax(b->own, measure_products(x, x + size, x + 2 * size, threads, false, false));
-    b->openblas = fmax(b->openblas, measure_products(x, x + size, x + 2 * size, threads, true, false));
-    b->sgemm = fmax(b->own, b->openblas);
-    const bool bf16 = b->model.shape.attention.bf16;
-    b->peak = bf16 ? fmax(b->peak, measure_products(x, x + size, x + 2 * size, threads, false, true)) : b->sgemm;
+    b->own = fmax(b->own, measure_products(x, y, z, threads, false, OPERANDS_REAL));
+    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
+    b->peak = b->sgemm = fmax(b->own, b->openblas);
+    if (b->model.shape.attention.bf16) {
+        Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
+        bf16_round(rounded, 0, x, 0, 1, 2 * size);
+        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
+        b->peak = b->bf16;
+    }
     free(x);
     return true;
 }
@@ -209,8 +213,8 @@ static void print_report(const Bench *b, double step) {
     printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->own / 1e9,
            b->openblas / 1e9);
     if (b->model.shape.attention.bf16)
-        printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->peak / 1e9,
-               matmul_kernels(true), 100 * b->flops / step / b->peak);
+        printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->bf16 / 1e9,
+               matmul_kernels(true), 100 * b->flops / step / b->bf16);
     printf("  memory         %.1f MB at most; adding two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
            b->bandwidth / 1e9);
     if (b->engine.kind == ENGINE_FAST) print_table(b); /* the plain engine has no clocks */
@@ -227,8 +231,8 @@ static bool print_json(const Bench *b, double step, Error *err) {
     js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
     js_set(json, "share_of_peak", js_number(b->flops / step / b->sgemm));
     if (b->model.shape.attention.bf16) {
-        js_set(json, "bf16_peak_gflops", js_number(b->peak / 1e9));
-        js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->peak));
+        js_set(json, "bf16_peak_gflops", js_number(b->bf16 / 1e9));
+        js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
