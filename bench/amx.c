@@ -32,6 +32,7 @@ static const struct {
 
 /* Multiplies tiles; if `loads`, loads as many tiles as it makes products, as src/ops/gemm_kernel.h does. */
 static void multiply(int products, bool loads, const char *left, const char *right) {
+    __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     for (int i = 0; i < products / 4; i++) {
         if (loads) {
             _tile_loadd(4, left + 2 * i % LEFT * TILE, 64);
@@ -99,13 +100,14 @@ int main(void) {
 #pragma omp parallel num_threads(2)
     {
         static const double pauses[] = {0, .3e-6, .6e-6, 10e-6, 110e-6};
+        if (omp_get_num_threads() < 2) exit(EXIT_FAILURE); /* the system gives no second thread */
         const bool prints = omp_get_thread_num() == 0;
         double seconds, clock;
         __asm__ volatile("ldtilecfg %0" ::"m"(CONFIG));
         for (int random = 0; random < 2; random++) {
             char *left = tiles(LEFT, random), *right = tiles(RIGHT, random);
             for (int loads = 0; loads < 2; loads++) {
-                multiply(4, true, left, right);
+                multiply(4, true, left, right); /* loads the tiles that are then multiplied in registers */
                 measure(MANY, loads, 0, left, right, &seconds, &clock);
                 if (prints)
                     printf("%s %s: %.2f TFLOP/s per thread, %.2f GHz\n", random ? "random numbers" : "zeros",

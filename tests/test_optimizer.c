@@ -298,23 +298,20 @@ static void not_learned(void **state) {
     }
 }
 
-/* A matrix (m,n) of rank at most `rank`, of norm 1, every row followed by `gap` numbers that are none of it. */
-static real *matrix_of(size_t m, size_t n, size_t gap, size_t rank) {
-    const size_t ld = n + gap;
-    real *x = normal_reals(m * ld, 1);
+/* A matrix (m,n) of rank at most `rank`, of norm 1. */
+static real *matrix_of(size_t m, size_t n, size_t rank) {
+    real *x = normal_reals(m * n, 1);
     double squares = 0;
     if (rank < m && rank < n) {
         const real *a = normal_reals(m * rank, 1), *b = normal_reals(rank * n, 1);
         for (size_t i = 0; i < m; i++)
             for (size_t j = 0; j < n; j++) {
-                x[i * ld + j] = 0;
-                for (size_t r = 0; r < rank; r++) x[i * ld + j] += a[i * rank + r] * b[r * n + j];
+                x[i * n + j] = 0;
+                for (size_t r = 0; r < rank; r++) x[i * n + j] += a[i * rank + r] * b[r * n + j];
             }
     }
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < n; j++) squares += (double)x[i * ld + j] * (double)x[i * ld + j];
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < n; j++) x[i * ld + j] /= (real)sqrt(squares);
+    for (size_t i = 0; i < m * n; i++) squares += (double)x[i] * (double)x[i];
+    for (size_t i = 0; i < m * n; i++) x[i] /= (real)sqrt(squares);
     return x;
 }
 
@@ -322,20 +319,19 @@ static real *matrix_of(size_t m, size_t n, size_t gap, size_t rank) {
 static void orthogonalized(void **state) {
     (void)state;
     static const struct {
-        size_t m, n, gap, rank;
-    } shapes[] = {{1, 1, 0, 1},         {1, 37, 3, 37}, {37, 1, 3, 37},   {2, 3, 0, 3},
-                  {40, 40, 0, 40},      {40, 40, 5, 3}, {33, 130, 0, 90}, {130, 33, 7, 90},
-                  {128, 128, 256, 128}, {64, 96, 0, 1}, {96, 31, 65, 2},  {17, 16, 0, 40}};
+        size_t m, n, rank;
+    } shapes[] = {{1, 1, 1},     {1, 37, 37},   {37, 1, 37},     {2, 3, 3},   {40, 40, 40}, {40, 40, 3},
+                  {33, 130, 90}, {130, 33, 90}, {128, 128, 128}, {64, 96, 1}, {96, 31, 2},  {17, 16, 40}};
     for (size_t c = 0; c < COUNT_OF(shapes); c++) {
-        const size_t m = shapes[c].m, n = shapes[c].n, ldx = n + shapes[c].gap, ldy = n + 1;
-        const real *x = matrix_of(m, n, shapes[c].gap, shapes[c].rank), *before = normal_reals(m * ldy, 1);
+        const size_t m = shapes[c].m, n = shapes[c].n, ldy = n + 1;
+        const real *x = matrix_of(m, n, shapes[c].rank), *before = normal_reals(m * ldy, 1);
         real *y = copied_reals(before, m * ldy), *scratch = reals(newton_schulz_scratch(m, n, false));
         double *expected = calloc(m * n, sizeof *expected), most = 0;
         assert_non_null(expected);
-        for (size_t i = 0; i < m * n; i++) expected[i] = (double)x[i / n * ldx + i % n];
+        for (size_t i = 0; i < m * n; i++) expected[i] = (double)x[i];
         reference_newton_schulz(expected, m, n);
         for (size_t i = 0; i < m * n; i++) most = fmax(most, fabs(expected[i]));
-        newton_schulz(m, n, x, ldx, false, -3, y, ldy, scratch);
+        newton_schulz(m, n, x, false, -3, y, ldy, scratch);
         for (size_t i = 0; i < m; i++) {
             for (size_t j = 0; j < n; j++)
                 assert_close(y[i * ldy + j], (double)before[i * ldy + j] - 3 * expected[i * n + j],
@@ -368,10 +364,10 @@ static double largest_eigenvalue(const real *y, size_t m, size_t n, double shift
 static void singular_values(void **state) {
     (void)state;
     const size_t m = 40, n = 120;
-    const real *x = matrix_of(m, n, 0, m);
+    const real *x = matrix_of(m, n, m);
     real *y = reals(m * n);
     assert_true(largest_eigenvalue(x, m, n, 0, -1) < 0.1); /* .01 to .1 of the squares before, in sum 1 */
-    newton_schulz(m, n, x, n, false, 1, y, n, reals(newton_schulz_scratch(m, n, false)));
+    newton_schulz(m, n, x, false, 1, y, n, reals(newton_schulz_scratch(m, n, false)));
     const double largest = sqrt(largest_eigenvalue(y, m, n, 0, -1));
     const double smallest = sqrt(4 - largest_eigenvalue(y, m, n, 4, 1));
     assert_that(smallest > 0.6 && smallest < largest && largest < 1.3, "singular values from %g to %g", smallest,
@@ -383,28 +379,27 @@ static void singular_values(void **state) {
 static void orthogonalized_in_bf16(void **state) {
     (void)state;
     static const struct {
-        size_t m, n, gap, rank;
+        size_t m, n, rank;
         double decades;
-    } shapes[] = {{1, 1, 0, 1, 0},       {37, 1, 3, 1, 0},      {16, 16, 0, 16, 0}, {40, 40, 5, 3, 0},
-                  {128, 128, 0, 128, 0}, {128, 128, 0, 128, 4}, {64, 96, 0, 1, 0},  {128, 512, 3, 128, 0},
-                  {128, 512, 0, 128, 4}, {130, 33, 7, 33, 2},   {96, 31, 65, 31, 3}};
+    } shapes[] = {{1, 1, 1, 0},       {37, 1, 1, 0},      {16, 16, 16, 0}, {40, 40, 3, 0},
+                  {128, 128, 128, 0}, {128, 128, 128, 4}, {64, 96, 1, 0},  {128, 512, 128, 0},
+                  {128, 512, 128, 4}, {130, 33, 33, 2},   {96, 31, 31, 3}};
     for (size_t c = 0; c < COUNT_OF(shapes); c++) {
-        const size_t m = shapes[c].m, n = shapes[c].n, ld = n + shapes[c].gap;
+        const size_t m = shapes[c].m, n = shapes[c].n;
         const double decades = shapes[c].decades;
-        real *x = matrix_of(m, n, shapes[c].gap, shapes[c].rank), *y = reals(m * n);
+        real *x = matrix_of(m, n, shapes[c].rank), *y = reals(m * n);
         double *expected = calloc(m * n, sizeof *expected), squares = 0, norm = 0, distance = 0;
         assert_non_null(expected);
         for (size_t i = 0; i < m * n; i++) {
-            real *entry = &x[i / n * ld + i % n];
-            *entry *= (real)pow(10, i % n < 4 ? 0 : -decades);
-            squares += (double)*entry * (double)*entry;
+            x[i] *= (real)pow(10, i % n < 4 ? 0 : -decades);
+            squares += (double)x[i] * (double)x[i];
         }
         for (size_t i = 0; i < m * n; i++) {
-            x[i / n * ld + i % n] /= (real)sqrt(squares);
-            expected[i] = (double)x[i / n * ld + i % n];
+            x[i] /= (real)sqrt(squares);
+            expected[i] = (double)x[i];
         }
         reference_newton_schulz(expected, m, n);
-        newton_schulz(m, n, x, ld, true, 1, y, n, reals(newton_schulz_scratch(m, n, true)));
+        newton_schulz(m, n, x, true, 1, y, n, reals(newton_schulz_scratch(m, n, true)));
         for (size_t i = 0; i < m * n; i++) {
             norm += expected[i] * expected[i];
             distance += ((double)y[i] - expected[i]) * ((double)y[i] - expected[i]);

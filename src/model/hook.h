@@ -10,11 +10,11 @@
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;
-    real *values;        /* (B,T,width); NULL if there is `kept` */
-    Bf16 *kept;          /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
-                            function is kept */
-    real *gradient;      /* (B,T,width), shared by all layers; NULL in a model made without gradients and in bf16 for
-                            c_attn's output, c_fc's and that of the activation function */
+    real *values;   /* (B,T,width); NULL if there is `kept` */
+    Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
+                       function is kept */
+    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients and in bf16 for
+                       c_attn's output, c_fc's and that of the activation function */
     Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
 } Activation;
 

@@ -129,8 +129,8 @@ void op_layernorm_backward_weight(const Worker *w, const Activation *x, const La
     end_operation(w, OP_LAYERNORM_BACK, NULL, BACKWARD);
 }
 
-/* What a consumer of strips needs: the thread, whose rows they are; the activation that the product computes, or of
-   which it computes the gradient; and in the forward pass of c_fc also the output of the activation function. */
+/* What a consumer of strips needs: the thread, whose rows they are; the activation that it keeps, or whose gradient it
+   keeps; and in the forward pass of c_fc also the output of the activation function. */
 typedef struct {
     const Worker *w;
     const Activation *a, *act;

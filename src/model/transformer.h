@@ -14,7 +14,8 @@
 #include "model/hook.h"
 #include "model/tensors.h"
 
-/* How many sequences a slice of a batch of B has: as many as fit into SLICE_ROWS positions, at least one. */
+/* How many sequences a slice of a batch of B has, or with B = 0 of any batch: as many as fit into SLICE_ROWS positions,
+   at least one. */
 enum { SLICE_ROWS = 4096 };
 static inline size_t model_slice(const ModelShape *shape, size_t B) {
     size_t sequences = SLICE_ROWS / shape->T ? SLICE_ROWS / shape->T : 1;
@@ -92,8 +93,9 @@ typedef struct {
     bool keep_score_max; /* keeps model->score_max, although the gradients start at zero */
     Range sequences;     /* that take part, each target with its weight in the whole batch; empty: all */
     size_t shards;       /* how many shards these sequences are, all of the same size; 0: one. A team of threads each */
-    real *const *gradients; /* (shards) to which each adds; NULL: model->gradients */
-    size_t slice;           /* the most sequences of a shard that a slice has; 0: those of model_slice */
+    real *const *gradients; /* (shards) to which each adds; NULL, for one shard alone: model->gradients */
+    size_t slice;           /* the most sequences of a shard that a slice has; 0, for one shard alone: as model_slice
+                               says. The shards' slices together must fit into model_slice(shape, 0) */
     double batch_weight;
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */

@@ -15,13 +15,10 @@ typedef uint16_t Bf16 __attribute__((may_alias)); /* may be stored in an array o
    numbers at a time, or 32 with the processor's tiles. */
 static inline size_t bf16_stride(size_t width) { return width == SIZE_MAX ? width : (width + 31) / 32 * 32; }
 
-/* How many rows an array needs memory for. The last 31 are never written: the processor's tiles read 32 rows at a time,
-   and the rows that they read beyond the array's own are not used. */
-static inline size_t bf16_rows(size_t rows) { return size_add(rows, 31); }
-
-/* Takes an array of such rows from the arena. */
+/* Takes an array of such rows from the arena. Behind them there is memory for 15 more, which are never written: the
+   processor's tiles read 16 rows at a time, and what they read beyond the array's own rows is not used. */
 static inline Bf16 *bf16_take(Arena *arena, size_t rows, size_t width) {
-    return arena_take(arena, size_mul(bf16_rows(rows), bf16_stride(width)), sizeof(Bf16));
+    return arena_take(arena, size_mul(size_add(rows, 15), bf16_stride(width)), sizeof(Bf16));
 }
 
 /* Bits whose upper half is x rounded to bf16, to nearest, ties to even; a NaN stays a NaN. */

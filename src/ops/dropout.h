@@ -18,12 +18,12 @@ typedef struct {
 Dropout dropout_make(double probability, uint64_t seed, uint64_t micro_step, uint32_t site);
 static inline bool dropout_is_on(const Dropout *dropout) { return dropout->threshold > 0; }
 
-/* Masks are drawn in pieces of MASK_PIECE columns. mask_room: how many numbers an array has for n columns of a mask. */
+/* Masks are drawn in pieces of MASK_PIECE columns, and have at most 2^22 of them. mask_room: how many numbers an array
+ * has for n columns of a mask. */
 enum { MASK_PIECE = 64 };
 static inline size_t mask_room(size_t n) { return n == SIZE_MAX ? n : (n + MASK_PIECE - 1) / MASK_PIECE * MASK_PIECE; }
 
-/* Draws the mask of row `row` into mask (mask_room(n)), n at most 2^22. Overwrites all of it; the entries are 0 or
-   scale. */
+/* Draws the mask of row `row` into mask (mask_room(n)). Overwrites all of it; the entries are 0 or scale. */
 void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
 
 /* y (rows, n) = x mask, plus `residual` (rows, n) where it is not NULL; the first row's number is `row`. Overwrites y,
@@ -31,5 +31,5 @@ void dropout_mask(const Dropout *dropout, uint64_t row, real *mask, size_t n);
    Plain, for dropout off: plain_residual_forward. */
 void dropout_rows(real *y, const real *x, const real *residual, const Dropout *d, uint64_t row, size_t rows, size_t n);
 
-/* y (n) += x: the sum of the two gradients at a residual connection. Plain: plain_residual_backward. */
+/* y (n) += x, for gradients: of a residual connection's two inputs, and of shards. Plain: plain_residual_backward. */
 void residual_add(real *y, const real *x, size_t n);

@@ -215,6 +215,8 @@ void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const
 #ifdef REAL_DOUBLE
     (void)kernel, (void)product, (void)a, (void)b, (void)bias, (void)consumer;
 #else
-    KERNELS[kernel].strips(product, a, b, bias, consumer, packed, strip);
+    Product o = *product;
+    o.accumulate = bias != NULL; /* the strip, onto which the bias is copied */
+    KERNELS[kernel].strips(&o, a, b, bias, consumer, packed, strip);
 #endif
 }

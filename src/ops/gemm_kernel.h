@@ -3,7 +3,8 @@
        TARGET         its instruction set
        LANES          floats to a vector
        ROWS, VECTORS  the tile of C that is accumulated in registers: ROWS rows of VECTORS vectors
-       PAIRS          0: operands are floats; 1, 2, 3: pairs of bf16, by VDPBF16PS, emulated, by TDPBF16PS
+       PAIRS          0: operands are floats; 1, 2, 3: pairs of bf16, by VDPBF16PS, emulated, by TDPBF16PS. Where it
+                      is odd, the processor also rounds to bf16
 
    Packed operands have elements of 32 bits: floats, or pairs of bf16, an even step of k in the low half and the next in
    the high one. There is no include guard. */
@@ -12,8 +13,8 @@
 #define GRAIN ((size_t)(PAIRS == 3 ? 16 : 1))                /* zeros fill the depth up to a multiple of it */
 #define COLUMNS ((size_t)(PAIRS == 3 ? PACKED_AMX : PACKED)) /* of B that are packed at a time */
 
-_Static_assert(COLUMNS + (PAIRS == 3 ? 1 : BLOCK) * ROWS <= PACKED + BLOCK * TILE_ROWS, "`packed` has room");
-_Static_assert((PAIRS == 3 ? ROWS : STRIP_ROWS) * COLUMNS <= STRIP_ROWS * PACKED, "`strip` has room");
+_Static_assert(COLUMNS + (PAIRS == 3 ? 1 : BLOCK) * (size_t)ROWS <= PACKED + BLOCK * TILE_ROWS, "`packed` has room");
+_Static_assert((PAIRS == 3 ? ROWS : STRIP_ROWS) * COLUMNS <= (size_t)STRIP_ROWS * PACKED, "`strip` has room");
 
 typedef float NAME(vec) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(unaligned) __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* anywhere in memory */
@@ -63,15 +64,17 @@ static inline TARGET void NAME(begin)(void) {
 #if PAIRS == 3
 /* C (rows, vectors) = alpha A B, or C += alpha A B, by two times two of the processor's tiles of 16 rows. The rows of A
    are `row` elements apart; B is a packed panel. Each entry is a sum over blocks of 32 steps of k, in each of which the
-   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). Rows beyond A's are also read, but not used. A C
+   even and the odd steps are summed apart (Intel's manual, TDPBF16PS). k is rounded up to whole blocks: A and B have
+   them, with zeros in A beyond its last step and beyond a triangle. Rows beyond A's are also read, but not used. A C
    that is only written and that is in a cache is not prefetched: that would take longer than it saves. */
-static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                               size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
+static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
+                                  size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
     (void)step;
     float sum[2 * LANES][2 * LANES] __attribute__((aligned(64)));
     const size_t a_stride = row * sizeof *a, b_stride = vectors * LANES * sizeof *b;
     const bool lower = rows > LANES, right = vectors > 1;
-    for (size_t i = 0; (accumulate || is_far) && i < rows; i++) prefetch_to_write(c + i * ldc, b_stride);
+    for (size_t i = 0; (accumulate || is_far) && i < rows; i++)
+        prefetch_to_write(c + i * ldc, vectors * LANES * sizeof *c);
     __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     _tile_zero(0);
     _tile_zero(1);
@@ -149,8 +152,8 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
 }
 
 /* Calls `tile` with constants for the numbers of rows and vectors and for one distance, so that its loops unroll. */
-static TARGET void NAME(tiles)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
-                               size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
+static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float alpha, const float *a, size_t row,
+                                  size_t step, const float *b, bool accumulate, bool is_far, float *c, size_t ldc) {
     (void)is_far;
 #define CASE(n)                                                                                                        \
     case n:                                                                                                            \
@@ -225,7 +228,7 @@ static TARGET void NAME(block)(const Product *o, const Piece *piece, const Tiles
             const bool is_part = left < width;
             for (size_t i = 0; is_part && piece->accumulate && i < rows; i++)
                 for (size_t x = 0; x < width; x++) whole[i * width + x] = x < left ? out[i * ldc + x] : 0;
-            NAME(tiles)
+            NAME(any_tile)
             (rows, vectors, range_size(k), o->alpha, a, piece->row, piece->step, b, piece->accumulate, piece->is_far,
              is_part ? whole : out, is_part ? width : ldc);
             for (size_t i = 0; is_part && i < rows; i++)
@@ -405,15 +408,15 @@ static Piece NAME(piece)(const Product *o, const void *a, size_t first, const fl
 static TARGET void NAME(multiply)(const Product *o, Piece piece, const Tiles *tiles, size_t from, size_t to,
                                   size_t column, size_t columns, float *copy, float *c, size_t ldc) {
     const bool transposed = o->op_a == TRANSPOSED, by_steps = transposed && PAIRS != 3;
-    const size_t first = tile_row(tiles, from), rows = tile_row(tiles, to) - first;
+    const size_t top = tile_row(tiles, from), rows = tile_row(tiles, to) - top;
     if (piece.packed) {
         piece.a = copy;
-        piece.origin = first;
+        piece.origin = top;
         piece.row = by_steps ? 1 : piece.depth;
         piece.step = by_steps ? ROWS : 1;
         if (by_steps) NAME(pack_a)(o, piece.stored, piece.steps, tiles, from, to, copy);
         else if (transposed) NAME(pack_a_rows)(o, piece.stored, piece.steps, tiles, from, to, copy);
-        else NAME(pack_rows)(copy, NAME(stored_a)(o, piece.stored, first, 0), o->lda, rows, piece.steps);
+        else NAME(pack_rows)(copy, NAME(stored_a)(o, piece.stored, top, 0), o->lda, rows, piece.steps);
     } else {
         piece.a = piece.stored;
         piece.origin = 0;
@@ -453,6 +456,7 @@ static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void
     const size_t pieces = (o->k + EACH * DEPTH - 1) / (EACH * DEPTH);
     const bool fits = pieces * wide <= COLUMNS;
     const size_t most = fits ? COLUMNS / pieces / wide * wide : COLUMNS;
+    NAME(begin)();
     for (size_t column = 0; column < o->n; column += most) {
         const size_t columns = o->n - column < most ? o->n - column : most;
         for (size_t t = 0; t < tiles.count; t += block) {
@@ -460,7 +464,6 @@ static TARGET void NAME(gemm_strips)(const Product *o, const void *a, const void
             const Range rows = {tile_row(&tiles, t), tile_row(&tiles, to)};
             for (size_t r = 0; bias && r < range_size(rows); r++)
                 memcpy(c + r * columns, bias + column, columns * sizeof *c);
-            NAME(begin)();
             for (size_t first = 0; first < o->k; first += EACH * DEPTH) {
                 float *own = panels + (fits ? first / EACH * most : 0);
                 const Piece piece = NAME(piece)(o, a, first, own);

@@ -14,15 +14,15 @@ static const void *from_column(bool bf16, const void *x, size_t column) {
     return bf16 ? (const void *)((const Bf16 *)x + column) : (const real *)x + column;
 }
 
-/* x (rows, k) times W or, if that is TRANSPOSED, W^T; its result has n columns, and W has `out`. */
-static Product product_with(Orientation w, size_t rows, size_t n, size_t k, size_t out, Operands operands) {
+/* x (rows, k) times W or, if that is TRANSPOSED, W^T; its result has n columns. */
+static Product product_with(Orientation w, size_t rows, size_t n, size_t k, Operands operands) {
     return (Product){.op_a = PLAIN,
                      .op_b = w,
                      .m = rows,
                      .n = n,
                      .k = k,
                      .lda = stride_of(operand_is_bf16(operands, OPERANDS_A_BF16), k),
-                     .ldb = out,
+                     .ldb = w == PLAIN ? n : k,
                      .ldc = n,
                      .alpha = 1,
                      .operands = operands};
@@ -30,7 +30,7 @@ static Product product_with(Orientation w, size_t rows, size_t n, size_t k, size
 
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                     Operands operands) {
-    Product product = product_with(PLAIN, rows, out, in, out, operands);
+    Product product = product_with(PLAIN, rows, out, in, operands);
     product.accumulate = b != NULL;
     if (b)
         for (size_t r = 0; r < rows; r++) memcpy(y + r * out, b, out * sizeof *y);
@@ -39,19 +39,19 @@ void linear_forward(real *y, const void *x, const real *w, const real *b, size_t
 
 void linear_backward_input(real *dx, const void *dy, const real *w, size_t rows, size_t in, size_t out,
                            Operands operands) {
-    const Product product = product_with(TRANSPOSED, rows, in, out, out, operands);
+    const Product product = product_with(TRANSPOSED, rows, in, out, operands);
     matmul_product(&product, dy, w, dx);
 }
 
 void linear_forward_strips(const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,
                            Operands operands, const StripConsumer *consumer) {
-    const Product product = product_with(PLAIN, rows, out, in, out, operands);
+    const Product product = product_with(PLAIN, rows, out, in, operands);
     matmul_strips(&product, x, w, b, consumer);
 }
 
 void linear_backward_input_strips(const void *dy, const real *w, size_t rows, size_t in, size_t out, Operands operands,
                                   const StripConsumer *consumer) {
-    const Product product = product_with(TRANSPOSED, rows, in, out, out, operands);
+    const Product product = product_with(TRANSPOSED, rows, in, out, operands);
     matmul_strips(&product, dy, w, NULL, consumer);
 }
 

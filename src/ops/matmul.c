@@ -30,9 +30,7 @@ void matmul_product(const Product *o, const void *a, const void *b, real *c) {
 
 void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
                    const StripConsumer *consumer) {
-    Product o = *product;
-    o.accumulate = bias != NULL;
-    if (o.m > 0 && o.n > 0) gemm_strips(kernels[1], &o, a, b, bias, consumer);
+    if (product->m > 0 && product->n > 0) gemm_strips(kernels[1], product, a, b, bias, consumer);
 }
 
 void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,

@@ -20,7 +20,8 @@ typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
 /* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
    memory as rows of bf16 already (ops/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
    TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
-   an even column. Sums are of `real`. If real is double, OPERANDS_REAL is the only choice. */
+   an even column. Of such an a, 15 rows beyond m are read but not used. Sums are of `real`. If real is double, nothing
+   is rounded, and no operand may be bf16. */
 typedef enum {
     OPERANDS_REAL,
     OPERANDS_ROUNDED = 1,
@@ -44,8 +45,8 @@ typedef struct {
 } Product;
 
 /* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
-   c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that are said to be
-   zero must be zero. */
+   k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that
+   are said to be zero must be zero. */
 void matmul_product(const Product *product, const void *a, const void *b, real *c);
 
 /* matmul_product without a triangle. */

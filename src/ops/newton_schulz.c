@@ -10,9 +10,9 @@
 enum { ITERATIONS = 5, RESTART = 2 /* in bf16, iterations until it restarts */ };
 static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;
 
-/* X (rows, columns), whose rows are `ld` numbers apart, and its smaller side s. */
+/* X (rows, columns) and its smaller side s. */
 typedef struct {
-    size_t rows, columns, s, ld;
+    size_t rows, columns, s;
     const real *x;
     bool tall;
     Operands operands; /* of products */
@@ -63,7 +63,7 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
     real *other = scratch + 3 * n, *swap; /* (s,s) */
     Shifted g = {scratch, 0}, q = {scratch + n, o->operands == OPERANDS_ROUNDED ? A : 0}, p = {scratch + 2 * n, 1};
     symmetric_product(o->tall ? TRANSPOSED : PLAIN, o->tall ? PLAIN : TRANSPOSED, s, o->tall ? o->rows : o->columns,
-                      o->operands, false, 1, o->x, o->x, o->ld, g.p);
+                      o->operands, false, 1, o->x, o->x, o->columns, g.p);
     for (int i = 0; i < iterations; i++) {
         symmetric_product(PLAIN, PLAIN, s, s, o->operands, false, C, g.p, g.p, s, q.p);
         for (size_t j = 0; j < n; j++) q.p[j] += B * g.p[j];
@@ -86,23 +86,22 @@ static Shifted polynomial(const Whole *o, int iterations, real *scratch) {
 /* y (rows, columns) += alpha P X, or alpha X P if X is tall. */
 static void apply(const Whole *o, real alpha, Shifted p, real *y, size_t ldy) {
     for (size_t i = 0; i < o->rows && p.shift != 0; i++)
-        for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->ld + j];
+        for (size_t j = 0; j < o->columns; j++) y[i * ldy + j] += alpha * p.shift * o->x[i * o->columns + j];
     if (o->tall)
-        matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->ld, p.p, o->s, true, y, ldy);
-    else matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->ld, true, y, ldy);
+        matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, o->x, o->columns, p.p, o->s, true, y, ldy);
+    else matmul(o->operands, PLAIN, PLAIN, o->rows, o->columns, o->s, alpha, p.p, o->s, o->x, o->columns, true, y, ldy);
 }
 
-void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, bool bf16, real alpha, real *y, size_t ldy,
+void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch) {
     const size_t s = smaller(rows, columns), all = rows * columns;
-    real *next = scratch + 4 * s * s, *spare = next + all; /* in bf16: (rows, columns) each */
-    Whole o = {rows, columns, s, ldx, x, rows > columns, operands_rounded(bf16)};
+    real *next = scratch + 4 * s * s, *spare = bf16 ? next + all : NULL; /* in bf16: (rows, columns) each */
+    Whole o = {rows, columns, s, x, rows > columns, operands_rounded(bf16)};
     int left = ITERATIONS;
     for (; bf16 && left > RESTART; left -= RESTART) {
         memset(next, 0, all * sizeof *next);
         apply(&o, 1, polynomial(&o, RESTART, scratch), next, columns);
         o.x = next;
-        o.ld = columns;
         next = spare;
         spare = scratch + 4 * s * s;
     }

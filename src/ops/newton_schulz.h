@@ -20,10 +20,10 @@
 
 #include "base/real.h"
 
-/* y += alpha times the orthogonalized x. Both are (rows, columns), and their rows are `ldx` and `ldy` apart. The
+/* y += alpha times the orthogonalized x. Both are (rows, columns), and the rows of y are `ldy` apart. The
    Frobenius norm of x must be at most 1. `bf16` rounds the operands of products. Runs on the calling thread alone;
    scratch has newton_schulz_scratch numbers. */
-void newton_schulz(size_t rows, size_t columns, const real *x, size_t ldx, bool bf16, real alpha, real *y, size_t ldy,
+void newton_schulz(size_t rows, size_t columns, const real *x, bool bf16, real alpha, real *y, size_t ldy,
                    real *scratch);
 size_t newton_schulz_scratch(size_t rows, size_t columns, bool bf16);
 

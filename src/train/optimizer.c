@@ -165,7 +165,7 @@ MULTIVERSIONED static void muon(const Optimizer *o, const Update *u, const Matri
         lanes_scale(x + r * columns, columns, inverse);
         lanes_scale(p + r * width, columns, decay);
     }
-    newton_schulz(rows, columns, x, columns, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
+    newton_schulz(rows, columns, x, in_bf16(o), (real)-lr, p, width, newton_schulz_space);
 }
 
 /* How many numbers of a tensor, from its number `at` on, have one learning rate and decay: all the rest where its
