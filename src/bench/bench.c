@@ -38,7 +38,6 @@ typedef struct {
     double flops;         /* floating-point operations of a step */
     double own, openblas; /* operations per second of 2048^3 products, by ops/gemm.c and by OpenBLAS */
     double sgemm, bf16;   /* the larger of them; of products of bf16 */
-    double peak;          /* what shares are taken of: the speed of products in the config's precision */
     double bandwidth;     /* bytes per second */
     double peak_rss;      /* megabytes */
 } Bench;
@@ -72,12 +71,11 @@ static bool measure_peak(Bench *b, Error *err) {
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
     b->own = fmax(b->own, measure_products(x, y, z, threads, false, OPERANDS_REAL));
     b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
-    b->peak = b->sgemm = fmax(b->own, b->openblas);
+    b->sgemm = fmax(b->own, b->openblas);
     if (b->model.shape.attention.bf16) {
         Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
         b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
-        b->peak = b->bf16;
     }
     free(x);
     return true;
@@ -184,6 +182,7 @@ static void fill_lines(const Bench *b, Line lines[LINES]) {
 
 static void print_table(const Bench *b) {
     Line lines[LINES];
+    const double peak = b->model.shape.attention.bf16 ? b->bf16 : b->sgemm; /* in the config's precision */
     double total = 0;
     fill_lines(b, lines);
     for (size_t i = 0; i < LINES; i++) total += lines[i].seconds;
@@ -193,7 +192,7 @@ static void print_table(const Bench *b) {
         if (l->seconds < 1e-3 * total) continue;
         printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
         if (l->flops > 0)
-            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / b->peak);
+            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
         else if (l->bytes > 0)
             printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
         putchar('\n');
