@@ -171,13 +171,17 @@ static void many_rows(void **state) {
 }
 
 #define HEADER "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
+#define TEN "a,a,a,a,a,a,a,a,a,a,"
 static void refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"", "another version of sqrtdk made it: its first line is not step,tokens"},
-        {"step,tokens,seconds,lr,train_loss,grad_norm,val_accuracy\n", "val_loss"},
-        {"step,tokens,seconds,lr,train_loss,val_loss,grad_norm\n0,0,0,1,2,3,4\n", "another version"},
-        {"new," HEADER, "its first line is not"},
+        {"", "the line of the names of its columns is missing"},
+        {"step,tokens,seconds,lr,val_loss,grad_norm,val_accuracy\n", "has no column train_loss"},
+        {"step,tokens,seconds,lr,train_losses,val_loss,grad_norm\n", "has no column train_loss"},
+        {"\n" HEADER, "has no column step"},
+        {TEN TEN TEN TEN TEN "a,a,a,a,a,a,a," HEADER, "has 65 columns; at most 64 are read"},
+        {"new," HEADER "0,0,0,1,2,3,4,\n", "metrics.csv:2 is not a row of 9 numbers"},
+        {"new," HEADER ",0,0,0,1,2,3,4,,\n", "metrics.csv:2 is not a row of 9 numbers"},
         {HEADER "0,0,0,1,2,3,4\n", "metrics.csv:2 is not a row of 8 numbers"},
         {HEADER "0,0,0,1,2,3,4,.5,6\n", "metrics.csv:2 is not a row of 8 numbers"},
         {HEADER "0,0,0,1,two,3,4,\n", "metrics.csv:2"},
@@ -191,7 +195,7 @@ static void refused(void **state) {
         {HEADER "0,0,0,1,2,3,4,\n\n", "metrics.csv:3 is not a row of 8 numbers"},
         {HEADER "0,0,0,1,2,3,4, \n5\n", "metrics.csv:2"},
         {HEADER HEADER, "metrics.csv:2"},
-        {"step", "its first line is not"},
+        {"step", "the line of the names of its columns is missing"},
     };
     LogTable table;
     Error err = {0};
@@ -201,6 +205,64 @@ static void refused(void **state) {
         log_table_free(&table);
     }
     assert_refused(logs_read(in("nowhere"), LOG_METRICS, &table, &err), &err, "nowhere/metrics.csv", "no file");
+    log_table_free(&table);
+}
+
+/* Logs of another version: in another order, with columns that this one does not have, without optional ones. */
+static void other_columns(void **state) {
+    (void)state;
+    static const char *const same[] = {
+        "val_loss,train_loss,grad_norm,val_accuracy,lr,seconds,tokens,step\n6,5,7,.5,4,3,2,1\n,9,7,,4,3,2,2\n",
+        "new,step,tokens,seconds,lr,train_loss,val_loss,newer,grad_norm,val_accuracy,newest\n"
+        "nan,1,2,3,4,5,6,a word,7,.5,\n,2,2,3,4,9,,,7,,\n",
+        "step,tokens,seconds,lr,train_loss,val_loss,val_losses,val,grad_norm,val_accuracy\n"
+        "1,2,3,4,5,6,8,8,7,.5\n2,2,3,4,9,,8,8,7,\n",
+    };
+    LogTable table;
+    Error err = {0};
+    for (size_t i = 0; i < COUNT_OF(same); i++) {
+        put_text("metrics.csv", same[i]);
+        assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
+        assert_int_equal(table.rows, 2);
+        for (int c = 0; c < METRICS_COLUMNS; c++)
+            assert_true(table.column[c][0] == (c == METRICS_VAL_ACCURACY ? .5 : (double)c + 1));
+        assert_true(table.column[METRICS_STEP][1] == 2 && table.column[METRICS_TRAIN_LOSS][1] == 9);
+        assert_true(isnan(table.column[METRICS_VAL_LOSS][1]) && isnan(table.column[METRICS_VAL_ACCURACY][1]));
+        log_table_free(&table);
+    }
+    put_text("metrics.csv", "step,tokens,seconds,lr,train_loss,grad_norm\n1,2,3,4,5,7\n");
+    assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
+    assert_true(table.rows == 1 && table.column[METRICS_GRAD_NORM][0] == 7);
+    assert_true(isnan(table.column[METRICS_VAL_LOSS][0]) && isnan(table.column[METRICS_VAL_ACCURACY][0]));
+    log_table_free(&table);
+}
+
+/* Such a log is continued with the columns that it has. */
+static void append_by_header(void **state) {
+    (void)state;
+    static const char *const before = "new,val_loss,lr,tokens,seconds,train_loss,grad_norm,step\n8,3,1,0,0,2,1,0\n";
+    static const char *const expected = ",3.5,0.001,640,0.123,2.123457,3,10\n,,0.001,1280,0.123,2.123457,3,20\n";
+    Logs logs;
+    LogTable table;
+    Error err = {0};
+    size_t size[LOG_COUNT];
+    assert_true(logs_start(&logs, temporary, &err) && logs_sizes(&logs, size, &err));
+    logs_close(&logs);
+    char *whole = kept(calloc(1, 256));
+    size[LOG_METRICS] = strlen(before);
+    sprintf(whole, "%s%s", before, "8,3,1,0,0,2,1,10\n,3");
+    put_text("metrics.csv", whole);
+    assert_refused(logs_resume(&logs, temporary, 20, size, &err), &err, "metrics.csv", "rows before step 20");
+    logs_close(&logs);
+    assert_that(logs_resume(&logs, temporary, 10, size, &err), "%s", err.message);
+    assert_true(logs_cut(&logs, size, &err));
+    append(&logs, 10, 3.5);
+    append(&logs, 20, NAN);
+    logs_close(&logs);
+    sprintf(whole, "%s%s", before, expected);
+    assert_string_equal(contents(in("metrics.csv"), NULL), whole);
+    assert_that(logs_read(temporary, LOG_METRICS, &table, &err), "%s", err.message);
+    assert_true(table.rows == 3 && table.column[METRICS_STEP][2] == 20 && log_last(&table, METRICS_VAL_LOSS) == 3.5);
     log_table_free(&table);
 }
 
@@ -228,8 +290,10 @@ static void rounding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(a_runs_logs), TRAINING_TEST(cut_back), TRAINING_TEST(cut_elsewhere), TRAINING_TEST(cut_number),
-        TRAINING_TEST(many_rows),   TRAINING_TEST(refused),  TRAINING_TEST(torn_line),     TRAINING_TEST(rounding),
+        TRAINING_TEST(a_runs_logs),      TRAINING_TEST(cut_back),  TRAINING_TEST(cut_elsewhere),
+        TRAINING_TEST(cut_number),       TRAINING_TEST(many_rows), TRAINING_TEST(refused),
+        TRAINING_TEST(torn_line),        TRAINING_TEST(rounding),  TRAINING_TEST(other_columns),
+        TRAINING_TEST(append_by_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void changed_checkpoint(void **state) {
     } changes[] = {
         {"\"state\"", "\"stake\"", "has no state in its metadata"},
         {"\"state\":\"{", "\"state\":\"", "JSON"},
-        {"format\\\":3", "format\\\":2", "another version of sqrtdk; this is " SQRTDK_VERSION},
+        {"format\\\":3", "format\\\":2", "another version of sqrtdk, in format 2; this is " SQRTDK_VERSION},
         {"format\\\":3", "format\\\":\\\"3\\\"", "\"format\" in its state"},
         {"\\\"format", "\\\"form", "\"format\" in its state"},
         {"step\\\":6", "step\\\":-1", "\"step\" in its state"},
@@ -110,8 +110,13 @@ static void changed_checkpoint(void **state) {
         {"samples.txt\\\":", "samples.txt\\\":0,\\\"other\\\":", "samples.txt"},
         {"model.d_k\\\":\\\"16", "model.d_k\\\":\\\"17", "model.d_k = 17, and"},
         {"scale_divisor\\\":\\\"sqrt_dk", "scale_divisor\\\":\\\"dk", "attention.scale_divisor = dk, and"},
-        {"model.d_k", "model.d_q", "another version of sqrtdk"},
-        {"config\\\":{", "config\\\":{\\\"model.new\\\":\\\"1\\\",", "another version of sqrtdk"},
+        {"model.d_k", "model.d_q", "with model.d_q = 16 by sqrtdk " SQRTDK_VERSION ", and sqrtdk " SQRTDK_VERSION},
+        {"config\\\":{", "config\\\":{\\\"model.new\\\":\\\"1\\\",",
+         "made with model.new = 1 by sqrtdk " SQRTDK_VERSION},
+        {"config\\\":{", "config\\\":{\\\"model.new\\\":1,", "\"model.new\" in its state is not a text"},
+        {"\\\"config\\\"", "\\\"konfig\\\"", "its state has no \"config\""},
+        {"\\\"model.bias\\\":\\\"yes\\\",", "\\\"model.bias\\\":\\\"no\\\",", "model.bias = no, and"},
+        {"\\\"train.lr\\\":\\\"0.01\\\",", "", "made with train.lr = 0.001, and"}, /* its default */
         {"\"wte.weight\"", "\"wte.height\"", "has no tensor wte.weight"},
         {"\"exp_avg.wte.weight\"", "\"exp_avg.wte.height\"", "has no tensor exp_avg.wte.weight"},
         {"\"exp_avg_sq.wte.weight\"", "\"exp_max_sq.wte.weight\"", "has no tensor exp_avg_sq.wte.weight"},
@@ -151,6 +156,46 @@ static void changed_checkpoint(void **state) {
         refuse(logs[i], RAISED);
         put(path, whole, size);
     }
+}
+
+/* A checkpoint and a config.ini of a version that had fewer keys: what they lack has its default, also where that
+   follows from other keys. */
+static void fewer_keys(void **state) {
+    (void)state;
+    static const char *const gone[][2] = {{"\\\"model.dropout\\\":\\\"0\\\",", "dropout = 0\n"},
+                                          {"\\\"model.d_k\\\":\\\"16\\\",", "d_k = 16\n"},
+                                          {"\\\"train.min_lr\\\":\\\"0.001\\\",", "min_lr = 0.001\n"},
+                                          {"\\\"version\\\":\\\"" SQRTDK_VERSION "\\\",", NULL}};
+    Error err = {0};
+    make_run();
+    assert_true(shell("cp -a run whole"));
+    for (size_t i = 0; i < COUNT_OF(gone); i++) set_header("run/checkpoint/last.safetensors", gone[i][0], "");
+    assert_that(open_model("run", &err), "%s", err.message);
+    for (size_t i = 0; i < COUNT_OF(gone); i++)
+        if (gone[i][1]) set_text("run/config.ini", gone[i][1], "");
+    assert_that(try_resume(RAISED, &err), "%s", err.message);
+    assert_true(shell("mv run fewer && mv whole run"));
+    assert_that(try_resume(RAISED, &err), "%s", err.message);
+    assert_true(same_parameters("run", "fewer"));
+    assert_true(shell("diff run/config.ini fewer/config.ini && diff run/attention.csv fewer/attention.csv"));
+}
+
+/* A version that is not this one had a key more: it may change what is computed. What is not of the config may be
+   more. */
+static void more_keys(void **state) {
+    (void)state;
+    const char *const path = "run/checkpoint/last.safetensors";
+    Error err = {0};
+    make_run();
+    set_header(path, "\\\"step\\\"", "\\\"new\\\":[1],\\\"step\\\"");
+    set_text("run/run.json", "\"version\": \"" SQRTDK_VERSION "\"", "\"version\": \"9.9\", \"new\": {}");
+    assert_that(open_model("run", &err), "%s", err.message);
+    set_header(path, "version\\\":\\\"" SQRTDK_VERSION, "version\\\":\\\"9.9");
+    set_header(path, "config\\\":{", "config\\\":{\\\"model.new\\\":\\\"1\\\",");
+    refuse("made with model.new = 1 by sqrtdk 9.9, and sqrtdk " SQRTDK_VERSION " has no such key", RAISED);
+    set_text("run/config.ini", "[model]", "[model]\nnew = 1");
+    refuse("[model] has no key new", RAISED);
+    refuse("sqrtdk 9.9 wrote that file, and this is " SQRTDK_VERSION, RAISED);
 }
 
 /* A NaN or an infinity in any tensor, in its first number or its last; without the moments where they are not read. */
@@ -270,7 +315,8 @@ int main(void) {
         TRAINING_TEST(refusals),           TRAINING_TEST(changed_checkpoint),
         TRAINING_TEST(not_finite),         TRAINING_TEST(mutated),
         TRAINING_TEST(lost_checkpoint),    TRAINING_TEST(model_of_its_config),
-        TRAINING_TEST(linked_directories),
+        TRAINING_TEST(linked_directories), TRAINING_TEST(fewer_keys),
+        TRAINING_TEST(more_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

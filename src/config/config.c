@@ -236,6 +236,16 @@ bool config_set_all(Config *config, const char *where, size_t count, const char 
     return config_finish(config, where, err);
 }
 
+void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
+    static Config copy; /* large */
+    Error none;         /* what follows from other keys is set even where they do not go together */
+    copy = *config;
+    copy.origin[key] = ORIGIN_DEFAULT;
+    if (KEYS[key].initial) (void)value_parse(&KEYS[key], KEYS[key].initial, (char *)&copy + KEYS[key].offset, &none);
+    (void)derive_defaults(&copy, "", &none);
+    config_value_text(&copy, key, out, capacity);
+}
+
 ScaleDivisor config_divisor(const Config *config, size_t step) {
     const int64_t from = config->attention.switch_step;
     return from > 0 && step >= (size_t)from ? config->attention.switch_divisor : config->attention.scale_divisor;

@@ -126,6 +126,9 @@ bool config_is_given(const Config *config, size_t key);
 /* Whether a key has its default value, given or not. If its default follows from other keys: whether it was not
    given. */
 bool config_is_default(const Config *config, size_t key);
+/* The value that a key would have if it were not given and all others were as they are, as config_value_text prints
+   it. */
+void config_default_text(const Config *config, size_t key, char *out, size_t capacity);
 /* For titles: how scores are made at a step, as in "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
    divisor that they have later. */
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);

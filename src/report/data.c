@@ -18,26 +18,27 @@ static Why why; /* large */
 
 /* --- a run's files */
 
-/* Whether metrics.csv has a validation loss in this line. */
-static bool has_validation(const char *line) {
-    for (int i = 0; i < METRICS_VAL_LOSS && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
-    return line && *line != ',' && *line != '\n';
+/* Whether a line has something in this field; -1: no field. */
+static bool has_field(const char *line, int field) {
+    for (int i = 0; i < field && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
+    return field >= 0 && line && *line != ',' && *line != '\n';
 }
 
 /* Thins out a log in place. It keeps the header, about `limit` groups of `group` lines at even distances, the last
    group, and about `limit` lines with a validation loss. A last line without its end is left out. */
 static void thin(char *text, size_t group, size_t limit, bool metrics) {
+    const int validation = metrics ? log_field(LOG_METRICS, METRICS_VAL_LOSS, text) : -1;
     char *out = text, *line = text;
     size_t lines = 0, validated = 0, seen = 0;
     for (const char *c = text; *c; c++) {
-        validated += metrics && (c == text || c[-1] == '\n') && has_validation(c);
+        validated += (c == text || c[-1] == '\n') && has_field(c, validation);
         lines += *c == '\n';
     }
     const size_t last = lines > 1 ? (lines - 2) / group : 0, every = 1 + lines / group / (limit + 1),
                  every_validated = 1 + validated / (limit + 1);
     for (size_t i = 0; strchr(line, '\n'); i++) {
         const size_t length = strcspn(line, "\n") + 1, at = i ? (i - 1) / group : 0;
-        const bool kept = metrics && has_validation(line) && seen++ % every_validated == 0;
+        const bool kept = has_field(line, validation) && seen++ % every_validated == 0;
         if (at % every == 0 || at == last || kept) {
             memmove(out, line, length);
             out += length;

@@ -9,7 +9,7 @@
 
 #include "base/safetensors.h"
 
-enum { FORMAT = 3 }; /* of the state; another number means another version of the program */
+enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
 static const char *const NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
 
@@ -97,16 +97,12 @@ static Json *state_json(const Config *c, const RunState *s) {
     }
     for (size_t i = 0; i < LOG_COUNT; i++) js_set(logs, LOG_NAMES[i], js_integer((int64_t)s->log_size[i]));
     js_set(state, "format", js_integer(FORMAT));
+    js_set(state, "version", js_text(SQRTDK_VERSION));
     js_set(state, "step", js_integer((int64_t)s->step));
     js_set(state, "seconds", js_number(s->seconds));
     js_set(state, "logs", logs);
     js_set(state, "config", config);
     return state;
-}
-
-static bool other_version(const char *path, Error *err) {
-    return usage_error(err, "%s was made by another version of sqrtdk; this is %s: continue the run with that version",
-                       path, SQRTDK_VERSION);
 }
 
 static bool whole_number(const char *path, const Json *object, const char *key, size_t *out, Error *err) {
@@ -117,34 +113,62 @@ static bool whole_number(const char *path, const Json *object, const char *key, 
     return true;
 }
 
-/* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. */
+static bool is_key(const char *name) {
+    size_t i = 0;
+    while (i < config_key_count() && strcmp(config_key_name(i), name) != 0) i++;
+    return i < config_key_count();
+}
+
+/* Refuses keys of the checkpoint's config that this version does not have: they may change what is computed. */
+static bool check_keys(const char *path, const char *version, const Json *config, Error *err) {
+    if (js_object_size(config) == 0) return usage_error(err, "%s is damaged: its state has no \"config\"", path);
+    for (size_t i = 0; i < js_object_size(config); i++) {
+        const char *key = js_object_key(config, i), *value = js_as_text(js_get(config, key));
+        if (!value) return usage_error(err, "%s is damaged: \"%.100s\" in its state is not a text", path, key);
+        if (!is_key(key))
+            return usage_error(err,
+                               "%s was made with %.100s = %.100s by sqrtdk %.40s, and sqrtdk %s has no such key: "
+                               "continue the run with that version",
+                               path, key, value, version ? version : "?", SQRTDK_VERSION);
+    }
+    return true;
+}
+
+/* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. A key that it does
+   not have had its default: the version that made it had no such key. */
 static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
-    size_t keys = 0;
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
-        char now[CONFIG_VALUE_MAX];
+        char now[CONFIG_VALUE_MAX], initial[CONFIG_VALUE_MAX];
         if (!must_match(key)) continue;
         config_value_text(&run->config, i, now, sizeof now);
-        if (!then) return other_version(path, err);
+        if (!then) {
+            config_default_text(&run->config, i, initial, sizeof initial);
+            then = initial;
+        }
         if (strcmp(then, now) != 0)
             return usage_error(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path,
                                key, then, run->directory, now);
-        keys++;
     }
-    return js_object_size(config) == keys || other_version(path, err);
+    return true;
 }
 
 static bool parse_state(const Run *run, const char *path, const Json *state, RunState *s, Error *err) {
     size_t format = 0;
     const Json *logs = js_get(state, "logs");
     if (!whole_number(path, state, "format", &format, err)) return false;
-    if (format != FORMAT) return other_version(path, err);
+    if (format != FORMAT)
+        return usage_error(err,
+                           "%s was made by another version of sqrtdk, in format %zu; this is %s, which reads %d: "
+                           "continue the run with that version",
+                           path, format, SQRTDK_VERSION, FORMAT);
     if (!whole_number(path, state, "step", &s->step, err)) return false;
     if (!js_as_number(js_get(state, "seconds"), &s->seconds) || !(s->seconds >= 0 && s->seconds < 1e10))
         return usage_error(err, "%s is damaged: \"seconds\" in its state is not a duration", path);
     for (size_t i = 0; i < LOG_COUNT; i++)
         if (!whole_number(path, logs, LOG_NAMES[i], &s->log_size[i], err)) return false;
-    return check_config(run, path, js_get(state, "config"), err);
+    const Json *config = js_get(state, "config");
+    return check_keys(path, js_as_text(js_get(state, "version")), config, err) && check_config(run, path, config, err);
 }
 
 static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s, Error *err) {

@@ -13,7 +13,11 @@ extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 
 /* The columns of metrics.csv and attention.csv: the constant of each, its name in the file, and how its number is
    written and read (logs.c). A validation loss is empty (NaN) between evaluations. Its accuracy is empty at the same
-   steps, and always for a text. Rows of attention.csv come by step, layer, head. */
+   steps, and always for a text. Rows of attention.csv come by step, layer, head.
+
+   Fields are matched with columns by the names in a file's first line, so that logs of other versions can be read and
+   continued. A column that a file lacks is NaN in all its rows, if it is optional, and else an error. A field of
+   another name is not read. Therefore a column that is added must be optional. */
 #define METRICS_TABLE(COLUMN)                                                                                          \
     COLUMN(METRICS_STEP, "step", COUNT)                                                                                \
     COLUMN(METRICS_TOKENS, "tokens", COUNT)                                                                            \
@@ -52,24 +56,32 @@ extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 enum { METRICS_TABLE(CONSTANT_OF) METRICS_COLUMNS };
 enum { ATTENTION_TABLE(CONSTANT_OF) ATTENTION_COLUMNS, LOG_COLUMNS_MAX = ATTENTION_COLUMNS };
 
+/* Which column each field of a log's lines is; -1: none of this version's. */
+enum { LOG_FIELDS_MAX = 64 };
+typedef struct {
+    int count, column[LOG_FIELDS_MAX];
+} LogFields;
+
 /* The logs of a run, open for appending. */
 typedef struct {
     const char *directory; /* of the run; outlives this */
     FILE *file[LOG_COUNT];
+    LogFields fields[LOG_COUNT];
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
 bool logs_start(Logs *logs, const char *directory, Error *err);
-/* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be this version's header and
-   the rows of all steps before `step` and of no others. If they are not, or cannot be read, fails with status
+/* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
+   all steps before `step` and of no others. If they are not, or cannot be read, fails with status
    STATUS_USAGE. Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only
    after run.json says that the run continues. */
 bool logs_resume(Logs *logs, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
 bool logs_cut(const Logs *logs, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 
-/* Appends a row of metrics.csv or attention.csv, a number for each column. */
+/* Appends a row of metrics.csv or attention.csv, from a number for each column, with the fields of the file: a field
+   that is no column is left empty. */
 void logs_append(const Logs *logs, Log log, const double row[]);
 /* Hands the appended rows to the system, so that a full disk is an error at the row that does not fit. */
 bool logs_flush(const Logs *logs, Log log, Error *err);
@@ -93,6 +105,8 @@ bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
 bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
 void log_table_free(LogTable *table);
+/* Which field of its lines, from 0, is a column of the log with this text; -1: none. */
+int log_field(Log log, int column, const char *text);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
 

@@ -43,10 +43,9 @@ static void name_directories(Sweep *s) {
 
 /* Reads run.json and config.ini of an existing directory. */
 static bool read_config(Sweep *s, Error *err) {
-    char path[4096];
     s->directory = s->place.path;
     if (!run_description_load(&s->description, s->directory, err) ||
-        !path_join(path, sizeof path, s->directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
+        !description_config(s->description, s->directory, &s->config, NULL, 0, err))
         return false;
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
