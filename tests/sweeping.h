@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "ops/matmul.h"
 #include "sweep/sweep.h"
 
 static Error err;

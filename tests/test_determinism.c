@@ -254,7 +254,6 @@ static void threads_agree_within_rounding(void **state) {
 }
 
 int main(int argc, char **argv) {
-    matmul_setup();
     if (argc == 4) { /* "INI RUN THREADS": train_elsewhere */
         Error err = {0};
         if (train_here(argv[1], argv[2], strtoul(argv[3], NULL, 10), &err)) return 0;

@@ -15,7 +15,6 @@
 
 #include "base/results.h"
 #include "eval/eval.h"
-#include "ops/matmul.h"
 #include "report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
@@ -255,7 +254,6 @@ static void escapes(void **state) {
 
 int main(void) {
     nowhere = fopen("/dev/null", "w");
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
         TRAINING_TEST(pages),    TRAINING_TEST(escapes),

@@ -204,7 +204,6 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(equal_to_rounding), TRAINING_TEST(threads_change_no_bit),
         TRAINING_TEST(sum_is_a_tree),     TRAINING_TEST(resumed_with_its_own),

@@ -246,7 +246,6 @@ static void which_share(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(four_shares),       SWEEP_TEST(what_is_there), SWEEP_TEST(left_alone),
         SWEEP_TEST(dies_at_the_start), SWEEP_TEST(linked_run),    SWEEP_TEST(which_share),

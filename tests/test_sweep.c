@@ -125,6 +125,5 @@ int main(void) {
         SWEEP_TEST(parent_stays_single_threaded), SWEEP_TEST(divergence_is_no_failure),
         SWEEP_TEST(odd_sweeps_are_trained),
     };
-    matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -454,6 +454,5 @@ int main(void) {
         SWEEP_TEST(signals_reach_all),
         SWEEP_TEST(stopped_and_continued),
     };
-    matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 #include <glob.h>
 
 #include "model/measure.h"
-#include "ops/matmul.h"
 #include "train/loop.h"
 
 /* Relative to the largest entry of the tensor. */
@@ -329,6 +328,5 @@ static int print_worst(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     return cmocka_run_group_tests(FIXTURES, count_files, print_worst);
 }
