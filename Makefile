@@ -133,6 +133,9 @@ $(DOUBLE_TESTS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/double/tests/%.o $(DOUBLE)
 $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o $(DOUBLE)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) $(CMOCKA) -o $@
 
+# This test counts products.
+$(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul,--wrap=matmul_product
+
 # Not a test, but what tests/report_decoder.py compares the page with.
 $(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@

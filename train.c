@@ -2,7 +2,6 @@
    Error and turns its status into the exit status. */
 #include <errno.h>
 #include <fcntl.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,9 +59,8 @@ static void hold_standard_streams(void) {
 }
 
 static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
-    /* Processors are counted before OpenBLAS is limited to one thread, since its OpenMP build limits OpenMP with it. */
-    command->processors = (size_t)(omp_get_max_threads() < THREADS_MAX ? omp_get_max_threads() : THREADS_MAX);
-    matmul_setup();
+    const int offered = matmul_threads_offered();
+    command->processors = (size_t)(offered < THREADS_MAX ? offered : THREADS_MAX);
     interrupt_catch();
     return verb->run(command, signal, err);
 }

@@ -10,7 +10,6 @@
 #include "gradcheck/gradcheck.h"
 #include "model/initialization.h"
 #include "model/transformer.h"
-#include "ops/matmul.h"
 
 #ifndef REAL_DOUBLE
 #error "differences need the double build"

@@ -3,7 +3,6 @@
    verdicts themselves. */
 #include "support.h"
 
-#include "ops/matmul.h"
 #include "theory/claims.h"
 
 /* What a line "measures": figures by d_k. */
@@ -141,6 +140,5 @@ int main(void) {
         TEST(claims_are_complete),
         TEST(rows_have_the_moments_they_should),
     };
-    matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

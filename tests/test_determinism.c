@@ -16,7 +16,7 @@ static const size_t THREADS[] = {1, 2, 8};
 static bool train_here(const char *ini, const char *run, size_t threads, Error *err) {
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {.threads = threads, .out = run, .command_line = "", .progress = &progress};
-    return config_load(&config, ini, NULL, 0, err) && train_run(&config, &options, &outcome, err);
+    return config_load(&config, NULL, ini, NULL, 0, err) && train_run(&config, &options, &outcome, err);
 }
 
 /* Trains in another process of this program (see main). */
@@ -254,7 +254,6 @@ static void threads_agree_within_rounding(void **state) {
 }
 
 int main(int argc, char **argv) {
-    matmul_setup();
     if (argc == 4) { /* "INI RUN THREADS": train_elsewhere */
         Error err = {0};
         if (train_here(argv[1], argv[2], strtoul(argv[3], NULL, 10), &err)) return 0;

@@ -15,7 +15,6 @@
 
 #include "base/results.h"
 #include "eval/eval.h"
-#include "ops/matmul.h"
 #include "report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
@@ -192,9 +191,9 @@ static bool describe(Error *err) {
 }
 
 static bool configure_again(Error *err) {
-    static Config loaded;
+    Config loaded;
     const char *const override = "model.layers=1";
-    return config_load(&loaded, in("tiny.ini"), &override, 1, err);
+    return config_load(&loaded, NULL, in("tiny.ini"), &override, 1, err);
 }
 
 static void checking(void **state) {
@@ -255,7 +254,6 @@ static void escapes(void **state) {
 
 int main(void) {
     nowhere = fopen("/dev/null", "w");
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(checking), TRAINING_TEST(finished_run), TRAINING_TEST(descriptions),
         TRAINING_TEST(pages),    TRAINING_TEST(escapes),

@@ -4,6 +4,9 @@
    were rounded before. */
 #include "support.h"
 
+#include <cblas.h>
+#include <dlfcn.h>
+
 #include "ops/bf16.h"
 #include "ops/gemm.h"
 #include "ops/linear.h"
@@ -283,7 +286,6 @@ static void strips(void **state) {
 static void linear_layer_of_bf16(void **state) {
     (void)state;
     static const size_t shapes[][2] = {{40, 1}, {40, 15}, {40, 16}, {33, 17}, {40, 64}, {800, 150}, {35, 1601}};
-    matmul_setup();
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         const size_t rows = 50, in = shapes[i][0], out = shapes[i][1];
         real *w = normal_reals(in * out, 1), *bias = normal_reals(out, 1), *x = normal_reals(rows * in, 1);
@@ -320,11 +322,52 @@ static void linear_layer_of_bf16(void **state) {
     }
 }
 
+static int openblas_products;
+void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, blasint m, blasint n, blasint k,
+                 float alpha, const float *a, blasint lda, const float *b, blasint ldb, float beta, float *c,
+                 blasint ldc) {
+    static __typeof__(cblas_sgemm) *real_sgemm;
+    if (!real_sgemm) *(void **)&real_sgemm = dlsym(RTLD_NEXT, "cblas_sgemm");
+    openblas_products++;
+    real_sgemm(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* The kernel that matmul_kernels names, for the announcement and run.json, makes the products: OpenBLAS where it is
+   named and nowhere else, and of two kernels whose bits differ the named one. This program calls nothing that could
+   choose one. */
+static void named_kernel_runs(void **state) {
+    (void)state;
+    static const char *const NAMES[] = {[GEMM_AVX2] = "sqrtdk",
+                                        [GEMM_AVX512] = "sqrtdk",
+                                        [GEMM_EMULATED_BF16] = "emulated bf16",
+                                        [GEMM_AVX512_BF16] = "AVX512-BF16",
+                                        [GEMM_AMX_BF16] = "AMX-BF16"};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const char *named = matmul_kernels(bf16);
+        const bool openblas = strcmp(named, "OpenBLAS") == 0;
+        Case x = make(37, 41, 500, 0, 1);
+        real *expected = filled_reals(x.c_size, NAN);
+        x.product.operands = operands_rounded(bf16);
+        openblas_products = 0;
+        matmul_product(&x.product, x.a, x.b, x.c);
+        assert_int_equal(openblas_products, openblas);
+        size_t found = openblas;
+        for (size_t l = 0; l < kernel_count; l++) {
+            if (strcmp(NAMES[kernels[l]], named) != 0) continue;
+            gemm(kernels[l], &x.product, x.a, x.b, expected);
+            for (size_t r = 0; r < x.product.m; r++)
+                assert_memory_equal(x.c + r * x.product.ldc, expected + r * x.product.ldc, x.product.n * sizeof(real));
+            found++;
+        }
+        assert_true(found > 0 && matmul_is_own() == (kernels[0] < GEMM_EMULATED_BF16));
+    }
+}
+
 int main(void) {
     for (GemmKernel kernel = GEMM_AVX2; kernel <= GEMM_AMX_BF16; kernel++)
         if (gemm_runs(kernel)) kernels[kernel_count++] = kernel;
-    const struct CMUnitTest tests[] = {TEST(small_shapes),        TEST(shapes_of_a_model), TEST(bits_are_the_same),
-                                       TEST(triangles),           TEST(not_finite),        TEST(strips),
-                                       TEST(linear_layer_of_bf16)};
+    const struct CMUnitTest tests[] = {TEST(named_kernel_runs), TEST(small_shapes),        TEST(shapes_of_a_model),
+                                       TEST(bits_are_the_same), TEST(triangles),           TEST(not_finite),
+                                       TEST(strips),            TEST(linear_layer_of_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

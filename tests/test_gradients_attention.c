@@ -4,7 +4,6 @@
 
 #include "model/attention.h"
 #include "ops/dropout.h"
-#include "ops/matmul.h"
 #include "reference.h"
 
 #ifndef REAL_DOUBLE
@@ -323,7 +322,6 @@ static void dropout_over_rows(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TEST(attention_is_the_naive_one),
         TEST(attention_gradient),

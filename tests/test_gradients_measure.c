@@ -143,7 +143,6 @@ static void not_finite(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
-    matmul_setup();
     const struct CMUnitTest tests[] = {TEST(norms_of_every_row), TEST(of_the_sum), TEST(one_position),
                                        TEST(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,7 +264,6 @@ static void every_tensor_and_activation_has_a_row(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TEST(every_combination),        TEST(every_edge),
         TEST(accumulation_is_the_mean), TEST(differences_find_their_step),

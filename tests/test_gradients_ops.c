@@ -364,7 +364,6 @@ static void cross_entropy_extremes(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TEST(linear),    TEST(layernorm),   TEST(layernorm_extremes), TEST(activations),
         TEST(embedding), TEST(unembedding), TEST(cross_entropy),      TEST(cross_entropy_extremes),

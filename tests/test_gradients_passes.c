@@ -244,7 +244,6 @@ static void sizes_that_do_not_fit(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TEST(forward_is_the_plain_decoder),
         TEST(threads_agree),

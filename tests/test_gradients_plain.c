@@ -120,7 +120,6 @@ static void sizes_that_do_not_fit(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     with_sleeping_threads(argv);
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TEST(every_combination),
         TEST(every_edge),

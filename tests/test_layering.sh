@@ -55,8 +55,10 @@ rule_one_includer() {
             tr '\n' ' '
     done
 }
+# matmul.c alone asks OpenMP something: what it offered before OpenBLAS limited it.
 rule_openmp() {
-    grep -rnE '<omp\.h>|"omp\.h"|pragma[[:space:]]+omp|_Pragma.*omp' src/base src/ops src/data src/show
+    grep -rnE '<omp\.h>|"omp\.h"|pragma[[:space:]]+omp|_Pragma.*omp' src/base src/ops src/data src/show |
+        grep -vE '^src/ops/matmul\.c:[0-9]+:#include <omp\.h>$'
 }
 rule_reduction() {
     grep -rnE '(^|[^_[:alnum:]])reduction[[:space:]]*\(' src train.c
@@ -109,6 +111,7 @@ planted rule_one_includer src/run/pictures.c '#include "stb_image_write.h"'
 planted rule_one_includer src/show/chart.c '#include <stb_truetype.h>'
 planted rule_one_includer src/base/safetensors.c '#include <jansson.h>'
 planted rule_openmp src/ops/linear.c '#include <omp.h>'
+planted rule_openmp src/ops/matmul.c '#pragma omp parallel'
 planted rule_openmp src/base/memory.c '#pragma omp parallel for'
 planted rule_one_includer src/train/engine.c '#include <mpi.h>'
 planted rule_arrows src/ranks/ranks.c '#include "config/config.h"'

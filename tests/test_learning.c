@@ -5,7 +5,6 @@
 
 #include "model/initialization.h"
 #include "model/transformer.h"
-#include "ops/matmul.h"
 #include "train/optimizer.h"
 
 static Model model;
@@ -160,7 +159,6 @@ static void memorises_a_text(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
 #define LEARNING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(starts_at_a_guess),

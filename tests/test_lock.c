@@ -346,7 +346,6 @@ static void logs_of_another(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(excludes),        SWEEP_TEST(who_is_gone), SWEEP_TEST(heartbeat),   SWEEP_TEST(zombies_and_copies),
         SWEEP_TEST(other_files),     SWEEP_TEST(passed_on),   SWEEP_TEST(one_of_many), SWEEP_TEST(overtaken),

@@ -2,7 +2,6 @@
    for one matrix. */
 #include "support.h"
 
-#include "ops/matmul.h"
 #include "ops/newton_schulz.h"
 #include "train/optimizer.h"
 
@@ -460,7 +459,6 @@ static void decay_alone(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     const struct CMUnitTest tests[] = {TEST(schedule),
                                        TEST(norm),
                                        TEST(adamw),

@@ -4,7 +4,6 @@
    call of a kind: the functions below stand in for the library's. */
 #include "training.h"
 
-#include <cblas.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,16 +36,25 @@ STAND_IN(rename, (const char *from, const char *to), (from, to))
 STAND_IN(mkdir, (const char *path, mode_t mode), (path, mode))
 STAND_IN(unlink, (const char *path), (path))
 STAND_IN(remove, (const char *path), (path))
-/* Products are everywhere: in training, evaluation, attention statistics and samples. */
-void cblas_sgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, blasint m, blasint n, blasint k,
-                 float alpha, const float *a, blasint lda, const float *b, blasint ldb, float beta, float *c,
-                 blasint ldc) {
-    static __typeof__(cblas_sgemm) *real_sgemm;
-    if (!real_sgemm) *(void **)&real_sgemm = dlsym(RTLD_NEXT, "cblas_sgemm");
+/* Products are everywhere: in training, evaluation, attention statistics and samples. The linker gives both functions
+   that make them to these (the Makefile's --wrap, which also chooses the names). */
+static void count_product(void) {
     if (__atomic_load_n(&stops_at, __ATOMIC_RELAXED) >= 0 && __atomic_fetch_sub(&stops_at, 1, __ATOMIC_RELAXED) == 0)
         raise(SIGTERM);
-    real_sgemm(layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+__typeof__(matmul_product) __real_matmul_product, __wrap_matmul_product;
+void __wrap_matmul_product(const Product *product, const void *a, const void *b, real *c) {
+    count_product();
+    __real_matmul_product(product, a, b, c);
+}
+__typeof__(matmul) __real_matmul, __wrap_matmul;
+void __wrap_matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
+                   const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc) {
+    count_product();
+    __real_matmul(operands, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, accumulate, c, ldc);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 /* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
    failed, 100 nothing to do */
@@ -55,7 +63,6 @@ static int child_main(char **arguments) {
     Progress progress = progress_make(stderr, true);
     bool resumes = strcmp(arguments[0], "resume") == 0, done;
     TrainOptions options = {.threads = (size_t)atol(arguments[3]), .command_line = "child", .progress = &progress};
-    openblas_set_num_threads(1); /* instead of matmul_setup: products are OpenBLAS's, to be counted */
     interrupt_catch();
     dies_at = atol(arguments[4]), stops_at = atol(arguments[5]);
     if (resumes) {
@@ -63,7 +70,7 @@ static int child_main(char **arguments) {
         done = train_resume(arguments[1], &set, *set != '-', &options, &outcome, &err);
     } else {
         options.out = arguments[2];
-        done = config_load(&config, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
+        done = config_load(&config, NULL, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
     }
     if (!done) printf("%s\n", err.message);
     int status = !done ? (int)err.status : outcome.had_finished ? 100 : outcome.signal ? 128 + outcome.signal : 0;
@@ -313,7 +320,6 @@ static void one_process_at_a_time(void **state) {
 
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
-    matmul_setup();
     const struct CMUnitTest tests[] = {
         TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(doubling_intervals),
         TRAINING_TEST(steps_raised),  TRAINING_TEST(free_keys),      TRAINING_TEST(one_process_at_a_time),

@@ -91,7 +91,7 @@ static void one_progress_line(void **state) {
     int signal_number;
     FILE *table = fopen("/dev/null", "w");
     setenv("TERM", "xterm", 1);
-    assert_true(sweep_run(&config, &options, table, &signal_number, &err));
+    assert_true(sweep_run(&config, &axes, &options, table, &signal_number, &err));
     fclose(table);
     fclose(progress.stream);
     kept(text);
@@ -125,6 +125,5 @@ int main(void) {
         SWEEP_TEST(parent_stays_single_threaded), SWEEP_TEST(divergence_is_no_failure),
         SWEEP_TEST(odd_sweeps_are_trained),
     };
-    matmul_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
    test that passes passes always. */
 #include "support.h"
 
-#include "ops/matmul.h"
 #include "theory/theory.h"
 
 enum { FIGURES = 7 };
@@ -477,7 +476,6 @@ int main(void) {
     };
     const struct CMUnitTest in_double[] = {TEST(gradients_are_finite_differences),
                                            TEST(other_scores_have_the_figures_they_should)};
-    matmul_setup();
     return sizeof(real) == 8 ? cmocka_run_group_tests(in_double, NULL, NULL)
                              : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 #include <glob.h>
 
 #include "model/measure.h"
-#include "ops/matmul.h"
 #include "train/loop.h"
 
 /* Relative to the largest entry of the tensor. */
@@ -77,7 +76,7 @@ static void load_config(const Fixture *f, const char *prefix) {
         overrides[count] = text[count], count++;
     }
     assert_true(count > 0);
-    bool loaded = config_load(&config, put_text("fixture.ini", ""), overrides, count, &err);
+    bool loaded = config_load(&config, NULL, put_text("fixture.ini", ""), overrides, count, &err);
     assert_that(loaded, "%s", err.message);
 }
 
@@ -329,6 +328,5 @@ static int print_worst(void **state) {
 }
 
 int main(void) {
-    matmul_setup();
     return cmocka_run_group_tests(FIXTURES, count_files, print_worst);
 }

@@ -3,6 +3,7 @@
 #include "ops/matmul.h"
 
 #include <cblas.h>
+#include <omp.h>
 
 #include "ops/gemm.h"
 
@@ -19,7 +20,18 @@ void matmul_openblas(const Product *o, const void *a, const void *b, real *c) {
                (int)o->lda, b, (int)o->ldb, o->accumulate ? 1 : 0, c, (int)o->ldc);
 }
 
+/* What is the same for every product of this process. It is set before main: nobody can multiply, or say what
+   multiplies, before it is known. */
 static GemmKernel kernels[2]; /* for operands of `real`, and of bf16 */
+static int threads_offered;
+
+__attribute__((constructor)) static void begin(void) {
+    for (int bf16 = 0; bf16 < 2; bf16++) kernels[bf16] = gemm_best(bf16);
+    threads_offered = omp_get_max_threads();
+    openblas_set_num_threads(1); /* the threads are the model's */
+}
+
+int matmul_threads_offered(void) { return threads_offered; }
 
 void matmul_product(const Product *o, const void *a, const void *b, real *c) {
     if (o->m == 0 || o->n == 0) return;
@@ -38,19 +50,14 @@ void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, siz
     matmul_product(&(Product){op_a, op_b, accumulate, m, n, k, lda, ldb, ldc, alpha, WHOLE, 0, operands}, a, b, c);
 }
 
-void matmul_setup(void) {
-    openblas_set_num_threads(1);
-    for (int bf16 = 0; bf16 < 2; bf16++) kernels[bf16] = gemm_best(bf16);
-}
-
-bool matmul_is_own(void) { return gemm_best(false) != GEMM_NONE; }
+bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) {
     static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16", "AMX-BF16"};
-    return names[gemm_best(bf16)]; /* in the order of GemmKernel */
+    return names[kernels[bf16]]; /* in the order of GemmKernel */
 }
 
-size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(gemm_best(bf16)); }
+size_t matmul_buffer_bytes(bool bf16) { return gemm_buffer_bytes(kernels[bf16]); }
 
 const char *matmul_core(void) { return openblas_get_corename(); }
 

@@ -1,6 +1,6 @@
 /* The matrix product that everything else is made of. ops/gemm.h computes it where that has kernels for the processor,
-   otherwise cblas_sgemm does (cblas_dgemm if real is double). Below are also facts about the OpenBLAS in use. In src/,
-   only matmul.c includes cblas.h. */
+   otherwise cblas_sgemm does (cblas_dgemm if real is double); which of them is known before main. Below are also facts
+   about the OpenBLAS in use. In src/, only matmul.c includes cblas.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -75,9 +75,6 @@ void matmul_strips(const Product *product, const void *a, const void *b, const r
 /* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
 
-/* Chooses the kernels, and keeps OpenBLAS on one thread per call: the threads are the model's. Call it once, first. */
-void matmul_setup(void);
-
 /* Whether this build on this processor makes its products itself (ops/gemm.h). Then results do not depend on OpenBLAS,
    nor on the number of threads. */
 bool matmul_is_own(void);
@@ -87,6 +84,10 @@ const char *matmul_kernels(bool bf16);
 
 /* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
 size_t matmul_buffer_bytes(bool bf16);
+
+/* How many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is kept on
+   one thread per call, and its OpenMP build limits OpenMP with it: omp_get_max_threads no longer says so. */
+int matmul_threads_offered(void);
 
 /* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
 const char *matmul_core(void);

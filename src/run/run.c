@@ -153,13 +153,13 @@ bool description_check_corpus(const Json *d, const char *directory, const char *
                        *path ? path : "the built-in one", directory);
 }
 
-bool description_config(const Json *d, const char *directory, Config *config, const char *const *overrides,
-                        size_t count, Error *err) {
+bool description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
+                        const char *const *overrides, size_t count, Error *err) {
     const Json *resumed = js_get(d, "resumed"), *last = js_at(resumed, js_array_size(resumed) - 1);
     const char *version = js_as_text(js_get(last ? last : d, "version"));
     char path[4096];
     if (!path_join(path, sizeof path, directory, "config.ini", err)) return false;
-    if (config_load(config, path, overrides, count, err)) return true;
+    if (config_load(config, axes, path, overrides, count, err)) return true;
     if (!version || strcmp(version, SQRTDK_VERSION) == 0) return false;
     return error_set(err, err->status, "%s; sqrtdk %.40s wrote that file, and this is %s", err->message, version,
                      SQRTDK_VERSION);
@@ -208,7 +208,7 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
     if (!run_description_load(&run->description, run->directory, err)) return false;
     const Json *d = run->description;
     const bool ok = check_no_sweep(run->directory, d, err) &&
-                    description_config(d, run->directory, &run->config, overrides, count, err);
+                    description_config(d, run->directory, &run->config, NULL, overrides, count, err);
     const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;

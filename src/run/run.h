@@ -74,8 +74,8 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
 bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
 /* Reads config.ini of the run or sweep in `directory`, whose run.json is `d`. A key that this version does not have is
    refused, as in every config. An error names the version that wrote the file, where it is another one. */
-bool description_config(const Json *d, const char *directory, Config *config, const char *const *overrides,
-                        size_t count, Error *err);
+bool description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
+                        const char *const *overrides, size_t count, Error *err);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
    on. If it is not, fails with status STATUS_USAGE. */
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);

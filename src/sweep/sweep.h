@@ -5,15 +5,16 @@
 
 #include "train/trainer.h"
 
-/* Trains every run in a new directory, then writes summary.csv into it and the table of settings to `out`. Runs with
-   the same seed share their initialization and batches to the bit.
+/* Trains every combination of `axes` in a new directory, then writes summary.csv into it and the table of settings to
+   `out`. Runs with the same seed share their initialization and batches to the bit.
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others; then this function fails with status STATUS_FAILED at the end. A signal (interrupt_catch) to this
    process or to a worker makes all runs save a checkpoint and end; then *signal is that signal, and the tables are
    written from the runs so far. Nothing is written before every run has passed train_check. The process must not have
    entered a parallel region of several threads before (runner.c). */
-bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal, Error *err);
+bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal,
+               Error *err);
 
 /* sweep_is tells whether `directory` is that of a sweep; it fails where that cannot be read. If it is, sweep_resume
    continues it, ignoring options->out: runs that have finished or diverged are kept, the others are resumed or started.
@@ -29,14 +30,14 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
    ended or is held by another process, and writes only into the runs' directories. sweep_tables writes summary.csv, the
    page and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`.
    Both fail with status STATUS_FAILED if a run failed, sweep_share only for runs that it trained itself. */
-bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+bool sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err);
 bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal,
                  Error *err);
 bool sweep_tables(const char *directory, const TrainOptions *options, FILE *out, Error *err);
 
 /* Makes the checks of sweep_run. Then it writes to `out` the config with [sweep] and, as comments, what the sweep
    would take; it writes nothing else. */
-bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err);
+bool sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err);
 
 /* The verbs (command.c); resume takes a run as well. */
 extern const Verb sweep_verb, resume_verb;
