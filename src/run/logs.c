@@ -36,14 +36,12 @@ _Static_assert((int)STEP == (int)ATTENTION_STEP, "both logs have the step in the
 _Static_assert((int)LOG_FIELDS_MAX >= (int)LOG_COLUMNS_MAX, "a log has a field for each column");
 
 static bool cannot_write(const Logs *l, Log log, Error *err) {
-    return runtime_error(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
+    return runtime_error(err, "cannot write %s/%s: %s", l->directory->path, LOG_NAMES[log], strerror(errno));
 }
 
 static bool open_logs(Logs *l, Error *err) {
-    char path[4096];
     for (Log log = 0; log < LOG_COUNT; log++)
-        if (!path_join(path, sizeof path, l->directory, LOG_NAMES[log], err) || !file_update(path, &l->file[log], err))
-            return false;
+        if (!file_update(l->directory, LOG_NAMES[log], &l->file[log], err)) return false;
     return true;
 }
 
@@ -64,7 +62,7 @@ static void write_header(Logs *l, Log log) {
     }
 }
 
-bool logs_start(Logs *l, const char *directory, Error *err) {
+bool logs_start(Logs *l, const Directory *directory, Error *err) {
     const size_t nothing[LOG_COUNT] = {0};
     *l = (Logs){.directory = directory};
     if (!open_logs(l, err) || !logs_cut(l, nothing, err)) return false;
@@ -85,8 +83,6 @@ void logs_close(Logs *l) {
 void logs_append(const Logs *l, Log log, const double row[]) {
     const LogFields *fields = &l->fields[log];
     FILE *file = l->file[log];
-    Error said_by_flush;
-    if (!directory_locks_hold(&said_by_flush)) return;
     for (int f = 0; f < fields->count; f++) {
         const int c = fields->column[f];
         if (f) fputc(',', file);
@@ -96,7 +92,7 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
-    if (!directory_locks_hold(err)) { /* the buffer must not be written to the file */
+    if (!directory_holds(l->directory, err)) { /* the buffer must not be written to the file */
         const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         if (nowhere >= 0) close(nowhere);
@@ -106,10 +102,9 @@ bool logs_flush(const Logs *l, Log log, Error *err) {
 }
 
 bool logs_sync(const Logs *l, Error *err) {
-    char path[4096];
     for (Log log = 0; log < LOG_COUNT; log++)
         if (fsync(fileno(l->file[log])) != 0) return cannot_write(l, log, err);
-    return path_join(path, sizeof path, l->directory, LOG_NAMES[LOG_METRICS], err) && directory_sync(path, err);
+    return directory_sync(l->directory->fd, l->directory->path, err);
 }
 
 bool logs_sizes(const Logs *l, size_t size[LOG_COUNT], Error *err) {
@@ -259,14 +254,14 @@ static bool check_rows(LogFile *f, size_t size, size_t step, LogTable *table, Er
 static bool check_log(Logs *l, Log log, size_t size, size_t step, Error *err) {
     LogFile f;
     LogTable table = {0};
-    const bool ok = read_text(&f, l->directory, log, err) && check_rows(&f, size, step, &table, err);
+    const bool ok = read_text(&f, l->directory->path, log, err) && check_rows(&f, size, step, &table, err);
     l->fields[log] = f.fields;
     log_table_free(&table);
     free(f.text);
     return ok;
 }
 
-bool logs_resume(Logs *l, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err) {
+bool logs_resume(Logs *l, const Directory *directory, size_t step, const size_t size[LOG_COUNT], Error *err) {
     *l = (Logs){.directory = directory};
     for (Log log = 0; log < LOG_COUNT; log++)
         if (!check_log(l, log, size[log], step, err)) return false;

@@ -72,20 +72,18 @@ static bool train_one(const Sweep *s, SweepRun *run, pid_t *claim, Error *err) {
                                   .command_line = s->options->command_line,
                                   .progress = &silent,
                                   .report = s->options->report};
-    int lock;
+    Directory directory;
     if (!directory_make(run->directory, false, err)) return false;
-    if (!directory_lock(run->directory, &lock, err)) {
+    if (!directory_lock(&directory, run->directory, err)) {
         if (s->shares && err->status == STATUS_USAGE) *claim = HELD;
         return false;
     }
-    if (*directory_lock_note(lock)) progress_message(s->options->progress, "%s", directory_lock_note(lock));
-    directory_lock_pass(lock);
     bool ok = sweep_load_run(s, run, err);
+    directory_close(&directory);
     if (ok && run->state != RUN_NOT_FINISHED && s->shares) *claim = REPORTED;
     if (ok && run->state == RUN_NOT_FINISHED)
         ok = run->resumable ? train_resume(run->directory, NULL, 0, &options, &outcome, err)
                             : train_run(&run->config, &options, &outcome, err);
-    directory_unlock(lock);
     rmdir(run->directory); /* which fails, unless the run could not begin */
     return ok;
 }
@@ -96,7 +94,7 @@ static _Noreturn void work(const Sweep *s, pid_t parent) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
-    directory_locks_forget(); /* else a killed sweep could not be resumed until its workers have saved their runs */
+    if (s->place.directory.fd > 0) close(s->place.directory.fd); /* else a killed sweep could not be resumed until its workers have saved their runs */
     const size_t shares = s->shares ? s->shares : 1;
     for (size_t k = 0; k < 2 * s->run_count; k++) { /* first its share of the runs, then all others */
         const size_t i = (s->share + k) % s->run_count;
@@ -118,17 +116,17 @@ static void fail(SweepRun *run, const char *why) {
     const bool ended = run->state != RUN_NOT_FINISHED;
     Error ignored;
     Json *json;
-    int lock;
+    Directory directory;
     run->state = RUN_FAILED;
     snprintf(run->message, sizeof run->message, "%s", why);
-    if (ended || !directory_lock(run->directory, &lock, &ignored)) return;
+    if (ended || !directory_lock(&directory, run->directory, &ignored)) return;
     if (run_description_load(&json, run->directory, &ignored)) {
         js_set(json, "result", js_text("failed"));
         js_set(json, "error", js_text(why));
-        run_description_save(json, run->directory, &ignored);
+        run_description_save(json, &directory, &ignored);
     }
     js_free(json);
-    directory_unlock(lock);
+    directory_close(&directory);
 }
 
 /* Returns the new worker's process; not above 0 where the system refuses one. */
