@@ -1,4 +1,5 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,6 +93,8 @@ static void forgive(SweepRun *run) {
 }
 
 bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
+    forgive(run);
+    run->resumable = false;
     if (!path_exists(run->directory)) return true;
     if (!sweep_read_run(run, err)) return false;
     forgive(run);
@@ -101,17 +104,29 @@ bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     return check_config(s, run, err);
 }
 
-/* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
-static bool check_planned(const Sweep *s, Error *err) {
+/* Takes from the sweep's run.json that a run has failed, where the run's own run.json says nothing of its end: its
+   process was killed, or could not begin. */
+static void take_failure(SweepRun *run, const Json *entry) {
+    const char *result = js_as_text(js_get(entry, "result")), *error = js_as_text(js_get(entry, "error"));
+    if (run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
+    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
+    run->state = RUN_FAILED;
+    snprintf(run->message, sizeof run->message, "%s", error ? error : "");
+}
+
+/* Takes what run.json says of the runs. Fails when one is no longer a run of the sweep: [sweep] may grow, but not lose
+   a run. */
+static bool take_recorded(Sweep *s, Error *err) {
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) {
         const char *name = js_as_text(js_get(js_at(recorded, i), "name"));
-        bool planned = !name;
-        for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
-        if (!planned)
+        size_t k = 0;
+        while (name && k < s->run_count && strcmp(s->runs[k].name, name) != 0) k++;
+        if (k == s->run_count)
             return usage_error(err,
                                "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
                                s->directory, name);
+        if (name) take_failure(&s->runs[k], js_at(recorded, i));
     }
     return true;
 }
@@ -143,7 +158,7 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
         if (!sweep_read_run(&s->runs[i], err)) return false;
-    return check_planned(s, err);
+    return take_recorded(s, err);
 }
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
@@ -188,8 +203,9 @@ bool sweep_save_configs(const Sweep *s, Error *err) {
     char path[4096 + RUN_NAME];
     FileWriter config;
     snprintf(path, sizeof path, "%s/configs", s->directory);
-    if (!directory_make(path, true, err)) return false;
+    if (!directory_make(path, false, err)) return false;
     for (size_t i = 0; i < s->run_count; i++) {
+        if (s->runs[i].state != RUN_NOT_FINISHED) continue;
         snprintf(path, sizeof path, "%s/configs/%s.ini", s->directory, s->runs[i].name);
         if (!file_writer_open(&config, path, err)) return false;
         config_write(&s->runs[i].config, config.stream);
