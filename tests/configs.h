@@ -11,6 +11,7 @@
 
 static char start[4096], directory[512];
 static Config config, again;
+static SweepAxes axes;
 static Error err;
 
 static inline void save(const char *path, const void *data, size_t size) {
@@ -23,7 +24,7 @@ static inline void save(const char *path, const void *data, size_t size) {
 static inline bool load_with(const char *text, size_t count, const char *const *overrides) {
     save("c.ini", text, strlen(text));
     memset(&err, 0, sizeof err);
-    return config_load(&config, "c.ini", overrides, count, &err);
+    return config_load(&config, &axes, "c.ini", overrides, count, &err);
 }
 
 static inline void loads(const char *text) {
@@ -69,7 +70,7 @@ static inline void assert_round_trip(void) {
     char *first, *second;
     size_t n, m;
     write_config(&config, "w.ini");
-    if (!config_load(&again, "w.ini", NULL, 0, &err)) fail_msg("%s", err.message);
+    if (!config_load(&again, NULL, "w.ini", NULL, 0, &err)) fail_msg("%s", err.message);
     assert_string_equal(again.data.corpus, config.data.corpus);
     assert_string_equal(again.log.out, config.log.out);
     assert_string_equal(again.log.attention_text, config.log.attention_text);

@@ -36,7 +36,7 @@ static inline bool sweep_with(AtEnd *at_end, const char *out, size_t threads, bo
     int signal_number = 0;
     FILE *table = fopen(in("table.txt"), "w");
     assert_non_null(table);
-    bool ok = sweep_run(&config, &options, table, &signal_number, &err);
+    bool ok = sweep_run(&config, &axes, &options, table, &signal_number, &err);
     assert_int_equal(fclose(table), 0);
     assert_int_equal(signal_number, 0);
     return ok;

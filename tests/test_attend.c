@@ -419,7 +419,7 @@ static void glance(void **state) {
     Error err = {0};
     put_text("recall.ini", "[data]\ntask = recall\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 24\n"
                            "[train]\nsteps = 20\nbatch = 4\n");
-    assert_true(config_load(&config, in("recall.ini"), NULL, 0, &err));
+    assert_true(config_load(&config, NULL, in("recall.ini"), NULL, 0, &err));
     make_run();
     const Terminal terminal = {print_into(), COLORS_NONE, 40};
     assert_that(attend_show_run(&terminal, &run, &err), "%s", err.message);

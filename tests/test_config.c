@@ -25,7 +25,7 @@ static void defaults(void **state) {
     assert_string_equal(text, EXPECTED);
     free(text);
     assert_string_equal(config.name, "c");
-    assert_int_equal(config.sweep_count, 0);
+    assert_int_equal(axes.count, 0);
     for (size_t i = 0; i < config_key_count(); i++) assert_false(config_is_given(&config, i));
     assert_true(config.model.bias && config.train.lr == 1e-3 && config.train.eps == 1e-8);
     assert_int_equal(config.model.d_k, 64);
@@ -69,7 +69,7 @@ static void names_of_configs(void **state) {
         {"a.b.ini", "a.b"}, {"./plain", "plain"}, {".ini", ".ini"}, {"x#;.ini", "x#;"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         save(NAMES[i][0], "", 0);
-        assert_true(config_load(&config, NAMES[i][0], NULL, 0, &err));
+        assert_true(config_load(&config, &axes, NAMES[i][0], NULL, 0, &err));
         assert_string_equal(config.name, NAMES[i][1]);
         assert_round_trip();
     }
@@ -195,22 +195,25 @@ static void overrides(void **state) {
 static void sweeps(void **state) {
     (void)state;
     loads("[sweep]\nscale_divisor = none, sqrt_dk ,dk,3.5 ; four\ntrain.seed = \"1, 2\"\n");
-    assert_int_equal(config.sweep_count, 2);
-    assert_string_equal(config_key_name(config.sweep[0].key), "attention.scale_divisor");
-    assert_int_equal(config.sweep[0].count, 4);
-    assert_string_equal(config.sweep[0].values[1], "sqrt_dk");
-    assert_string_equal(config.sweep[0].values[3], "3.5");
-    assert_string_equal(config.sweep[1].values[1], "2");
+    assert_int_equal(axes.count, 2);
+    assert_string_equal(config_key_name(axes.axis[0].key), "attention.scale_divisor");
+    assert_int_equal(axes.axis[0].count, 4);
+    assert_string_equal(axes.axis[0].values[1], "sqrt_dk");
+    assert_string_equal(axes.axis[0].values[3], "3.5");
+    assert_string_equal(axes.axis[1].values[1], "2");
     loads("[sweep]\nattention_every = 0, doubling\n");
-    assert_string_equal(config.sweep[0].values[1], "doubling");
+    assert_string_equal(axes.axis[0].values[1], "doubling");
     const char *swept[SWEEP_AXES_MAX];
-    assert_true(combinations_config(&config, 1, &again, swept, &err) && again.log.attention_every == EVERY_DOUBLING);
+    assert_true(combinations_config(&config, &axes, 1, &again, swept, &err));
+    assert_int_equal(again.log.attention_every, EVERY_DOUBLING);
     refuses("[sweep]\nattention_every = doubling, 1, doubling\n",
             "2: \"attention_every = doubling, 1, doubling\": the value doubling is given twice");
     loads_set("[sweep]\nscale_divisor = none, dk\n", "sweep.attention.scale_divisor=2sqrt_dk, 7 ,8");
-    assert_int_equal(config.sweep_count, 1);
-    assert_int_equal(config.sweep[0].count, 3);
-    assert_string_equal(config.sweep[0].values[1], "7");
+    assert_int_equal(axes.count, 1);
+    assert_int_equal(axes.axis[0].count, 3);
+    assert_string_equal(axes.axis[0].values[1], "7");
+    loads("");
+    assert_int_equal(axes.count, 0);
 
     refuses("[sweep]\nlr = 1, 1.0\n", "2: \"lr = 1, 1.0\": the value 1.0 is given twice");
     refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is given twice");
@@ -231,11 +234,26 @@ static void sweeps(void **state) {
     char many[1000] = "sweep.seed=1";
     for (int i = 2; i <= 65; i++) {
         loads_set("", many);
-        assert_int_equal(config.sweep[0].count, i - 1);
+        assert_int_equal(axes.axis[0].count, i - 1);
         snprintf(many + strlen(many), 16, ",%d", i);
     }
     assert_false(load_with("", 1, (const char *[]){many}));
     assert_non_null(strstr(err.message, ": train.seed has more than the 64 values accepted"));
+}
+
+/* Who trains one run asks for no axes. A Config is as large as may be on any stack. */
+static void no_axes(void **state) {
+    (void)state;
+    const char *override = "sweep.lr = 1e-3, 2e-3";
+    _Static_assert(sizeof(Config) <= 4096, "a sweep of 4096 runs holds as many");
+    loads("[sweep]\nlr = 1e-3, 2e-3\n");
+    assert_false(config_load(&again, NULL, "c.ini", NULL, 0, &err));
+    assert_string_equal(err.message, "c.ini has a [sweep] section: run it with ./train sweep c.ini");
+    assert_int_equal(err.status, STATUS_USAGE);
+    loads("");
+    assert_true(config_load(&again, NULL, "c.ini", NULL, 0, &err));
+    assert_false(config_load(&again, NULL, "c.ini", &override, 1, &err));
+    assert_string_equal(err.message, "c.ini has a [sweep] section: run it with ./train sweep c.ini");
 }
 
 static void check_columns(size_t widest) {
@@ -330,8 +348,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),     cmocka_unit_test(derived_defaults), cmocka_unit_test(names_of_configs),
         cmocka_unit_test(wrong_values), cmocka_unit_test(right_values),     cmocka_unit_test(overrides),
-        cmocka_unit_test(sweeps),       cmocka_unit_test(references),       cmocka_unit_test(scores),
-        cmocka_unit_test(scales),
+        cmocka_unit_test(sweeps),       cmocka_unit_test(no_axes),          cmocka_unit_test(references),
+        cmocka_unit_test(scores),       cmocka_unit_test(scales),
     };
     return cmocka_run_group_tests_name("config", tests, enter, leave);
 }

@@ -16,7 +16,7 @@ static const size_t THREADS[] = {1, 2, 8};
 static bool train_here(const char *ini, const char *run, size_t threads, Error *err) {
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {.threads = threads, .out = run, .command_line = "", .progress = &progress};
-    return config_load(&config, ini, NULL, 0, err) && train_run(&config, &options, &outcome, err);
+    return config_load(&config, NULL, ini, NULL, 0, err) && train_run(&config, &options, &outcome, err);
 }
 
 /* Trains in another process of this program (see main). */

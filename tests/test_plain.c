@@ -108,10 +108,10 @@ static void refused(void **state) {
     };
     for (size_t n = 0; n < COUNT_OF(pairs); n++) {
         const char *const overrides[] = {"train.engine=plain", pairs[n][0]};
-        static Config other;
+        Config other;
         Error err = {0};
         CONFIGURE("train.steps=1");
-        assert_false(config_load(&other, in("tiny.ini"), overrides, 2, &err));
+        assert_false(config_load(&other, NULL, in("tiny.ini"), overrides, 2, &err));
         assert_int_equal(err.status, STATUS_USAGE);
         assert_that(strstr(err.message, pairs[n][1]) && strstr(err.message, "train.engine"), "%s", err.message);
     }

@@ -63,7 +63,7 @@ static int child_main(char **arguments) {
         done = train_resume(arguments[1], &set, *set != '-', &options, &outcome, &err);
     } else {
         options.out = arguments[2];
-        done = config_load(&config, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
+        done = config_load(&config, NULL, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
     }
     if (!done) printf("%s\n", err.message);
     int status = !done ? (int)err.status : outcome.had_finished ? 100 : outcome.signal ? 128 + outcome.signal : 0;

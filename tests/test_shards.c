@@ -197,7 +197,7 @@ static void refused(void **state) {
     CONFIGURE("train.shards=4");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         Error err = {0};
-        assert_false(config_load(&config, in("tiny.ini"), cases[i].settings, 1 + !!cases[i].settings[1], &err));
+        assert_false(config_load(&config, NULL, in("tiny.ini"), cases[i].settings, 1 + !!cases[i].settings[1], &err));
         assert_int_equal(err.status, STATUS_USAGE);
         assert_that(strstr(err.message, cases[i].says) != NULL, "%s", err.message);
     }

@@ -26,7 +26,7 @@ static TrainOptions options_of(const char *out) {
 static const char *prepare(const char *name) {
     const TrainOptions options = options_of(in(name));
     FILE *out = fopen(in("said"), "w");
-    bool done = sweep_prepare(&config, &options, out, &err);
+    bool done = sweep_prepare(&config, &axes, &options, out, &err);
     assert_that(done, "%s", err.message);
     assert_int_equal(fclose(out), 0);
     return contents(in("said"), NULL);
@@ -118,7 +118,7 @@ static void what_is_there(void **state) {
     assert_result("sweep", "finished");
     assert_true(shell("for run in sweep/scale*; do cmp $run/config.ini sweep/configs/${run##*/}.ini || exit 1; done"));
     assert_int_equal(status_of(start_share("a", "1/1")), 0); /* nothing is left */
-    assert_refused(sweep_prepare(&config, &(TrainOptions){.out = in("sweep"), .threads = 1}, stdout, &err), &err,
+    assert_refused(sweep_prepare(&config, &axes, &(TrainOptions){.out = in("sweep"), .threads = 1}, stdout, &err), &err,
                    "sweep exists: continue that sweep with", "a sweep in the place of another");
 }
 
@@ -158,7 +158,7 @@ static void dies_at_the_start(void **state) {
         if (child == 0) {
             setrlimit(RLIMIT_CORE, &no_core);
             setrlimit(RLIMIT_FSIZE, &longest);
-            _exit(sweep_prepare(&config, &options, nowhere, &err) ? 0 : 1);
+            _exit(sweep_prepare(&config, &axes, &options, nowhere, &err) ? 0 : 1);
         }
         assert_int_equal(waitpid(child, &how, 0), child);
         fclose(nowhere);

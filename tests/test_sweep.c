@@ -91,7 +91,7 @@ static void one_progress_line(void **state) {
     int signal_number;
     FILE *table = fopen("/dev/null", "w");
     setenv("TERM", "xterm", 1);
-    assert_true(sweep_run(&config, &options, table, &signal_number, &err));
+    assert_true(sweep_run(&config, &axes, &options, table, &signal_number, &err));
     fclose(table);
     fclose(progress.stream);
     kept(text);

@@ -322,7 +322,7 @@ static pid_t start_sweep(const char *out, size_t jobs) {
     setpgid(0, 0);
     signal(SIGHUP, SIG_DFL); /* nohup, under which a test may run, ignores it, and interrupt_catch leaves that so */
     interrupt_catch();
-    const bool ok = sweep_run(&config, &options, fopen("/dev/null", "w"), &signal_number, &err);
+    const bool ok = sweep_run(&config, &axes, &options, fopen("/dev/null", "w"), &signal_number, &err);
     exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
 }
 

@@ -14,7 +14,8 @@ static int leave(void **state) {
 
 static bool try_plan(const char *text, Error *err) {
     sweep_free(&sweep);
-    return config_load(&sweep.config, put_text("sweep.ini", text), NULL, 0, err) && sweep_plan(&sweep, err);
+    return config_load(&sweep.config, &sweep.axes, put_text("sweep.ini", text), NULL, 0, err) &&
+           sweep_plan(&sweep, err);
 }
 static void plan(const char *text) {
     Error err = {0};
@@ -113,7 +114,7 @@ static void names_that_repeat(void **state) {
     (void)state;
     plan("[sweep]\neval.every = 5, 10\nlog.every = 2, 4\ntrain.steps = 10, 20\nlr = 1e-3\n");
     assert_string_equal(sweep.runs[0].name, "eval.every=5+log.every=2+train.steps=10+lr=0.001"); /* steps is a column */
-    assert_string_equal(sweep_key(&sweep.config, 3), "lr");
+    assert_string_equal(sweep_key(&sweep.axes, 3), "lr");
 }
 
 static void refused(void **state) {

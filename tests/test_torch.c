@@ -77,7 +77,7 @@ static void load_config(const Fixture *f, const char *prefix) {
         overrides[count] = text[count], count++;
     }
     assert_true(count > 0);
-    bool loaded = config_load(&config, put_text("fixture.ini", ""), overrides, count, &err);
+    bool loaded = config_load(&config, NULL, put_text("fixture.ini", ""), overrides, count, &err);
     assert_that(loaded, "%s", err.message);
 }
 

@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 static Config config;
+static SweepAxes axes;
 static TrainOutcome outcome;
 
 #define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
@@ -35,7 +36,7 @@ static inline void configure(const char *const *overrides) {
              "[train]\nsteps = 60\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 20\n"
              "[log]\nout = %s\nsample_tokens = 20\nattention_every = 25\nevery = 7\n",
              path_exists(in("corpus.txt")) ? in("corpus.txt") : make_corpus(), in("run"));
-    bool done = config_load(&config, put_text("tiny.ini", text), overrides, count, &err);
+    bool done = config_load(&config, &axes, put_text("tiny.ini", text), overrides, count, &err);
     assert_that(done, "%s", err.message);
 }
 

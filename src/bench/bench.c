@@ -283,10 +283,13 @@ static bool measure(Bench *b, Error *err) {
 
 /* Trains with real batches and real updates; nothing is written. */
 static bool run(const Command *command, int *signal, Error *err) {
-    static Config config; /* large, as b is */
-    static Bench b = {.config = &config};
-    bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
-              prepare(&b, command_threads(command), err) && measure(&b, err);
+    Config config;
+    static SweepAxes ignored; /* the config is timed as it is without them */
+    static Bench b;           /* large */
+    b.config = &config;
+    bool ok =
+        config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count, err) &&
+        prepare(&b, command_threads(command), err) && measure(&b, err);
     *signal = interrupt_signal();
     const double step = estimate_median(b.step_seconds, b.steps).value;
     if (ok && b.steps && as_json) ok = print_json(&b, step, err);

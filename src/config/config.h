@@ -10,7 +10,7 @@
 
 /* CONFIG_VALUE_MAX holds any value as it is written: in quotes, every byte escaped. */
 enum { CONFIG_TEXT_MAX = 1024, CONFIG_VALUE_MAX = 2 * CONFIG_TEXT_MAX + 3 };
-enum { CONFIG_KEYS_MAX = 128, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
+enum { CONFIG_KEYS_MAX = 64, SWEEP_AXES_MAX = 8, SWEEP_VALUES_MAX = 64 };
 
 /* The choices, in the order of their names in table.c. */
 typedef enum { NORM_PRE, NORM_POST } Norm;
@@ -30,15 +30,22 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
 enum { EVERY_DOUBLING = -1 };
 
+/* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
+enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
+
 /* One line of [sweep]: a key of the table and the values that it takes, as they are written. */
 typedef struct {
     size_t key; /* index into the table */
+    int origin; /* of these values */
     size_t count;
     char values[SWEEP_VALUES_MAX][64];
 } SweepAxis;
 
-/* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
-enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
+/* The [sweep] section of a file. Large: keep it off small stacks. */
+typedef struct {
+    size_t count;
+    SweepAxis axis[SWEEP_AXES_MAX];
+} SweepAxes;
 
 typedef struct {
     struct {
@@ -75,19 +82,18 @@ typedef struct {
         int page_model;                       /* PageModel */
         char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
     } log;
-    SweepAxis sweep[SWEEP_AXES_MAX];
-    size_t sweep_count;
 
-    char name[256]; /* the file's name without directory and ".ini" */
-    int origin[CONFIG_KEYS_MAX],
-        sweep_origin[CONFIG_KEYS_MAX]; /* by key: where its value is from, and its line of [sweep] */
+    char name[256];              /* the file's name without directory and ".ini" */
+    int origin[CONFIG_KEYS_MAX]; /* by key: where its value is from */
 } Config;
 
 /* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
    defaults that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out) and checks what
    concerns several keys. Every error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the
-   line itself, what is accepted and the nearest key. Grammar: config.c. Config is large: keep it off small stacks. */
-bool config_load(Config *config, const char *path, const char *const *overrides, size_t override_count, Error *err);
+   line itself, what is accepted and the nearest key. The [sweep] section goes to `axes`; where that is NULL, the
+   section is an error. Grammar: config.c. */
+bool config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides, size_t override_count,
+                 Error *err);
 
 /* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
    concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
@@ -102,11 +108,12 @@ const char *config_target(const Config *config);
 
 /* The combinations of the [sweep] section are numbered; the last key varies fastest. This sets *count to how many there
    are, 1 without a [sweep] section. More than `most` are an error (STATUS_USAGE). */
-bool combinations_count(const Config *config, size_t most, size_t *count, Error *err);
-/* Sets *out to the config of combination i, and `values` (config->sweep_count) to the swept values, as written. */
-bool combinations_config(const Config *config, size_t i, Config *out, const char *values[SWEEP_AXES_MAX], Error *err);
+bool combinations_count(const SweepAxes *axes, size_t most, size_t *count, Error *err);
+/* Sets *out to the config of combination i, and `values` (axes->count) to the swept values, as written. */
+bool combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
+                         const char *values[SWEEP_AXES_MAX], Error *err);
 /* Prints the swept keys with their values, one key per line, each after `indent`. */
-void combinations_print(const Config *config, const char *indent, FILE *out);
+void combinations_print(const SweepAxes *axes, const char *indent, FILE *out);
 
 /* Writes every key with its value, as an .ini file that config_load reads back to the same Config, except that [sweep]
    is left out and the corpus has its absolute path. */

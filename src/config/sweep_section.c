@@ -8,7 +8,7 @@
 
 /* Writes a value as config_write does, so that 1 and 1.0 become the same text. */
 static bool canonical(size_t key, const char *text, char out[64], Error *why) {
-    static Config config; /* large */
+    Config config;
     if (!value_parse(&KEYS[key], text, (char *)&config + KEYS[key].offset, why)) return false;
     config_value_text(&config, key, out, 64);
     return true;
@@ -32,37 +32,49 @@ static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
     return true;
 }
 
-bool sweep_assign(Config *config, size_t key, const char *written, Error *why) {
-    char list[2 * sizeof config->sweep[0].values];
-    size_t i = 0;
+bool axes_have(const SweepAxes *axes, size_t key) {
+    for (size_t a = 0; axes && a < axes->count; a++)
+        if (axes->axis[a].key == key) return true;
+    return false;
+}
+
+bool axes_find(SweepAxes *axes, size_t key, SweepAxis **axis, Error *why) {
+    size_t a = 0;
     if (KEYS[key].kind == KIND_TEXT)
         return usage_error(why, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
-    while (i < config->sweep_count && config->sweep[i].key != key) i++;
-    if (i == SWEEP_AXES_MAX) return usage_error(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
-    if (i == config->sweep_count) config->sweep_count++;
-    SweepAxis *axis = &config->sweep[i];
-    *axis = (SweepAxis){.key = key};
+    while (a < axes->count && axes->axis[a].key != key) a++;
+    if (a == SWEEP_AXES_MAX) return usage_error(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
+    *axis = &axes->axis[a];
+    if (a < axes->count) return true;
+    **axis = (SweepAxis){.key = key};
+    axes->count++;
+    return true;
+}
+
+bool axis_assign(SweepAxis *axis, const char *written, Error *why) {
+    char list[2 * sizeof axis->values];
+    axis->count = 0;
     if (!value_unquote(written, list, sizeof list, why)) return false;
     for (char *rest = list, *one; (one = strsep(&rest, ","));)
         if (!axis_add(axis, text_trim(one), why)) return false;
     return true;
 }
 
-bool combinations_count(const Config *config, size_t most, size_t *count, Error *err) {
+bool combinations_count(const SweepAxes *axes, size_t most, size_t *count, Error *err) {
     *count = 1;
-    for (size_t a = 0; a < config->sweep_count; a++) {
-        *count *= config->sweep[a].count;
+    for (size_t a = 0; a < axes->count; a++) {
+        *count *= axes->axis[a].count;
         if (*count > most) return usage_error(err, "[sweep] has more than %zu combinations", most);
     }
     return true;
 }
 
-void combinations_print(const Config *config, const char *indent, FILE *out) {
-    for (size_t a = 0; a < config->sweep_count; a++) {
-        fprintf(out, "%s%s =", indent, config_key_name(config->sweep[a].key));
-        for (size_t i = 0; i < config->sweep[a].count; i++) {
+void combinations_print(const SweepAxes *axes, const char *indent, FILE *out) {
+    for (const SweepAxis *axis = axes->axis; axis < axes->axis + axes->count; axis++) {
+        fprintf(out, "%s%s =", indent, config_key_name(axis->key));
+        for (size_t i = 0; i < axis->count; i++) {
             fputs(i ? ", " : " ", out);
-            text_write(config->sweep[a].values[i], strlen(config->sweep[a].values[i]), out);
+            text_write(axis->values[i], strlen(axis->values[i]), out);
         }
         fputc('\n', out);
     }

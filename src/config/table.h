@@ -57,5 +57,9 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 /* Refuses two values that do not go together (refused.c). */
 bool refused_pairs_check(const Config *config, const char *where, Error *err);
 
-/* Gives a key of [sweep] its list of values, which replaces the list that it may have. */
-bool sweep_assign(Config *config, size_t key, const char *written, Error *why);
+/* Whether [sweep] has this key; without axes (NULL): no. */
+bool axes_have(const SweepAxes *axes, size_t key);
+/* Sets *axis to the key's axis, which is added where there is none. */
+bool axes_find(SweepAxes *axes, size_t key, SweepAxis **axis, Error *why);
+/* Gives an axis its list of values, which replaces the list that it may have. */
+bool axis_assign(SweepAxis *axis, const char *written, Error *why);

@@ -185,30 +185,31 @@ static bool check_all(Combination *all, size_t count, size_t threads, Progress *
     return conclude(all, count, worst, err);
 }
 
-static bool make_combination(const Config *config, size_t i, Combination *c, Error *err) {
+static bool make_combination(const Config *config, const SweepAxes *axes, size_t i, Combination *c, Error *err) {
     const char *values[SWEEP_AXES_MAX];
-    if (!combinations_config(config, i, &c->config, values, err)) return false;
-    for (size_t a = 0; a < config->sweep_count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
+    if (!combinations_config(config, axes, i, &c->config, values, err)) return false;
+    for (size_t a = 0; a < axes->count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
     return true;
 }
 
 static bool run(const Command *command, int *signal, Error *err) {
-    static Config config;                            /* large */
+    Config config;
+    static SweepAxes axes; /* large */
     if ((*signal = interrupt_signal())) return true; /* train-double would not know of it */
     if (!become_double(command->argv, err)) return false;
     size_t count;
-    if (!config_load(&config, command->target, command->overrides.items, command->overrides.count, err) ||
-        !combinations_count(&config, COMBINATIONS_MAX, &count, err))
+    if (!config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count, err) ||
+        !combinations_count(&axes, COMBINATIONS_MAX, &count, err))
         return false;
     Combination *all = calloc(count, sizeof *all);
     bool ok = all || runtime_error(err, "no memory for %zu combinations", count);
-    for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, i, &all[i], err);
+    for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, &axes, i, &all[i], err);
     if (ok) {
         Progress progress = progress_make(stderr, command->quiet);
         const size_t threads = command_threads(command);
         print_plain(stdout, "%s: gradients of the backward pass against differences of the loss", config.name);
-        combinations_print(&config, "  ", stdout);
-        ok = config.sweep_count ? check_all(all, count, threads, &progress, err) : check_one(all, threads, err);
+        combinations_print(&axes, "  ", stdout);
+        ok = axes.count ? check_all(all, count, threads, &progress, err) : check_one(all, threads, err);
         *signal = interrupt_signal();
     }
     for (size_t i = 0; all && i < count; i++) gradcheck_free(&all[i].table);

@@ -165,7 +165,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
     const Color color =
-        s->config.sweep_count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
+        s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
     js_set(json, "label", js_text(setting->label));
@@ -226,7 +226,7 @@ static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *er
     js_set(json, "result", js_text(SWEEP_RUN_STATES[run->state]));
     char page[RUN_NAME + 16], path[4096];
     snprintf(page, sizeof page, "%s/report.html", run->name);
-    if (s->config.sweep_count && path_join(path, sizeof path, run->directory, "report.html", &none) &&
+    if (s->axes.count && path_join(path, sizeof path, run->directory, "report.html", &none) &&
         path_exists(path))
         js_set(json, "path", js_text(page));
     if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
@@ -307,7 +307,7 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     Json *json = *data = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
          *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
          *palette = js_list(json, "palette");
-    const bool sweep = s->config.sweep_count > 0;
+    const bool sweep = s->axes.count > 0;
     size_t order[RUNS_MAX];
     js_set(json, "kind", js_text(kind));
     js_set(json, "heading", js_text(heading));

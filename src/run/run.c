@@ -197,7 +197,7 @@ static bool open_config(Run *run, const char *const *overrides, size_t count, Er
     if (!run_description_load(&run->description, run->directory, err)) return false;
     const Json *d = run->description;
     const bool ok = check_no_sweep(run->directory, d, err) && run_path(run, path, "config.ini", err) &&
-                    config_load(&run->config, path, overrides, count, err);
+                    config_load(&run->config, NULL, path, overrides, count, err);
     const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;

@@ -44,15 +44,16 @@ static bool run_prepared(const Command *command, const TrainOptions *options, in
 }
 
 static bool run_sweep(const Command *command, int *signal, Error *err) {
-    static Config config; /* large */
+    Config config;
+    static SweepAxes axes; /* large */
     Progress progress = progress_make(stderr, command->quiet);
     const TrainOptions options = sweep_options(command, &progress);
     interrupt_survive_closed_pipes();
     if (share || tables) return run_prepared(command, &options, signal, err);
-    return config_load(&config, command->target, command->overrides.items, command->overrides.count, err) &&
-           (command->dry_run ? sweep_dry_run(&config, &options, stdout, err)
-            : prepare        ? sweep_prepare(&config, &options, stdout, err)
-                             : sweep_run(&config, &options, stdout, signal, err));
+    return config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count, err) &&
+           (command->dry_run ? sweep_dry_run(&config, &axes, &options, stdout, err)
+            : prepare        ? sweep_prepare(&config, &axes, &options, stdout, err)
+                             : sweep_run(&config, &axes, &options, stdout, signal, err));
 }
 
 static bool resume(const Command *command, int *signal, Error *err) {

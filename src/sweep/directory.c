@@ -26,7 +26,7 @@ static bool differs(const void *sweep, size_t key) {
 void sweep_write_config(const Sweep *s, FILE *out) {
     config_write_but(&s->config, differs, s, out);
     fprintf(out, "\n[sweep]\n");
-    combinations_print(&s->config, "", out);
+    combinations_print(&s->axes, "", out);
 }
 
 bool sweep_is(const char *directory, bool *is, Error *err) {
@@ -47,7 +47,8 @@ static bool read_config(Sweep *s, Error *err) {
     char path[4096];
     s->directory = s->place.path;
     if (!run_description_load(&s->description, s->directory, err) ||
-        !path_join(path, sizeof path, s->directory, "config.ini", err) || !config_load(&s->config, path, NULL, 0, err))
+        !path_join(path, sizeof path, s->directory, "config.ini", err) ||
+        !config_load(&s->config, &s->axes, path, NULL, 0, err))
         return false;
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
@@ -68,9 +69,10 @@ static bool wait_for(const char *directory, Error *err) {
 
 /* Whether the run was trained with the config that the sweep's config.ini gives it. */
 static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
-    static Config trained; /* large */
+    Config trained;
     char path[4096], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
-    if (!path_join(path, sizeof path, run->directory, "config.ini", err) || !config_load(&trained, path, NULL, 0, err))
+    if (!path_join(path, sizeof path, run->directory, "config.ini", err) ||
+        !config_load(&trained, NULL, path, NULL, 0, err))
         return false;
     for (size_t key = 0; key < config_key_count(); key++) {
         config_value_text(&run->config, key, ours, sizeof ours);

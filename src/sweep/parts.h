@@ -78,10 +78,11 @@ typedef struct {
 typedef struct {
     const TrainOptions *options;
     Config config;
+    SweepAxes axes;         /* what is swept; none where a report compares runs */
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
-    size_t divisor_axis;    /* which of the swept keys is the divisor; config.sweep_count: none */
+    size_t divisor_axis;    /* which of the swept keys is the divisor; axes.count: none */
     bool resumed;           /* the directory was there */
     ResultsDirectory place; /* the sweep's directory, made or entered, and locked */
     const char *directory;  /* its path */
@@ -90,13 +91,14 @@ typedef struct {
     size_t share, shares;   /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
 } Sweep;                  /* large: keep it off small stacks */
 
-/* settings.c. sweep_plan makes runs and settings from s->config. Errors have status STATUS_USAGE: no [sweep], too many
-   combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or not. */
+/* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
+   too many combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or
+   not. */
 bool sweep_plan(Sweep *sweep, Error *err);
 void sweep_free(Sweep *sweep);
 /* The name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the short
    name is also that of another swept key or of a column of summary.csv. */
-const char *sweep_key(const Config *config, size_t axis);
+const char *sweep_key(const SweepAxes *axes, size_t axis);
 
 /* share.c. Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have
    status STATUS_USAGE. *share counts from 0. */

@@ -6,40 +6,40 @@
 
 #include "sweep/parts.h"
 
-static const char *short_name(const Config *config, size_t axis) {
-    const char *name = config_key_name(config->sweep[axis].key), *dot = strchr(name, '.');
+static const char *short_name(const SweepAxes *axes, size_t axis) {
+    const char *name = config_key_name(axes->axis[axis].key), *dot = strchr(name, '.');
     return dot ? dot + 1 : name;
 }
 
-const char *sweep_key(const Config *config, size_t axis) {
-    const char *name = short_name(config, axis);
+const char *sweep_key(const SweepAxes *axes, size_t axis) {
+    const char *name = short_name(axes, axis);
     bool taken = strcmp(name, "divisor") == 0 || strcmp(name, "result") == 0 || strcmp(name, "error") == 0;
     for (Measure m = 0; m < MEASURE_COUNT; m++) taken = taken || strcmp(MEASURES[m].name, name) == 0;
-    for (size_t other = 0; other < config->sweep_count; other++)
-        taken = taken || (other != axis && strcmp(short_name(config, other), name) == 0);
-    return taken ? config_key_name(config->sweep[axis].key) : name;
+    for (size_t other = 0; other < axes->count; other++)
+        taken = taken || (other != axis && strcmp(short_name(axes, other), name) == 0);
+    return taken ? config_key_name(axes->axis[axis].key) : name;
 }
 
 /* Whether a swept key is this one, "section.key". */
-static bool axis_is(const Config *config, size_t axis, const char *name) {
-    return strcmp(config_key_name(config->sweep[axis].key), name) == 0;
+static bool axis_is(const SweepAxes *axes, size_t axis, const char *name) {
+    return strcmp(config_key_name(axes->axis[axis].key), name) == 0;
 }
 
 /* Whether two settings have the same values for every swept key but one. */
 static bool agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
-    for (size_t i = 0; i < s->config.sweep_count; i++)
+    for (size_t i = 0; i < s->axes.count; i++)
         if (i != axis && s->settings[a].value_index[i] != s->settings[b].value_index[i]) return false;
     return true;
 }
 
 /* "scale_divisor=none+seed=1", from values in the form in which the program writes them. */
-static bool name_run(const Config *config, SweepRun *run, Error *err) {
+static bool name_run(const SweepAxes *axes, SweepRun *run, Error *err) {
     size_t used = 0;
-    for (size_t a = 0; a < config->sweep_count && used < sizeof run->name; a++) {
+    for (size_t a = 0; a < axes->count && used < sizeof run->name; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&run->config, config->sweep[a].key, value, sizeof value);
+        config_value_text(&run->config, axes->axis[a].key, value, sizeof value);
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
-                                 sweep_key(config, a), value);
+                                 sweep_key(axes, a), value);
     }
     snprintf(run->config.name, sizeof run->config.name, "%s", run->name);
     return used < sizeof run->name || usage_error(err, "[sweep] has too many keys for the name of a directory");
@@ -57,13 +57,13 @@ static void label_divisor(const Sweep *s, const Config *config, char label[SETTI
 static void label_setting(const Sweep *s, SweepSetting *setting) {
     const Config *config = &s->runs[setting->run[0]].config;
     char *label = setting->label;
-    for (size_t a = 0; a < s->config.sweep_count; a++) {
+    for (size_t a = 0; a < s->axes.count; a++) {
         char value[CONFIG_VALUE_MAX];
-        if (axis_is(&s->config, a, "train.seed")) continue;
-        config_value_text(config, s->config.sweep[a].key, value, sizeof value);
+        if (axis_is(&s->axes, a, "train.seed")) continue;
+        config_value_text(config, s->axes.axis[a].key, value, sizeof value);
         if (*label) text_append(label, SETTING_LABEL, ", ");
         if (a == s->divisor_axis) label_divisor(s, config, label);
-        else text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->config, a), value);
+        else text_append(label, SETTING_LABEL, "%s %s", sweep_key(&s->axes, a), value);
     }
     if (!*label) label_divisor(s, config, label);
     text_make_plain(label);
@@ -75,16 +75,17 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     SweepRun *run = &s->runs[i];
     const char *values[SWEEP_AXES_MAX];
     size_t value_index[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
-    if (!combinations_config(&s->config, i, &run->config, values, err) || !name_run(&s->config, run, err)) return false;
-    for (size_t a = s->config.sweep_count; a-- > 0; rest /= s->config.sweep[a].count) {
-        const size_t value = rest % s->config.sweep[a].count;
-        if (axis_is(&s->config, a, "train.seed")) {
+    if (!combinations_config(&s->config, &s->axes, i, &run->config, values, err) || !name_run(&s->axes, run, err))
+        return false;
+    for (size_t a = s->axes.count; a-- > 0; rest /= s->axes.axis[a].count) {
+        const size_t value = rest % s->axes.axis[a].count;
+        if (axis_is(&s->axes, a, "train.seed")) {
             run->seed = value;
             continue;
         }
         value_index[a] = value;
         run->setting += value * weight;
-        weight *= s->config.sweep[a].count;
+        weight *= s->axes.axis[a].count;
     }
     SweepSetting *setting = &s->settings[run->setting];
     setting->run[run->seed] = i;
@@ -110,16 +111,15 @@ static size_t find_reference(const Sweep *s, size_t setting) {
 }
 
 bool sweep_plan(Sweep *s, Error *err) {
-    const Config *config = &s->config;
-    if (config->sweep_count == 0)
+    if (s->axes.count == 0)
         return usage_error(
             err,
             "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
-    if (!combinations_count(config, RUNS_MAX, &s->run_count, err)) return false;
+    if (!combinations_count(&s->axes, RUNS_MAX, &s->run_count, err)) return false;
     s->runs = calloc(s->run_count, sizeof *s->runs);
     s->settings = calloc(s->run_count, sizeof *s->settings);
     if (!s->runs || !s->settings) return runtime_error(err, "no memory for %zu runs", s->run_count);
-    while (s->divisor_axis < config->sweep_count && !axis_is(config, s->divisor_axis, "attention.scale_divisor"))
+    while (s->divisor_axis < s->axes.count && !axis_is(&s->axes, s->divisor_axis, "attention.scale_divisor"))
         s->divisor_axis++;
     for (size_t i = 0; i < s->run_count; i++)
         if (!make_run(s, i, err)) return false;
@@ -145,7 +145,7 @@ static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs
 /* A setting's value of a swept key; NaN where it is no number. */
 static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
-    config_value_text(config_of(s, setting), s->config.sweep[axis].key, text, sizeof text);
+    config_value_text(config_of(s, setting), s->axes.axis[axis].key, text, sizeof text);
     double number = strtod(text, &end);
     return end == text || *end ? NAN : number;
 }
@@ -156,7 +156,7 @@ static bool comes_before(const Sweep *s, size_t a, size_t b) {
     const size_t axis = s->divisor_axis, d_k = (size_t)config_of(s, 0)->model.d_k;
     double x = divisor_value(config_of(s, a)->attention.scale_divisor, d_k),
            y = divisor_value(config_of(s, b)->attention.scale_divisor, d_k);
-    for (size_t i = 0; x == y && i < s->config.sweep_count; i++) {
+    for (size_t i = 0; x == y && i < s->axes.count; i++) {
         if (i == axis) continue;
         x = number_of(s, i, a);
         y = number_of(s, i, b);
@@ -192,13 +192,13 @@ Color sweep_style(const Sweep *s, size_t setting, double *dash) {
     const size_t axis = s->divisor_axis;
     size_t others = 0, keys = 0, smaller = 0;
     char name[64];
-    for (size_t i = 0; i < s->config.sweep_count; i++) {
-        if (i == axis || axis_is(&s->config, i, "train.seed")) continue;
-        others = others * s->config.sweep[i].count + s->settings[setting].value_index[i];
+    for (size_t i = 0; i < s->axes.count; i++) {
+        if (i == axis || axis_is(&s->axes, i, "train.seed")) continue;
+        others = others * s->axes.axis[i].count + s->settings[setting].value_index[i];
         keys++;
     }
     *dash = 0;
-    if (axis == s->config.sweep_count && keys > 0) return palette_divisor("", setting);
+    if (axis == s->axes.count && keys > 0) return palette_divisor("", setting);
     *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
     const ScaleDivisor divisor = named_divisor(config_of(s, setting));
     for (size_t g = 0; g < s->setting_count; g++) {

@@ -129,8 +129,9 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
     return true;
 }
 
-bool sweep_run(const Config *config, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
-    Sweep s = {.options = options, .config = *config};
+bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal_number,
+               Error *err) {
+    Sweep s = {.options = options, .config = *config, .axes = *axes};
     *signal_number = 0;
     bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, false, out, signal_number, err);
     sweep_free(&s);
@@ -150,8 +151,8 @@ bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out,
     return ok;
 }
 
-bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options, .config = *config};
+bool sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err) {
+    Sweep s = {.options = options, .config = *config, .axes = *axes};
     bool ok = prepare(&s, err);
     if (ok) {
         const TrainOptions train = {.threads = s.threads};
@@ -165,8 +166,8 @@ bool sweep_dry_run(const Config *config, const TrainOptions *options, FILE *out,
     return ok;
 }
 
-bool sweep_prepare(const Config *config, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options, .config = *config};
+bool sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err) {
+    Sweep s = {.options = options, .config = *config, .axes = *axes};
     const bool ok = prepare(&s, err) && sweep_open(&s, err) && sweep_save_configs(&s, err);
     if (ok) {
         progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N",

@@ -15,9 +15,9 @@ static void write_number(FILE *out, const char *format, double number) {
 
 static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     text_write_field(run->name, false, out);
-    for (size_t a = 0; a < s->config.sweep_count; a++) {
+    for (size_t a = 0; a < s->axes.count; a++) {
         char value[CONFIG_VALUE_MAX];
-        config_value_text(&run->config, s->config.sweep[a].key, value, sizeof value);
+        config_value_text(&run->config, s->axes.axis[a].key, value, sizeof value);
         fputc(',', out);
         text_write_field(value, false, out);
     }
@@ -39,7 +39,7 @@ bool sweep_write_csv(const Sweep *s, Error *err) {
     if (!path_join(path, sizeof path, s->directory, "summary.csv", err) || !file_writer_open(&csv, path, err))
         return false;
     fputs("run", csv.stream);
-    for (size_t a = 0; a < s->config.sweep_count; a++) fprintf(csv.stream, ",%s", sweep_key(&s->config, a));
+    for (size_t a = 0; a < s->axes.count; a++) fprintf(csv.stream, ",%s", sweep_key(&s->axes, a));
     fputs(",divisor,result", csv.stream);
     for (Measure m = 0; m < MEASURE_COUNT; m++)
         fprintf(csv.stream, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);

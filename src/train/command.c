@@ -40,16 +40,14 @@ TrainOptions train_options(const Command *command, Progress *progress) {
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {
-    static Config config; /* large */
+    Config config;
     TrainOutcome outcome;
     interrupt_survive_closed_pipes();
     if (!ranks_start(err)) return false;
     Progress progress = progress_make(stderr, command->quiet || ranks_index() > 0);
     const TrainOptions options = train_options(command, &progress);
-    bool ok = config_load(&config, command->target, command->overrides.items, command->overrides.count, err);
-    if (ok && config.sweep_count)
-        ok = usage_error(err, "%s has a [sweep] section: run it with %s sweep %s", command->target, program_name,
-                         command->target);
+    const bool ok =
+        config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count, err);
     if (!ranks_agree(ok, NULL, err)) return false;
     if (command->dry_run) {
         size_t bytes;

@@ -20,8 +20,8 @@ static double mean_of(const SweepSetting *setting, Measure measure) { return set
 
 /* Whether a key that begins so is swept. */
 static bool sweeps(const Sweep *s, const char *start) {
-    for (size_t a = 0; a < s->config.sweep_count; a++)
-        if (strncmp(config_key_name(s->config.sweep[a].key), start, strlen(start)) == 0) return true;
+    for (size_t a = 0; a < s->axes.count; a++)
+        if (strncmp(config_key_name(s->axes.axis[a].key), start, strlen(start)) == 0) return true;
     return false;
 }
 

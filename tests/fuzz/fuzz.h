@@ -95,7 +95,7 @@ static inline const Config *fuzz_config(void) {
     const char *path =
         fuzz_put_text("config.ini", "[model]\nlayers = 1\nheads = 1\nd_model = 2\nd_ff = 2\ncontext = 2\n"
                                     "[train]\nsteps = 4\nbatch = 1\n");
-    REQUIRE(config_load(&config, path, NULL, 0, &err));
+    REQUIRE(config_load(&config, NULL, path, NULL, 0, &err));
     return &config;
 }
 
@@ -114,7 +114,7 @@ static inline void fuzz_read_back(const Config *config) {
     static Config again;
     Error err;
     char *text = fuzz_config_text(config);
-    REQUIRE(config_load(&again, fuzz_put_text("again.ini", text), NULL, 0, &err));
+    REQUIRE(config_load(&again, NULL, fuzz_put_text("again.ini", text), NULL, 0, &err));
     char *second = fuzz_config_text(&again);
     REQUIRE(strcmp(text, second) == 0);
     free(text);

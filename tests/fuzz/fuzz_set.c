@@ -3,7 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     enum { MOST = 16 };
-    static Config config;
+    Config config;
+    SweepAxes axes;
     const char *overrides[MOST];
     size_t count = 0;
     Error err = {0};
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     while (rest && count < MOST) overrides[count++] = strsep(&rest, "\n");
     char path[256];
     snprintf(path, sizeof path, "%s/config.ini", fuzz_directory());
-    if (fuzz_answer(config_load(&config, path, overrides, count, &err), &err)) fuzz_read_back(&config);
+    if (fuzz_answer(config_load(&config, &axes, path, overrides, count, &err), &err)) fuzz_read_back(&config);
     free(text);
     return 0;
 }
