@@ -1,5 +1,6 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,15 +57,34 @@ static bool read_config(Sweep *s, Error *err) {
     return true;
 }
 
-/* Waits until no process holds the directory: a run whose sweep was killed may still be saving its checkpoint. Fails
-   after half a minute. */
-static bool wait_for(const char *directory, Error *err) {
+/* Whether the owner's file in a directory that is not free is damaged or names another host. Otherwise a process of this
+   host trains there. */
+static bool is_foreign(const char *directory) {
+    char path[4096], here[128] = "", *text;
+    size_t size;
+    Owner owner;
+    Error ignored;
+    if (!path_join(path, sizeof path, directory, OWNER_FILE, &ignored) || !path_exists(path)) return false;
+    if (!file_read(path, "the owner", sizeof path, STATUS_USAGE, &text, &size, &ignored)) return path_exists(path);
+    gethostname(here, sizeof here - 1);
+    const bool foreign = !owner_parse(text, &owner) || strcmp(owner.host, here) != 0;
+    free(text);
+    return foreign;
+}
+
+/* Waits until no process holds the run: one whose sweep was killed trains it to its end. A signal ends the wait, and then
+   the sweep, which starts nothing more. */
+static bool wait_for(const Sweep *s, const SweepRun *run, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
-    for (int tries = 0;; tries++) {
-        if (directory_free(directory, err)) return true;
-        if (err->status != STATUS_USAGE || tries == 1500 || interrupt_signal()) return false;
+    Progress *progress = s->options->progress;
+    bool said = false;
+    while (!interrupt_signal() && !directory_free(run->directory, err)) {
+        if (err->status != STATUS_USAGE || is_foreign(run->directory)) return false;
+        if (!said) progress_message(progress, "waiting for the end of %s, which a killed sweep has left", run->name);
+        said = true;
         nanosleep(&pause, NULL);
     }
+    return true;
 }
 
 /* Whether the run was trained with the config that the sweep's config.ini gives it. */
@@ -137,7 +157,7 @@ bool sweep_load(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
         if (!directory_no_link(run->directory, err) ||
-            (path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
+            (path_exists(run->directory) && !wait_for(s, run, err)) || !sweep_load_run(s, run, err))
             return false;
     }
     return true;
