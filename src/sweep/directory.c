@@ -57,8 +57,8 @@ static bool read_config(Sweep *s, Error *err) {
     return true;
 }
 
-/* Whether the owner's file in a directory that is not free is damaged or names another host. Otherwise a process of this
-   host trains there. */
+/* Whether the owner's file in a directory that is not free is damaged or names another host. Otherwise a process of
+   this host trains there. */
 static bool is_foreign(const char *directory) {
     char path[4096], here[128] = "", *text;
     size_t size;
@@ -72,8 +72,8 @@ static bool is_foreign(const char *directory) {
     return foreign;
 }
 
-/* Waits until no process holds the run: one whose sweep was killed trains it to its end. A signal ends the wait, and then
-   the sweep, which starts nothing more. */
+/* Waits until no process holds the run: one whose sweep was killed trains it to its end. A signal ends the wait, and
+   then the sweep, which starts nothing more. */
 static bool wait_for(const Sweep *s, const SweepRun *run, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     Progress *progress = s->options->progress;
@@ -156,8 +156,8 @@ static bool take_recorded(Sweep *s, Error *err) {
 bool sweep_load(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        if (!directory_no_link(run->directory, err) ||
-            (path_exists(run->directory) && !wait_for(s, run, err)) || !sweep_load_run(s, run, err))
+        if (!directory_no_link(run->directory, err) || (path_exists(run->directory) && !wait_for(s, run, err)) ||
+            !sweep_load_run(s, run, err))
             return false;
     }
     return true;

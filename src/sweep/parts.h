@@ -89,7 +89,7 @@ typedef struct {
     Json *description;      /* run.json */
     size_t threads, slots;  /* threads of a run; runs at a time */
     size_t share, shares;   /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
-} Sweep;                  /* large: keep it off small stacks */
+} Sweep;                    /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
    too many combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or
@@ -115,8 +115,8 @@ size_t share_runs(const Sweep *sweep, size_t runs[RUNS_MAX]);
    For a share, sweep_begin_share checks only the text, and sweep_load_run checks each run when its turn comes. If
    something has changed since the sweep began, the error has status STATUS_USAGE. sweep_save writes the present states
    of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted", "failed"), and `why` is
-   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini, from which a run starts, for each run that
-   has not ended. */
+   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini, from which a run starts, for each run
+   that has not ended. */
 bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_begin_share(Sweep *sweep, Error *err);
