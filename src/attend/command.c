@@ -91,7 +91,9 @@ static bool write_file(const HeadsFigure *f, Error *err) {
         text_append(path, sizeof path, PICTURE);
     }
     const char *name = out ? out : path;
-    if (!(numbers ? snapshot_write(&snapshot, name, err) : attention_figure_save(&f->figure, name, err))) return false;
+    if (!(numbers ? snapshot_write(&snapshot, &no_directory, name, err)
+                  : attention_figure_save(&f->figure, &no_directory, name, err)))
+        return false;
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
     return true;
 }

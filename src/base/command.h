@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/error.h"
+#include "base/directory.h"
 
 /* What the user typed to start the program, for messages: "./train", "sqrtdk"; a path that is long without its
    directories. */
@@ -47,7 +47,7 @@ typedef struct {
     char **argv;         /* the whole command line, ended by NULL */
     const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
-    bool (*report)(const char *directory, Error *err);
+    bool (*report)(const Directory *directory, Error *err);
     /* Writes the first sentence about a directory of results (why/why.h); the program sets it. */
     bool (*why)(const char *directory, FILE *out, Error *err);
 } Command;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,79 +50,116 @@ bool input_read(char *text, size_t capacity, size_t *size, Error *err) {
     return true;
 }
 
-/* Why the path cannot be written; NULL where it names a regular file or nothing. */
-static const char *not_writable(const char *path) {
+/* Writes the path of a file for messages and, where the directory is none, for opening it. */
+static bool join(char path[4096], const Directory *d, const char *name, Error *err) {
+    if (*d->path) return path_join(path, 4096, d->path, name, err);
+    const int length = snprintf(path, 4096, "%s", name);
+    return (length > 0 && length < 4096) || runtime_error(err, "the path is too long: %s", name);
+}
+
+/* The file's name in the directory that holds it. */
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Opens the directory that holds the file. Fails with errno. */
+static int open_parent(const Directory *d, const char *name) {
+    char above[4096];
+    const int follow = d->fd == AT_FDCWD ? 0 : O_NOFOLLOW;
+    snprintf(above, sizeof above, "%.*s", (int)(last_part(name) - name), name); /* "checkpoint/" */
+    for (size_t n = strlen(above); n > 1 && above[n - 1] == '/'; n--) above[n - 1] = 0;
+    return openat(d->fd, *above ? above : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+}
+
+/* Why the file cannot be written; NULL where the name is that of a regular file or of nothing. */
+static const char *not_writable(int parent, const char *name) {
     struct stat info;
-    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : strerror(errno);
+    if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? NULL : strerror(errno);
     if (S_ISLNK(info.st_mode)) return "it is a symbolic link, which is not followed: name the file itself";
     if (S_ISDIR(info.st_mode)) return "it is a directory";
     return S_ISREG(info.st_mode) ? NULL : "it is not a regular file";
 }
 
-/* Opens the path with these flags and as a stream, never through a symbolic link and never waiting. NULL on failure,
+/* Opens the file with these flags and as a stream, never through a symbolic link and never waiting. NULL on failure,
    with the reason in errno. */
-static FILE *open_stream(const char *path, int flags) {
-    const int fd = open(path, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+static FILE *open_stream(int parent, const char *name, int flags) {
+    const int fd = openat(parent, name, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b"); /* which, unlike fopen, cuts nothing off */
     if (!stream && fd >= 0) close(fd);
     return stream;
 }
 
-bool file_update(const char *path, FILE **file, Error *err) {
-    const char *wrong = not_writable(path);
-    *file = wrong ? NULL : open_stream(path, O_RDWR);
+bool file_update(const Directory *d, const char *name, FILE **file, Error *err) {
+    char path[4096];
+    *file = NULL;
+    if (!join(path, d, name, err)) return false;
+    const char *wrong = not_writable(d->fd, name);
+    if (!wrong) *file = open_stream(d->fd, name, O_RDWR);
     return *file || runtime_error(err, "cannot write %s: %s", path, wrong ? wrong : strerror(errno));
 }
 
-bool file_writer_open(FileWriter *writer, const char *path, Error *err) {
-    if (strlen(path) >= sizeof writer->path) return runtime_error(err, "the path is too long: %s", path);
-    const char *wrong = not_writable(path);
-    if (wrong) return runtime_error(err, "cannot write %s: %s", path, wrong);
-    if (!directory_locks_hold(err)) return false;
-    snprintf(writer->path, sizeof writer->path, "%s", path);
-    snprintf(writer->temporary, sizeof writer->temporary, "%s" FILE_NEW, path);
-    unlink(writer->temporary); /* left by a process that was killed, or a link or a pipe that somebody put there */
-    writer->stream = open_stream(writer->temporary, O_RDWR | O_EXCL);
-    return writer->stream || runtime_error(err, "cannot write %s: %s", writer->temporary, strerror(errno));
+/* The name that the file has while it is written. */
+static const char *new_name(const FileWriter *writer, char out[4096 + sizeof FILE_NEW]) {
+    snprintf(out, 4096 + sizeof FILE_NEW, "%s" FILE_NEW, last_part(writer->path));
+    return out;
 }
 
-/* Renames the file that was written. It is another one by now where a second process writes the same path. */
-static bool put_in_place(const FileWriter *writer, const struct stat *written) {
+bool file_writer_open(FileWriter *w, const Directory *d, const char *name, Error *err) {
+    char new[4096 + sizeof FILE_NEW];
+    *w = (FileWriter){.directory = d};
+    if (!join(w->path, d, name, err) || !directory_holds(d, err)) return false;
+    w->parent = open_parent(d, name);
+    if (w->parent < 0) return runtime_error(err, "cannot write %s: %s", w->path, strerror(errno));
+    const char *wrong = not_writable(w->parent, last_part(w->path));
+    if (!wrong) {
+        new_name(w, new);
+        unlinkat(w->parent, new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+        w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
+        if (w->stream) return true;
+    }
+    runtime_error(err, "cannot write %s%s: %s", w->path, wrong ? "" : FILE_NEW, wrong ? wrong : strerror(errno));
+    close(w->parent);
+    return false;
+}
+
+/* Renames the file that was written. It is another one by now where a second process writes the same file. */
+static bool put_in_place(const FileWriter *w, const char *new, const struct stat *written) {
     struct stat there;
-    if (lstat(writer->temporary, &there) != 0) return false;
+    if (fstatat(w->parent, new, &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
     errno = EBUSY;
     return there.st_dev == written->st_dev && there.st_ino == written->st_ino &&
-           rename(writer->temporary, writer->path) == 0;
+           renameat(w->parent, new, w->parent, last_part(w->path)) == 0;
 }
 
-bool directory_sync(const char *path, Error *err) {
-    char copy[4096];
-    snprintf(copy, sizeof copy, "%s", path);
-    const char *directory = dirname(copy);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
-    if (!ok) runtime_error(err, "cannot write the directory %s: %s", directory, strerror(errno));
-    if (fd >= 0) close(fd);
-    return ok;
+void file_writer_close(FileWriter *w) {
+    if (!w->stream) return;
+    fclose(w->stream);
+    close(w->parent);
+    w->stream = NULL;
 }
 
-bool file_writer_commit(FileWriter *writer, Error *err) {
+bool file_writer_commit(FileWriter *w, Error *err) {
+    char new[4096 + sizeof FILE_NEW];
     struct stat written;
-    bool ok = !ferror(writer->stream) && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0 &&
-              fstat(fileno(writer->stream), &written) == 0;
+    new_name(w, new);
+    bool ok = !ferror(w->stream) && fflush(w->stream) == 0 && fsync(fileno(w->stream)) == 0 &&
+              fstat(fileno(w->stream), &written) == 0;
     int reason = errno ? errno : EIO; /* the failed write's, unless a later call changed it */
-    if (fclose(writer->stream) != 0 && ok) ok = false, reason = errno;
-    writer->stream = NULL;
-    if (ok && !directory_locks_hold(err)) return false; /* the name may be another process's by now */
-    if (ok && !put_in_place(writer, &written)) ok = false, reason = errno;
-    if (ok) return directory_sync(writer->path, err);
-    if (reason != EBUSY) unlink(writer->temporary);
-    return runtime_error(err, "cannot write %s: %s", writer->path, strerror(reason));
+    if (fclose(w->stream) != 0 && ok) ok = false, reason = errno;
+    w->stream = NULL;
+    const bool moved = ok && !directory_holds(w->directory, err); /* the name may be another process's by now */
+    if (ok && !moved && !put_in_place(w, new, &written)) ok = false, reason = errno;
+    if (!ok && reason != EBUSY) unlinkat(w->parent, new, 0);
+    if (!ok) runtime_error(err, "cannot write %s: %s", w->path, strerror(reason));
+    else if (!moved) ok = directory_sync(w->parent, w->path, err);
+    close(w->parent);
+    return ok && !moved;
 }
 
-bool file_write(const char *path, const void *data, size_t size, Error *err) {
+bool file_write(const Directory *d, const char *name, const void *data, size_t size, Error *err) {
     FileWriter writer;
-    if (!file_writer_open(&writer, path, err)) return false;
+    if (!file_writer_open(&writer, d, name, err)) return false;
     if (size) fwrite(data, 1, size, writer.stream);
     return file_writer_commit(&writer, err);
 }
@@ -158,30 +194,4 @@ const char *path_installed(const char *path, char out[4096]) {
     const int length = program ? snprintf(out, 4096, "%s/share/sqrtdk/%s", program, path) : -1;
     free(program);
     return length > 0 && length < 4096 && path_exists(out) ? out : path;
-}
-
-bool directory_no_link(const char *path, Error *err) {
-    struct stat info;
-    return lstat(path, &info) != 0 || !S_ISLNK(info.st_mode) ||
-           usage_error(err, "%s is a symbolic link, which is not followed: put the directory itself there", path);
-}
-
-bool directory_make(const char *path, bool must_be_new, Error *err) {
-    char part[4096];
-    struct stat info;
-    const size_t length = strlen(path);
-    if (length >= sizeof part || length == 0)
-        return usage_error(err, "the directory's path is %s", length ? "too long" : "empty");
-    memcpy(part, path, length + 1);
-    for (size_t n = length; n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
-    for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the directories above it */
-        *slash = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return runtime_error(err, "cannot make the directory %s: %s", part, strerror(errno));
-    }
-    if (!must_be_new && !directory_no_link(part, err)) return false;
-    if (mkdir(part, 0777) == 0) return true;
-    const int reason = errno;
-    return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
-           runtime_error(err, "cannot make the directory %s: %s", part, strerror(reason));
 }

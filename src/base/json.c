@@ -108,9 +108,9 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
     return usage_error(err, "%s is no valid JSON: line %d, column %d: %s", what, error.line, error.column, error.text);
 }
 
-bool js_save(Json *value, JsonLayout layout, const char *path, Error *err) {
+bool js_save(Json *value, JsonLayout layout, const Directory *directory, const char *name, Error *err) {
     char *text = NULL;
-    const bool ok = js_dump(value, layout, &text, err) && file_write(path, text, strlen(text), err);
+    const bool ok = js_dump(value, layout, &text, err) && file_write(directory, name, text, strlen(text), err);
     free(text);
     js_free(value);
     return ok;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/directory.h"
 
 typedef struct json_t Json;
 
@@ -32,7 +32,7 @@ bool js_parse(const char *text, size_t size, const char *what, Json **value, Err
 
 /* js_save writes a value to a file, as file_write does, and frees the value. js_load reads a file of at most 64 MB,
    which errors call `what`; a file that is no JSON has status STATUS_USAGE, and *value is NULL on failure. */
-bool js_save(Json *value, JsonLayout layout, const char *path, Error *err);
+bool js_save(Json *value, JsonLayout layout, const Directory *directory, const char *name, Error *err);
 bool js_load(Json **value, const char *path, const char *what, Error *err);
 
 /* These return NULL, or false, when there is no such entry or it is of another type. */

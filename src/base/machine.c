@@ -98,32 +98,14 @@ size_t memory_peak(void) {
 #endif
 }
 
-#ifdef __linux__
-/* Reads the beginning of a file of /proc; "" where that fails. */
-static void read_start(const char *path, char out[1024]) {
-    FILE *file = fopen(path, "r");
-    const size_t size = file ? fread(out, 1, 1023, file) : 0;
-    if (file) fclose(file);
-    out[size] = 0;
-}
-#endif
-
-void system_identity(char *out, size_t capacity) {
-    snprintf(out, capacity, "-");
-#ifdef __linux__
-    char boot[1024], space[64];
-    const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space);
-    read_start("/proc/sys/kernel/random/boot_id", boot);
-    boot[strcspn(boot, "\n")] = 0;
-    if (*boot && length > 0) snprintf(out, capacity, "%.64s/%.*s", boot, (int)length, space);
-#endif
-}
-
 unsigned long long process_start(long process) {
 #ifdef __linux__
     char path[64], text[1024], state, start[24];
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    read_start(path, text);
+    FILE *file = fopen(path, "r");
+    const size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[size] = 0;
     const char *end = strrchr(text, ')'); /* of the program's name, which may be anything */
     if (end && sscanf(end + 1,
                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %23s", /* proc(5) */

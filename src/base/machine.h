@@ -25,9 +25,6 @@ size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
 size_t memory_peak(void);
 
-/* A word that identifies the running system: another machine, another boot and another container have another word. It
-   is "-" where the system does not say. */
-void system_identity(char *out, size_t capacity);
 /* When a process of this system started, in the system's own units; 0 where there is none or the system does not say. A
    process that has ended, but that its parent has not waited for, has the largest number: no other process has it. */
 unsigned long long process_start(long process);

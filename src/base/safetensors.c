@@ -114,11 +114,12 @@ static bool whole_header(const NamedArray *a, size_t count, const Metadata *line
     return *text || runtime_error(err, "no memory for the header of a file of tensors");
 }
 
-bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
-                      Error *err) {
+bool safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
+                      const Metadata *metadata, size_t lines, Error *err) {
     FileWriter writer;
     char *header = NULL;
-    const bool ok = whole_header(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, path, err);
+    const bool ok = whole_header(arrays, count, metadata, lines, &header, err) &&
+                    file_writer_open(&writer, directory, name, err);
     if (ok) {
         const uint64_t length = strlen(header);
         fwrite(&length, sizeof length, 1, writer.stream);

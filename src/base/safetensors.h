@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/directory.h"
 
 typedef enum { ARRAY_F32, ARRAY_F64 } ArrayType;
 
@@ -27,8 +27,8 @@ typedef struct {
 
 /* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. A line
    "checksum" comes last. */
-bool safetensors_save(const char *path, const NamedArray *arrays, size_t count, const Metadata *metadata, size_t lines,
-                      Error *err);
+bool safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
+                      const Metadata *metadata, size_t lines, Error *err);
 
 /* A file being read; all of it is in memory. */
 typedef struct json_t Json;

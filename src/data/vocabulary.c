@@ -61,14 +61,14 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
     return true;
 }
 
-bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err) {
+bool vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name, Error *err) {
     Json *array = js_array();
     for (size_t i = 0; i < vocabulary->count; i++) {
         char text[5];
         utf8_encode(vocabulary->characters[i], text);
         js_append(array, js_text(text));
     }
-    return js_save(array, JS_LINE, path, err);
+    return js_save(array, JS_LINE, directory, name, err);
 }
 
 static bool read_characters(Vocabulary *vocabulary, const Json *array, const char *path, Error *err) {

@@ -2,7 +2,7 @@
    order, and a token id is an index into it. */
 #pragma once
 
-#include "base/error.h"
+#include "base/directory.h"
 #include "base/text.h"
 
 typedef struct {
@@ -23,5 +23,5 @@ bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const cha
                        size_t capacity, size_t *count, Error *err);
 
 /* vocab.json: an array of one-character strings in the order of their ids. */
-bool vocabulary_save(const Vocabulary *vocabulary, const char *path, Error *err);
+bool vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name, Error *err);
 bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err);

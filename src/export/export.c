@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/lock.h"
 #include "base/safetensors.h"
 #include "ops/layernorm.h"
 
@@ -94,7 +95,7 @@ void exported_free(ExportedTensors *e) {
     *e = (ExportedTensors){0};
 }
 
-static bool save_tensors(const Model *m, const char *path, Error *err) {
+static bool save_tensors(const Model *m, const Directory *directory, const char *name, Error *err) {
     ExportedTensors e;
     NamedArray *arrays = NULL;
     bool ok = export_tensors(&e, m, err);
@@ -110,7 +111,7 @@ static bool save_tensors(const Model *m, const char *path, Error *err) {
                                  .data = e.numbers + t->offset};
         snprintf(arrays[i].name, sizeof arrays[i].name, "%s%s", t->role == LM_HEAD ? "" : "transformer.", t->name);
     }
-    ok = ok && safetensors_save(path, arrays, e.table.count, NULL, 0, err);
+    ok = ok && safetensors_save(directory, name, arrays, e.table.count, NULL, 0, err);
     free(arrays);
     exported_free(&e);
     return ok;
@@ -233,35 +234,30 @@ bool export_check_path(const char *path, Error *err) {
     return !left || usage_error(err, "%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-/* Removes the files, including one that was only partly written, and the directory. */
-static void remove_files(const char *directory) {
-    char path[PATH_NEW + 64];
-    for (size_t i = 0; i < FILE_COUNT; i++) {
-        snprintf(path, sizeof path, "%s/%s" FILE_NEW, directory, FILES[i].name);
-        (void)remove(path);
-        path[strlen(path) - strlen(FILE_NEW)] = 0;
-        (void)remove(path);
-    }
-    (void)remove(directory);
-}
-
-static bool write_files(const Run *run, const Model *m, const char *directory, Error *err) {
-    char path[4096];
+static bool write_files(const Run *run, const Model *m, const Directory *directory, Error *err) {
     bool ok = true;
     for (size_t i = 0; ok && i < FILE_COUNT; i++) {
-        ok = path_join(path, sizeof path, directory, FILES[i].name, err);
-        if (ok && !FILES[i].make) ok = save_tensors(m, path, err);
-        else if (ok) ok = js_save(FILES[i].make(run), JS_INDENTED, path, err);
+        if (!FILES[i].make) ok = save_tensors(m, directory, FILES[i].name, err);
+        else ok = js_save(FILES[i].make(run), JS_INDENTED, directory, FILES[i].name, err);
     }
     return ok;
 }
 
 bool export_write(const Run *run, const Model *m, const char *path, Error *err) {
     char new[PATH_NEW];
+    Directory directory;
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
     if (!directory_make(new, true, err)) return false;
-    bool ok = write_files(run, m, new, err);
+    if (!directory_open(&directory, new, err)) {
+        rmdir(new);
+        return false;
+    }
+    bool ok = write_files(run, m, &directory, err);
     if (ok && rename(new, path) != 0) ok = runtime_error(err, "cannot write %s: %s", path, strerror(errno));
-    if (!ok) remove_files(new);
-    return ok && directory_sync(path, err);
+    if (!ok) {
+        directory_empty(directory.fd);
+        rmdir(new);
+    }
+    directory_close(&directory);
+    return ok && directory_sync_above(path, err);
 }

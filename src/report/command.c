@@ -1,5 +1,6 @@
 /* The verb report. One directory gets its page in itself; several get one page, which must not replace another. */
 #include "base/files.h"
+#include "base/lock.h"
 #include "report/report.h"
 #include "show/progress.h"
 
@@ -15,7 +16,11 @@ static bool run_report(const Command *command, int *signal, Error *err) {
     const char *path = *out ? out : "report.html";
     (void)signal;
     if (directories->count == 1 && !*out) {
-        if (!report_write_noting(directories->items[0], stderr, err)) return false;
+        Directory directory;
+        if (!directory_open(&directory, directories->items[0], err)) return false;
+        const bool ok = report_write_noting(&directory, stderr, err);
+        directory_close(&directory);
+        if (!ok) return false;
         print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
         return true;
     }

@@ -45,10 +45,10 @@ static void write_page(const Json *data, const char *json, FILE *out) {
     fputs(text, out);
 }
 
-static bool save(const Json *data, const char *path, Error *err) {
+static bool save(const Json *data, const Directory *directory, const char *name, Error *err) {
     FileWriter file;
     char *json = NULL;
-    bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, path, err);
+    bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, directory, name, err);
     if (ok) {
         write_page(data, json, file.stream);
         ok = file_writer_commit(&file, err);
@@ -57,19 +57,19 @@ static bool save(const Json *data, const char *path, Error *err) {
     return ok;
 }
 
-bool report_write(const char *directory, Error *err) { return report_write_noting(directory, NULL, err); }
+bool report_write(const Directory *directory, Error *err) { return report_write_noting(directory, NULL, err); }
 
-bool report_write_noting(const char *directory, FILE *notes, Error *err) {
-    char path[4096], csv[4096];
+bool report_write_noting(const Directory *into, FILE *notes, Error *err) {
+    const char *directory = into->path;
+    char csv[4096];
     Json *data = NULL;
     bool is_sweep;
-    if (!path_join(path, sizeof path, directory, "report.html", err) ||
-        !path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err))
+    if (!path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err))
         return false;
     const bool ok = (path_exists(csv) ? report_theory_data(directory, &data, err)
                      : is_sweep       ? report_sweep_data(directory, &data, err)
                                       : report_run_data(&directory, 1, &data, err)) &&
-                    save(data, path, err);
+                    save(data, into, "report.html", err);
     const Json *list = js_get(data, "notes");
     for (size_t i = 0; ok && notes && i < js_array_size(list); i++)
         print_plain(notes, "%s", js_as_text(js_at(list, i)));
@@ -79,7 +79,7 @@ bool report_write_noting(const char *directory, FILE *notes, Error *err) {
 
 bool report_compare(const char *const *directories, size_t count, const char *path, Error *err) {
     Json *data = NULL;
-    bool ok = report_run_data(directories, count, &data, err) && save(data, path, err);
+    bool ok = report_run_data(directories, count, &data, err) && save(data, &no_directory, path, err);
     js_free(data);
     return ok;
 }

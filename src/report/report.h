@@ -8,10 +8,10 @@
 
 /* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. An error in its files has
    status STATUS_USAGE. */
-bool report_write(const char *directory, Error *err);
+bool report_write(const Directory *directory, Error *err);
 /* report_write, which also writes what the page notes about itself, such as runs that it leaves out, to `notes`: a line
    for each; NULL: nowhere. */
-bool report_write_noting(const char *directory, FILE *notes, Error *err);
+bool report_write_noting(const Directory *directory, FILE *notes, Error *err);
 /* Writes one page for several runs to `path`. */
 bool report_compare(const char *const *directories, size_t count, const char *path, Error *err);
 

@@ -161,12 +161,12 @@ static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s,
 
 bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s,
                      Error *err) {
-    char path[4096], *text = NULL;
+    char *text = NULL;
     ArrayList list = {0};
     Json *state = state_json(&run->config, s);
-    const bool ok = js_dump(state, JS_LINE, &text, err) && run_path(run, path, NAMES[which], err) &&
-                    list_arrays(&list, run, which, model, moments, err) &&
-                    safetensors_save(path, list.items, list.count, &(Metadata){"state", text}, 1, err);
+    const bool ok = js_dump(state, JS_LINE, &text, err) && list_arrays(&list, run, which, model, moments, err) &&
+                    safetensors_save(&run->results.directory, NAMES[which], list.items, list.count,
+                                     &(Metadata){"state", text}, 1, err);
     js_free(state);
     free(text);
     free(list.items);

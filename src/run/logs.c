@@ -43,15 +43,13 @@ static size_t write_header(Log log, char out[HEADER_MAX]) {
 }
 
 static bool cannot_write(const Logs *l, Log log, Error *err) {
-    return runtime_error(err, "cannot write %s/%s: %s", l->directory, LOG_NAMES[log], strerror(errno));
+    return runtime_error(err, "cannot write %s/%s: %s", l->directory->path, LOG_NAMES[log], strerror(errno));
 }
 
-static bool open_logs(Logs *l, const char *directory, Error *err) {
-    char path[4096];
+static bool open_logs(Logs *l, const Directory *directory, Error *err) {
     *l = (Logs){.directory = directory};
     for (Log log = 0; log < LOG_COUNT; log++)
-        if (!path_join(path, sizeof path, directory, LOG_NAMES[log], err) || !file_update(path, &l->file[log], err))
-            return false;
+        if (!file_update(directory, LOG_NAMES[log], &l->file[log], err)) return false;
     return true;
 }
 
@@ -63,7 +61,7 @@ bool logs_cut(const Logs *l, const size_t size[LOG_COUNT], Error *err) {
     return true;
 }
 
-bool logs_start(Logs *l, const char *directory, Error *err) {
+bool logs_start(Logs *l, const Directory *directory, Error *err) {
     const size_t nothing[LOG_COUNT] = {0};
     if (!open_logs(l, directory, err) || !logs_cut(l, nothing, err)) return false;
     for (Log log = 0; log < LOG_COUNT; log++) {
@@ -84,8 +82,6 @@ void logs_close(Logs *l) {
 
 void logs_append(const Logs *l, Log log, const double row[]) {
     FILE *file = l->file[log];
-    Error said_by_flush;
-    if (!directory_locks_hold(&said_by_flush)) return;
     for (int c = 0; c < COUNTS[log]; c++) {
         const Column *column = &COLUMNS[log][c];
         if (c) fputc(',', file);
@@ -95,7 +91,7 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 bool logs_flush(const Logs *l, Log log, Error *err) {
-    if (!directory_locks_hold(err)) { /* the buffer must not be written to the file */
+    if (!directory_holds(l->directory, err)) { /* the buffer must not be written to the file */
         const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (nowhere >= 0) dup2(nowhere, fileno(l->file[log]));
         if (nowhere >= 0) close(nowhere);
@@ -105,10 +101,9 @@ bool logs_flush(const Logs *l, Log log, Error *err) {
 }
 
 bool logs_sync(const Logs *l, Error *err) {
-    char path[4096];
     for (Log log = 0; log < LOG_COUNT; log++)
         if (fsync(fileno(l->file[log])) != 0) return cannot_write(l, log, err);
-    return path_join(path, sizeof path, l->directory, LOG_NAMES[LOG_METRICS], err) && directory_sync(path, err);
+    return directory_sync(l->directory->fd, l->directory->path, err);
 }
 
 bool logs_sizes(const Logs *l, size_t size[LOG_COUNT], Error *err) {
@@ -218,10 +213,10 @@ static bool check_log(const char *directory, Log log, size_t size, size_t step, 
     return ok;
 }
 
-bool logs_resume(Logs *l, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err) {
+bool logs_resume(Logs *l, const Directory *directory, size_t step, const size_t size[LOG_COUNT], Error *err) {
     *l = (Logs){.directory = directory};
     for (Log log = 0; log < LOG_COUNT; log++)
-        if (!check_log(directory, log, size[log], step, err)) return false;
+        if (!check_log(directory->path, log, size[log], step, err)) return false;
     return open_logs(l, directory, err);
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/error.h"
+#include "base/directory.h"
 
 typedef enum { LOG_METRICS, LOG_ATTENTION, LOG_SAMPLES, LOG_COUNT } Log;
 extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
@@ -54,18 +54,18 @@ enum { ATTENTION_TABLE(CONSTANT_OF) ATTENTION_COLUMNS, LOG_COLUMNS_MAX = ATTENTI
 
 /* The logs of a run, open for appending. */
 typedef struct {
-    const char *directory; /* of the run; outlives this */
+    const Directory *directory; /* of the run; outlives this */
     FILE *file[LOG_COUNT];
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
    after a failure. */
-bool logs_start(Logs *logs, const char *directory, Error *err);
+bool logs_start(Logs *logs, const Directory *directory, Error *err);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be this version's header and
    the rows of all steps before `step` and of no others. If they are not, or cannot be read, fails with status
    STATUS_USAGE. Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only
    after run.json says that the run continues. */
-bool logs_resume(Logs *logs, const char *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
+bool logs_resume(Logs *logs, const Directory *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
 bool logs_cut(const Logs *logs, const size_t size[LOG_COUNT], Error *err);
 void logs_close(Logs *logs);
 

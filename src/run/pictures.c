@@ -58,7 +58,7 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
 static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
-    char path[4096], title[512], subtitle[256], label[64] = "validation", name[64];
+    char title[512], subtitle[256], label[64] = "validation", name[64];
     size_t count = 0, last = 0;
     for (size_t i = 0; i < metrics->rows; i++)
         if (isfinite(losses[i])) count++, last = i;
@@ -81,7 +81,7 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
         {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
     const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
-    return run_path(run, path, "loss.png", err) && chart_save(&chart, path, err);
+    return chart_save(&chart, &run->results.directory, "loss.png", err);
 }
 
 bool picture_loss(const Run *run, Error *err) {
@@ -116,7 +116,7 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
 /* Draws the heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
 static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
                        Error *err) {
-    char path[4096], name[64], title[512];
+    char name[64], title[512];
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN;
     double *const *column = attention->column, entropy = 0;
     HeadsFigure f;
@@ -137,7 +137,7 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     f.figure.subtitle =
         "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch";
     snprintf(name, sizeof name, "attention/step%06zu_layer%zu.png", s->step, layer);
-    return run_path(run, path, name, err) && attention_figure_save(&f.figure, path, err);
+    return attention_figure_save(&f.figure, &run->results.directory, name, err);
 }
 
 /* Draws the heatmaps of one step, whose rows of attention.csv begin at `first`. */

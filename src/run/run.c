@@ -7,6 +7,7 @@
 
 #include "base/command.h"
 #include "base/files.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "ops/matmul.h"
 #include "ranks/ranks.h"
@@ -22,9 +23,8 @@ bool run_path(const Run *run, char path[4096], const char *name, Error *err) {
 }
 
 static bool write_config(const Run *run, Error *err) {
-    char path[4096];
     FileWriter writer;
-    if (!run_path(run, path, "config.ini", err) || !file_writer_open(&writer, path, err)) return false;
+    if (!file_writer_open(&writer, &run->results.directory, "config.ini", err)) return false;
     config_write(&run->config, writer.stream);
     return file_writer_commit(&writer, err);
 }
@@ -89,7 +89,7 @@ bool run_resumed(const Run *run, const Model *model, size_t step, const char *co
     progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
                      (long long)run->config.train.steps);
     note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
-    return run_description_save(d, run->directory, err);
+    return run_description_save(d, &run->results.directory, err);
 }
 
 /* A hash of the logs that tables and pictures are made from. */
@@ -141,7 +141,7 @@ bool run_ended(const Run *run, const RunState *state, int signal, const Error *f
     js_set(d, "seconds", js_number(state->seconds));
     js_set(d, "end", time_now());
     if (complete) js_set(d, LOGS, js_text(logs));
-    return run_description_save(d, run->directory, err);
+    return run_description_save(d, &run->results.directory, err);
 }
 
 bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err) {
@@ -163,12 +163,11 @@ bool run_count_ngrams(Run *run, Error *err) {
 /* --- the directory */
 
 bool run_create(Run *run, const char *out, bool force, Error *err) {
-    char path[4096];
+    const Directory *directory = &run->results.directory;
     if (!results_make(&run->results, out, run->config.log.out, force, err)) return false;
-    memcpy(run->directory, run->results.path, sizeof run->directory);
-    return write_config(run, err) && run_path(run, path, "vocab.json", err) &&
-           vocabulary_save(&run->corpus.vocabulary, path, err) && run_path(run, path, "checkpoint", err) &&
-           directory_make(path, false, err);
+    memcpy(run->directory, directory->path, sizeof run->directory);
+    return write_config(run, err) && vocabulary_save(&run->corpus.vocabulary, directory, "vocab.json", err) &&
+           directory_make_in(directory, "checkpoint", err);
 }
 
 /* Locks an opened directory, and checks that no link in it leads elsewhere. A directory without run.json is not locked:
@@ -179,9 +178,7 @@ static bool lock_directory(Run *run, Error *err) {
     if (!run_path(run, path, "run.json", err) || !path_exists(path)) return true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!run_path(run, path, parts[i], err) || !directory_no_link(path, err)) return false;
-    memcpy(run->results.path, run->directory, sizeof run->directory);
-    run->results.lock = -1;
-    return results_enter(&run->results, err);
+    return directory_lock(&run->results.directory, run->directory, err);
 }
 
 static bool check_no_sweep(const char *path, const Json *d, Error *err) {

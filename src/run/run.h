@@ -16,7 +16,7 @@ typedef struct {
     Config config;                /* its name is that of the config the run was started with */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
-    ResultsDirectory results;     /* the lock; for a new run, also what --force has moved */
+    ResultsDirectory results;     /* the directory, locked, where the run is written */
     Json *description;            /* run.json, once it is written or read */
 
     /* What is known of an opened run, which was trained before. */

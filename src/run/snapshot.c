@@ -34,25 +34,23 @@ static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
     arrays[3] = (NamedArray){"sink", ARRAY_F32, 2, {s->L, s->H}, a->sink};
 }
 
-static bool path_of(const char *directory, size_t step, char path[4096], Error *err) {
-    char name[64];
-    snprintf(name, sizeof name, "attention/step%06zu.safetensors", step);
-    return path_join(path, 4096, directory, name, err);
-}
+static void name_of(size_t step, char name[64]) { snprintf(name, 64, "attention/step%06zu.safetensors", step); }
 
-bool snapshot_write(const Snapshot *s, const char *path, Error *err) {
+bool snapshot_write(const Snapshot *s, const Directory *directory, const char *name, Error *err) {
     char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;
     for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
     snprintf(step, sizeof step, "%zu", s->step);
     list_tensors(s, arrays);
-    return safetensors_save(path, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2, err);
+    return safetensors_save(directory, name, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2,
+                            err);
 }
 
-bool snapshot_save(const Snapshot *s, const char *directory, Error *err) {
-    char path[4096];
-    return path_of(directory, s->step, path, err) && snapshot_write(s, path, err);
+bool snapshot_save(const Snapshot *s, const Directory *directory, Error *err) {
+    char name[64];
+    name_of(s->step, name);
+    return snapshot_write(s, directory, name, err);
 }
 
 /* Decodes a text of at most SNAPSHOT_TEXT_MAX characters; returns their number, 0 where it is longer or not UTF-8. */
@@ -86,10 +84,11 @@ static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, si
 bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
     const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
     const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
-    char path[4096];
+    char name[64], path[4096];
     SafetensorsFile file;
     *s = (Snapshot){0};
-    if (!path_of(directory, step, path, err)) return false;
+    name_of(step, name);
+    if (!path_join(path, sizeof path, directory, name, err)) return false;
     const bool ok = safetensors_open(&file, path, most, err) && take_snapshot(s, &file, L, H, step, err);
     safetensors_close(&file);
     return ok;

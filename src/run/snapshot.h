@@ -3,6 +3,7 @@
    be made again. */
 #pragma once
 
+#include "base/directory.h"
 #include "model/measure.h"
 
 enum { SNAPSHOT_TEXT_MAX = 48 }; /* characters of the text: a heatmap with more would not be readable */
@@ -19,10 +20,10 @@ bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text 
 void snapshot_free(Snapshot *snapshot);
 
 /* Writes the snapshot into a run's directory, first under another name, and then renames it. */
-bool snapshot_save(const Snapshot *snapshot, const char *directory, Error *err);
+bool snapshot_save(const Snapshot *snapshot, const Directory *directory, Error *err);
 
-/* snapshot_save to any path. */
-bool snapshot_write(const Snapshot *snapshot, const char *path, Error *err);
+/* snapshot_save under any name. */
+bool snapshot_write(const Snapshot *snapshot, const Directory *directory, const char *name, Error *err);
 
 /* Reads the snapshot of `step`. Its layers and heads must be the config's, its step that of its name, and its text as
    long as the tensors say; if not, fails with status STATUS_USAGE and names the file. Makes the snapshot; free it with

@@ -277,17 +277,17 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
     draw_text(canvas, -y, x, size, align, true, color, text);
 }
 
-bool canvas_save(const Canvas *canvas, const char *path, Error *err) {
+bool canvas_save(const Canvas *canvas, const Directory *directory, const char *name, Error *err) {
     int size;
     stbi_write_png_compression_level = 5; /* with the filter "up" (2): half of the time, 2 % more bytes */
     stbi_write_force_png_filter = 2;
-    if (canvas->incomplete) return runtime_error(err, "no memory to draw %s", path);
+    if (canvas->incomplete) return runtime_error(err, "no memory to draw %s", name);
     if (setjmp(stb.out_of_memory)) {
         stb_give_back();
-        return runtime_error(err, "no memory to compress %s", path);
+        return runtime_error(err, "no memory to compress %s", name);
     }
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    const bool ok = file_write(path, png, (size_t)size, err);
+    const bool ok = file_write(directory, name, png, (size_t)size, err);
     stb_free(png);
     return ok;
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/directory.h"
 
 typedef struct {
     unsigned char r, g, b;
@@ -50,5 +50,5 @@ double canvas_text_width(double size, const char *text);
 /* `size`, or the smaller one at which `text` is no wider than `limit`. */
 double canvas_text_fit(double size, double limit, const char *text);
 
-/* Saves the picture as PNG, by file_write: what stood at `path` stays when this fails. */
-bool canvas_save(const Canvas *canvas, const char *path, Error *err);
+/* Saves the picture as PNG, by file_write: the old file stays when this fails. */
+bool canvas_save(const Canvas *canvas, const Directory *directory, const char *name, Error *err);

@@ -201,7 +201,7 @@ static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout
     return true;
 }
 
-bool chart_save(const Chart *chart, const char *path, Error *err) {
+bool chart_save(const Chart *chart, const Directory *directory, const char *name, Error *err) {
     const Layout layout = lay_out(chart);
     Canvas canvas;
     if (!canvas_make(&canvas, CHART_WIDTH, CHART_HEIGHT, err)) return false;
@@ -210,7 +210,7 @@ bool chart_save(const Chart *chart, const char *path, Error *err) {
     if (layout.empty)
         canvas_text(&canvas, (layout.left + layout.right) / 2.0, (TOP + BOTTOM) / 2.0, 18, ALIGN_CENTER, faint,
                     "no finite point to draw");
-    const bool ok = draw_curves(&canvas, chart, &layout, err) && canvas_save(&canvas, path, err);
+    const bool ok = draw_curves(&canvas, chart, &layout, err) && canvas_save(&canvas, directory, name, err);
     canvas_free(&canvas);
     return ok;
 }

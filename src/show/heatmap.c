@@ -208,7 +208,7 @@ static void draw_bar(Canvas *canvas, const Layout *l) {
     canvas_text(canvas, x + BAR_WIDTH + 9, y + 26, SMALL_SIZE, ALIGN_LEFT, ink, "later characters");
 }
 
-bool attention_figure_save(const AttentionFigure *figure, const char *path, Error *err) {
+bool attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name, Error *err) {
     Canvas canvas;
     Layout l = layout_make(figure);
     if (l.height > CANVAS_SIDE)
@@ -221,7 +221,7 @@ bool attention_figure_save(const AttentionFigure *figure, const char *path, Erro
     for (size_t row = 0; row < figure->rows; row++)
         for (size_t column = 0; column < figure->columns; column++) draw_panel(&canvas, figure, &l, row, column);
     draw_bar(&canvas, &l);
-    bool ok = canvas_save(&canvas, path, err);
+    bool ok = canvas_save(&canvas, directory, name, err);
     canvas_free(&canvas);
     return ok;
 }

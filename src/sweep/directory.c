@@ -46,7 +46,7 @@ static void name_directories(Sweep *s) {
 /* Reads run.json and config.ini of an existing directory. */
 static bool read_config(Sweep *s, Error *err) {
     char path[4096];
-    s->directory = s->place.path;
+    s->directory = s->place.directory.path;
     if (!run_description_load(&s->description, s->directory, err) ||
         !path_join(path, sizeof path, s->directory, "config.ini", err) ||
         !config_load(&s->config, &s->axes, path, NULL, 0, err))
@@ -67,7 +67,7 @@ static bool is_foreign(const char *directory) {
     if (!path_join(path, sizeof path, directory, OWNER_FILE, &ignored) || !path_exists(path)) return false;
     if (!file_read(path, "the owner", sizeof path, STATUS_USAGE, &text, &size, &ignored)) return path_exists(path);
     gethostname(here, sizeof here - 1);
-    const bool foreign = !owner_parse(text, &owner) || strcmp(owner.host, here) != 0;
+    const bool foreign = *text && (!owner_parse(text, &owner) || strcmp(owner.host, here) != 0);
     free(text);
     return foreign;
 }
@@ -169,10 +169,10 @@ static bool check_corpus(const Sweep *s, const Corpus *corpus, Error *err) {
 
 bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
     int64_t threads;
-    s->place.lock = -1;
-    if (!results_name(s->place.path, sizeof s->place.path, directory, 1, err) ||
-        (alone && !results_enter(&s->place, err)) || !read_config(s, err) || !sweep_plan(s, err))
-        return false;
+    char path[RESULTS_PATH];
+    if (!results_name(path, sizeof path, directory, 1, err)) return false;
+    if (!(alone ? directory_lock : directory_open)(&s->place.directory, path, err)) return false;
+    if (!read_config(s, err) || !sweep_plan(s, err)) return false;
     s->resumed = true;
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
@@ -202,7 +202,7 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
     const TrainOptions *o = s->options;
     char fingerprint[HASH_DIGITS];
     if (!results_make(&s->place, o->out, s->config.log.out, o->force, err)) return false;
-    s->directory = s->place.path;
+    s->directory = s->place.directory.path;
     name_directories(s);
     corpus_fingerprint(corpus, fingerprint);
     s->description = run_description(o->command_line, o->threads);
@@ -213,23 +213,20 @@ static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
 }
 
 static bool save_config(const Sweep *s, Error *err) {
-    char path[4096];
     FileWriter config;
-    if (!path_join(path, sizeof path, s->directory, "config.ini", err) || !file_writer_open(&config, path, err))
-        return false;
+    if (!file_writer_open(&config, &s->place.directory, "config.ini", err)) return false;
     sweep_write_config(s, config.stream);
     return file_writer_commit(&config, err);
 }
 
 bool sweep_save_configs(const Sweep *s, Error *err) {
-    char path[4096 + RUN_NAME];
+    char name[RUN_NAME + 16];
     FileWriter config;
-    snprintf(path, sizeof path, "%s/configs", s->directory);
-    if (!directory_make(path, false, err)) return false;
+    if (!directory_make_in(&s->place.directory, "configs", err)) return false;
     for (size_t i = 0; i < s->run_count; i++) {
         if (s->runs[i].state != RUN_NOT_FINISHED) continue;
-        snprintf(path, sizeof path, "%s/configs/%s.ini", s->directory, s->runs[i].name);
-        if (!file_writer_open(&config, path, err)) return false;
+        snprintf(name, sizeof name, "configs/%s.ini", s->runs[i].name);
+        if (!file_writer_open(&config, &s->place.directory, name, err)) return false;
         config_write(&s->runs[i].config, config.stream);
         if (!file_writer_commit(&config, err)) return false;
     }
@@ -264,7 +261,7 @@ static void describe(const Sweep *s, const char *result, const Error *why) {
 
 bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
     describe(s, result, why);
-    return run_description_save(s->description, s->directory, err);
+    return run_description_save(s->description, &s->place.directory, err);
 }
 
 /* As for a run, config.ini is written before run.json: a directory that has run.json can be resumed. */
@@ -282,6 +279,7 @@ bool sweep_open(Sweep *s, Error *err) {
     if (ok && s->resumed) describe_resumed(s);
     ok = ok && (s->resumed ? sweep_save(s, "running", NULL, err) : save_first(s, err));
     if (!ok && !s->resumed) results_abandon(&s->place, err);
-    if (*s->place.note) progress_message(s->options->progress, "%s", s->place.note);
+    if (*s->place.old)
+        progress_message(s->options->progress, "note: what stood in %s is now in %s", s->directory, s->place.old);
     return ok;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/interrupt.h"
+#include "base/lock.h"
 #include "sweep/parts.h"
 
 typedef struct {
@@ -109,7 +110,8 @@ static bool start_next(Crew *c, size_t slot) {
     Error why;
     SweepRun *run = &c->sweep->runs[c->runs[c->next]];
     c->slots[slot].run = run;
-    const bool loaded = sweep_load_run(c->sweep, run, &why); /* as other processes may have left it meanwhile */
+    /* Meanwhile the directory may have been moved, or another process may have trained the run. */
+    const bool loaded = directory_holds(&c->sweep->place.directory, &why) && sweep_load_run(c->sweep, run, &why);
     const bool ended = loaded && run->state != RUN_NOT_FINISHED;
     const bool started = loaded && !ended && child_start(&c->slots[slot].child, c->sweep, run, &why);
     if (loaded && !ended && !started && c->alive) return false;

@@ -99,7 +99,7 @@ static bool finish(Sweep *s, bool ended, FILE *out, int *signal_number, Error *e
     const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
     if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
-    if (s->options->report && !s->options->report(s->directory, err)) return false;
+    if (s->options->report && !s->options->report(&s->place.directory, err)) return false;
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",

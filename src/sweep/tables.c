@@ -35,9 +35,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
 
 bool sweep_write_csv(const Sweep *s, Error *err) {
     FileWriter csv;
-    char path[4096];
-    if (!path_join(path, sizeof path, s->directory, "summary.csv", err) || !file_writer_open(&csv, path, err))
-        return false;
+    if (!file_writer_open(&csv, &s->place.directory, "summary.csv", err)) return false;
     fputs("run", csv.stream);
     for (size_t a = 0; a < s->axes.count; a++) fprintf(csv.stream, ",%s", sweep_key(&s->axes, a));
     fputs(",divisor,result", csv.stream);

@@ -148,10 +148,8 @@ static void print_findings(const TheoryPoint *points, size_t count) {
 }
 
 static bool write_files(ResultsDirectory *into, const TheoryPoint *p, size_t n, const Command *command, Error *err) {
-    char path[4096];
     FileWriter file;
-    if (!path_join(path, sizeof path, into->path, "theory.csv", err) || !file_writer_open(&file, path, err))
-        return false;
+    if (!file_writer_open(&file, &into->directory, "theory.csv", err)) return false;
     write_csv(p, n, file.stream);
     if (!file_writer_commit(&file, err)) return false;
     Json *description = run_description(command->line, command_threads(command));
@@ -166,8 +164,9 @@ static bool write_directory(const TheoryPoint *p, size_t n, const Command *comma
     if (!results_make(&directory, out, NULL, force, err)) return false;
     bool ok = write_files(&directory, p, n, command, err);
     if (!ok) results_abandon(&directory, err);
-    if (*directory.note) progress_message(progress, "%s", directory.note);
-    if (ok && command->report) ok = command->report(directory.path, err);
+    if (*directory.old)
+        progress_message(progress, "note: what stood in %s is now in %s", directory.directory.path, directory.old);
+    if (ok && command->report) ok = command->report(&directory.directory, err);
     results_release(&directory);
     if (ok && !csv) {
         putchar('\n');

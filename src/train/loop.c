@@ -95,7 +95,7 @@ static bool measure_attention(Trainer *t, Error *err) {
     model_forward(m, &(Batch){t->text, NULL, 1, s->T});
     measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
-    if (!snapshot_save(s, t->run.directory, err)) return false;
+    if (!snapshot_save(s, &t->run.results.directory, err)) return false;
     log_heads(t);
     return logs_flush(&t->logs, LOG_ATTENTION, err) && picture_attention(&t->run, t->state.step, err);
 }
@@ -225,9 +225,7 @@ bool loop_run(Trainer *t, Error *err) {
     const Config *c = &t->run.config;
     const size_t last = (size_t)c->train.steps;
     const bool writes = ranks_index() == 0; /* this rank also evaluates and measures */
-    char pictures[4096];
-    const bool ready =
-        !writes || (run_path(&t->run, pictures, "attention", err) && directory_make(pictures, false, err));
+    const bool ready = !writes || directory_make_in(&t->run.results.directory, "attention", err);
     if (!together(t, ready, err) || !compare_ranks(t, err)) return false;
     t->val_accuracy = NAN;
     while (!t->signal) {

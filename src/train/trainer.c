@@ -123,7 +123,7 @@ static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error
     if (!read_losses(t, ok ? err : &later)) ok = false;
     if (!picture_loss(&t->run, ok ? err : &later)) ok = false;
     if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &later)) ok = false;
-    if (options->report && !options->report(t->run.directory, ok ? err : &later)) ok = false;
+    if (options->report && !options->report(&t->run.results.directory, ok ? err : &later)) ok = false;
     return ranks_agree(ok, NULL, err);
 }
 
@@ -137,7 +137,7 @@ static void trainer_close(Trainer *t, TrainOutcome *outcome) {
 
 static bool create_run(Trainer *t, const TrainOptions *options, Error *err) {
     const bool created = run_create(&t->run, options->out, options->force, err) &&
-                         logs_start(&t->logs, t->run.directory, err) && logs_sizes(&t->logs, t->state.log_size, err) &&
+                         logs_start(&t->logs, &t->run.results.directory, err) && logs_sizes(&t->logs, t->state.log_size, err) &&
                          loop_save(t, err) && run_begin(&t->run, &t->model, options->command_line, err);
     if (!created) results_abandon(&t->run.results, err);
     return created;
@@ -152,7 +152,8 @@ static bool start_run(Trainer *t, const Config *config, const TrainOptions *opti
     const bool created = !writes || (run_count_ngrams(&t->run, err) && create_run(t, options, err));
     if (!ranks_agree(created, NULL, err)) return false;
     if (writes) {
-        if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
+        if (*t->run.results.old)
+            progress_message(t->progress, "note: what stood in %s is now in %s", t->run.directory, t->run.results.old);
         progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
         announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note.message);
     }
@@ -190,7 +191,7 @@ static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
 /* Checks and opens the logs, then writes config.ini and run.json. No log is cut before these are on disk, so a kill in
    between leaves a run that can be resumed. */
 static bool continue_logs(Trainer *t, const TrainOptions *options, Error *err) {
-    return logs_resume(&t->logs, t->run.directory, t->state.step, t->state.log_size, err) &&
+    return logs_resume(&t->logs, &t->run.results.directory, t->state.step, t->state.log_size, err) &&
            run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err);
 }
 
@@ -199,11 +200,10 @@ static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_fin
     const bool writes = ranks_index() == 0;
     t->start = omp_get_wtime() - t->state.seconds;
     *had_finished = t->run.finished && t->state.step == (size_t)t->run.config.train.steps;
-    if (*t->run.results.note) progress_message(t->progress, "%s", t->run.results.note);
     if (*had_finished)
         return ranks_agree(!writes || (run_check_logs(t->run.directory, err) && picture_loss(&t->run, err) &&
                                        picture_attention(&t->run, 0, err) &&
-                                       (!options->report || options->report(t->run.directory, err))),
+                                       (!options->report || options->report(&t->run.results.directory, err))),
                            NULL, err);
     if (!ranks_agree(!writes || continue_logs(t, options, err), NULL, err)) return false;
     const bool ready = !writes || (logs_cut(&t->logs, t->state.log_size, err) && read_losses(t, err));

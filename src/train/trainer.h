@@ -12,7 +12,7 @@ typedef struct {
     Progress *progress;
     size_t jobs; /* a sweep: how many runs to train at a time; 0: as many as there are threads and memory for */
     /* Writes the page of the results in a directory when they are complete; NULL: none is written. */
-    bool (*report)(const char *directory, Error *err);
+    bool (*report)(const Directory *directory, Error *err);
     /* A sweep: writes the first sentence about its results; NULL: none is written. */
     bool (*why)(const char *directory, FILE *out, Error *err);
     const char *program; /* a sweep: the program that trains a run; NULL: the one that runs */
