@@ -128,10 +128,10 @@ static void changes_are_refused(void **state) {
     CONFIGURE(FOUR);
     assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
-    int lock;
-    assert_true(directory_lock(in("sweep"), &lock, &err));
+    Directory held;
+    assert_true(directory_lock(&held, in("sweep"), &err));
     assert_refused(resume(NULL, "sweep"), &err, "in use", "a sweep that another process is at");
-    directory_unlock(lock);
+    directory_close(&held);
     /* one line that is as valid as before, and would leave the runs that have ended as they are */
     char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
     assert_non_null(steps);
