@@ -16,7 +16,8 @@ int gethostname(char *name, size_t size) {
 }
 
 /* What flock does: what the system does; fails, as on Lustre; is granted to all, as between machines. */
-static enum { FLOCK, NO_FLOCK, FLOCK_FOR_ALL } flocks = FLOCK;
+enum { FLOCK, NO_FLOCK, FLOCK_FOR_ALL };
+static int flocks = FLOCK;
 int flock(int file, int operation) {
     if (flocks == NO_FLOCK) errno = ENOLCK;
     return flocks == FLOCK ? (int)syscall(SYS_flock, file, operation) : flocks == NO_FLOCK ? -1 : 0;

@@ -1,16 +1,17 @@
-/* Sweeps of a tiny model. A sweep forks, so the tests' own process must not enter a parallel region: a run by itself is
-   trained in a child (train_alone). */
+/* Sweeps of a tiny model. The runs are trained by the program that was built beside the test, or by a script. */
 #pragma once
 
 #include "training.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "sweep/sweep.h"
 
 static Error err;
@@ -20,17 +21,36 @@ static Error err;
 #define TINY "train.steps=12", "eval.every=4", "log.every=3", "log.attention_every=6", "log.sample_tokens=0"
 #define FOUR TINY, "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.train.seed=1, 2"
 
-/* What a run does at its end, in the process that trained it and with all its files written: what TrainOptions calls to
-   make the page. */
-typedef bool AtEnd(const char *directory, Error *why);
+/* The program in the test's own folder. */
+static inline const char *built(void) {
+    char *path = program_path();
+    assert_non_null(path);
+    path = kept(realloc(path, strlen(path) + sizeof "/train"));
+    strcpy(strrchr(path, '/'), "/train");
+    return path;
+}
 
-static inline bool sweep_with(AtEnd *at_end, const char *out, size_t threads, bool force) {
+/* A program that does something else where its arguments match the pattern, and is the built one otherwise. */
+static inline const char *program_where(const char *pattern, const char *action) {
+    char text[4096];
+    snprintf(text, sizeof text, "#!/bin/bash\ncase \"$*\" in %s) cd %s; %s ;; esac\nexec -a ./train %s \"$@\"\n",
+             pattern, temporary, action, built());
+    assert_int_equal(chmod(put_text("program", text), 0755), 0);
+    return in("program");
+}
+/* The run that the tests let fail, and how. */
+#define THE_ONE "*none+seed=2*"
+#define NO_SUCH_LUCK "echo './train: no such luck, today' >&2; exit 1"
+static inline const char *no_such_luck(void) { return program_where(THE_ONE, NO_SUCH_LUCK); }
+
+/* The program is `program`, or the built one where that is NULL. */
+static inline bool sweep_with(const char *program, const char *out, size_t threads, bool force) {
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {.threads = threads,
                                   .out = out ? in(out) : NULL,
                                   .force = force,
                                   .command_line = "./train sweep tiny.ini",
-                                  .report = at_end,
+                                  .program = program ? program : built(),
                                   .progress = &progress};
     int signal_number = 0;
     FILE *table = fopen(in("table.txt"), "w");
@@ -40,10 +60,10 @@ static inline bool sweep_with(AtEnd *at_end, const char *out, size_t threads, bo
     assert_int_equal(signal_number, 0);
     return ok;
 }
-static inline bool resume_with(AtEnd *at_end, const char *directory, FILE *table) {
+static inline bool resume_with(const char *program, const char *directory, FILE *table) {
     Progress progress = progress_make(stderr, true);
     const TrainOptions options = {
-        .threads = 2, .command_line = "./train resume", .report = at_end, .progress = &progress};
+        .threads = 2, .command_line = "./train resume", .program = program ? program : built(), .progress = &progress};
     int signal_number = 0;
     bool ok = sweep_resume(in(directory), &options, table, &signal_number, &err);
     assert_int_equal(signal_number, 0);
@@ -54,31 +74,11 @@ static inline void sweep(const char *out, size_t threads) {
     assert_that(done, "%s", err.message);
 }
 
-/* Whether a directory is that of the run that the tests let fail. */
-static inline bool is_the_one(const char *directory) { return strstr(directory, "none+seed=2") != NULL; }
-
-/* One run fails, and leaves nothing on disk. */
-static inline bool no_such_luck(const char *directory, Error *why) {
-    Error ignored;
-    if (!is_the_one(directory)) return true;
-    directory_remove(directory, &ignored);
-    return runtime_error(why, "no such luck, today");
-}
-
 /* Waits for a child; returns its exit status, or 128 + N where signal N killed it. */
 static inline int status_of(pid_t child) {
     int how;
     assert_int_equal(waitpid(child, &how, 0), child);
     return WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
-}
-
-/* Trains the config by itself. */
-static inline void train_alone(const char *name, size_t threads) {
-    Error why;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) exit(!try_training(name, threads, &why));
-    assert_int_equal(status_of(child), 0);
 }
 
 static inline const char *inside(const char *directory, const char *name) {

@@ -287,7 +287,7 @@ static void stopped(pid_t child) {
 static void suspended(void **state) {
     (void)state;
     CONFIGURE("train.steps=30", "eval.every=10", "log.every=1", "log.checkpoint_every=2", "log.attention_every=10");
-    train_alone("alone", 1);
+    train("alone", 1);
     flocks = FLOCK_FOR_ALL;
     for (int flush = 0; flush < 8; flush++) {
         fflush(NULL);

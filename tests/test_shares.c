@@ -1,5 +1,6 @@
-/* A sweep by shares: processes of two hosts, of which one is killed and one stopped and started again, make the tables
-   of a single sweep. Flock does nothing here: what keeps the shares apart is the owner's file in each run. */
+/* A sweep by shares: processes of two hosts, of which some are killed or stopped and started again, make the tables of
+   a single sweep. Flock does nothing here: what keeps the shares apart is the owner's file in each run. The runs are
+   trained by this very program (as_program), so that its stand-ins for system calls hold there as well. */
 #include "sweeping.h"
 
 #include <sys/resource.h>
@@ -12,14 +13,45 @@
 #define SIX                                                                                                            \
     "train.steps=800", "eval.every=200", "log.every=1", "log.attention_every=400", "log.sample_tokens=0",              \
         "log.checkpoint_every=100", "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.train.seed=1, 2, 3"
-static const char *const NAMES[] = {"scale_divisor=none+seed=1",    "scale_divisor=none+seed=2",
-                                    "scale_divisor=none+seed=3",    "scale_divisor=sqrt_dk+seed=1",
-                                    "scale_divisor=sqrt_dk+seed=2", "scale_divisor=sqrt_dk+seed=3"};
 
 static Progress silent;
 static TrainOptions options_of(const char *out) {
     silent = progress_make(stderr, true);
     return (TrainOptions){.threads = 1, .jobs = 1, .out = out, .command_line = "./train sweep", .progress = &silent};
+}
+
+/* Trains or resumes a run as ./train does, on the host that the environment names. */
+static int as_program(int argc, char **argv) {
+    const bool resumes = strcmp(argv[1], "resume") == 0;
+    const Verb *verb = resumes ? &resume_verb : &train_verb;
+    Command command = {.argv = argv, .line = "./train", .processors = 1};
+    int caught = 0;
+    snprintf(host, sizeof host, "%s", getenv("TEST_HOST"));
+    flocks = (int)strtol(getenv("TEST_FLOCKS"), NULL, 10);
+    interrupt_catch();
+    if (command_parse(verb, argc - resumes, argv + resumes, &command, &err) && verb->run(&command, &caught, &err))
+        return caught ? 128 + caught : 0;
+    fprintf(stderr, "%s: %s\n", program_name, err.message);
+    return (int)err.status;
+}
+
+/* The name of the run that a share of a sweep trains as its number-th, counted from 0; valid until the next call. */
+static const char *run_of(const char *name, size_t share, size_t shares, size_t number) {
+    static char run[RUN_NAME];
+    static Sweep s; /* large */
+    size_t runs[RUNS_MAX];
+    const TrainOptions options = options_of(NULL);
+    s = (Sweep){.options = &options, .share = share, .shares = shares};
+    assert_true(sweep_read(&s, in(name), false, &err));
+    assert_true(number < share_runs(&s, runs));
+    snprintf(run, sizeof run, "%s", s.runs[runs[number]].name);
+    sweep_free(&s);
+    return run;
+}
+static const char *file_of(const char *name, size_t share, size_t shares, size_t number, const char *file) {
+    static char path[RUN_NAME + 64];
+    snprintf(path, sizeof path, "%s/%s/%s", name, run_of(name, share, shares, number), file);
+    return path;
 }
 
 /* Prepares a sweep; returns what was printed. */
@@ -42,27 +74,36 @@ static const char *tables(const char *name) {
     return contents(in("said"), NULL);
 }
 
-/* Starts a share on a host, in a process group of its own. What it prints is added to the file `shares`. */
-static pid_t start_share(const char *on, const char *share) {
+/* Starts a share on a host, under a job or, where that is NULL, none, in a process group of its own. It may have so
+   many files open; 0: any number. What it prints is added to the file `shares`. */
+static pid_t start_share_with(const char *on, const char *share, const char *job, rlim_t files) {
     fflush(NULL);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child) return child;
+    char flocks_text[8];
     int signal_number = 0;
     FILE *said = fopen(in("shares"), "a");
     TrainOptions options = options_of(NULL);
     options.progress = &(Progress){.stream = said};
     setvbuf(said, NULL, _IOLBF, 0);
     strcpy(host, on);
+    snprintf(flocks_text, sizeof flocks_text, "%d", flocks);
+    setenv("TEST_HOST", on, 1);
+    setenv("TEST_FLOCKS", flocks_text, 1);
+    if (job) setenv("SLURM_JOB_ID", job, 1);
+    if (files) setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
     setpgid(0, 0);
     interrupt_catch();
     const bool ok = sweep_share(in("sweep"), share, &options, said, &signal_number, &err);
-    if (!ok) fprintf(stderr, "%s\n", err.message);
+    if (!ok) fprintf(said, "%s\n", err.message);
     exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
 }
+static pid_t start_share(const char *on, const char *share) { return start_share_with(on, share, NULL, 0); }
 
-/* Two hosts, four shares of six runs. Share 1 is killed with its worker, share 2 is stopped, and both are started
-   again, on the other host. */
+/* Two hosts, four shares of six runs. Three are ended with their runs: one is killed and started again on another host,
+   at first without its job and then as it would be requeued; one is killed and started again on its host; one is
+   stopped and started again on the other host. */
 static void four_shares(void **state) {
     (void)state;
     pid_t shares[4];
@@ -70,31 +111,36 @@ static void four_shares(void **state) {
     sweep("straight", 1);
     for (flocks = NO_FLOCK; flocks <= FLOCK_FOR_ALL; flocks++) {
         assert_string_equal(prepare("sweep"), "6\n");
-        shares[0] = start_share("a", "1/4");
+        shares[0] = start_share_with("a", "1/4", "77", 0);
         shares[1] = start_share("b", "2/4");
-        wait_for_steps("sweep", NAMES[0], 120);
-        wait_for_steps("sweep", NAMES[1], 120);
-        assert_int_equal(kill(-shares[0], SIGKILL), 0);
-        assert_int_equal(kill(shares[1], SIGTERM), 0);
-        assert_int_equal(status_of(shares[0]), 128 + SIGKILL);
-        assert_int_equal(status_of(shares[1]), 128 + SIGTERM);
-        assert_true(path_exists(in("sweep/scale_divisor=none+seed=1/owner")));
-        assert_true(shell("grep -q interrupted sweep/scale_divisor=none+seed=2/run.json"));
-        assert_true(!path_exists(in("sweep/scale_divisor=none+seed=2/owner")));
-        age(in("sweep/scale_divisor=none+seed=1/owner"), 400);
-        shares[0] = start_share("b", "1/4");
-        shares[1] = start_share("a", "2/4");
         shares[2] = start_share("a", "3/4");
-        shares[3] = start_share("b", "4/4");
+        for (size_t i = 0; i < 3; i++) wait_for_steps("sweep", run_of("sweep", i, 4, 0), 120);
+        assert_int_equal(kill(-shares[0], SIGKILL), 0);
+        assert_int_equal(kill(-shares[1], SIGKILL), 0);
+        assert_int_equal(kill(shares[2], SIGTERM), 0);
+        assert_int_equal(status_of(shares[0]), 128 + SIGKILL);
+        assert_int_equal(status_of(shares[1]), 128 + SIGKILL);
+        assert_int_equal(status_of(shares[2]), 128 + SIGTERM);
+        assert_true(path_exists(in(file_of("sweep", 0, 4, 0, "owner"))));
+        assert_true(path_exists(in(file_of("sweep", 1, 4, 0, "owner"))));
+        assert_non_null(strstr(contents(in(file_of("sweep", 2, 4, 0, "run.json")), NULL), "interrupted"));
+        assert_true(!path_exists(in(file_of("sweep", 2, 4, 0, "owner"))));
+        assert_int_equal(status_of(start_share("b", "1/4")), STATUS_FAILED);
+        assert_true(
+            shell("grep -q '^.1/2. .*: failed: .* of a (job 77) is training there; .* remove .*/owner$' shares"));
+        assert_non_null(strstr(contents(in(file_of("sweep", 0, 4, 1, "run.json")), NULL), "finished"));
+        shares[0] = start_share_with("b", "1/4", "77", 0);
+        shares[1] = start_share("b", "2/4");
+        shares[2] = start_share("b", "3/4");
+        shares[3] = start_share("a", "4/4");
         for (int i = 0; i < 4; i++) assert_int_equal(status_of(shares[i]), 0);
         const char *said = tables("sweep");
         assert_null(strstr(said, "did not finish"));
         assert_same_sweep("straight", "sweep");
         assert_true(shell("! find sweep -name 'owner*' -o -name '*.old*' | grep ."));
-        assert_true(shell("[ $(grep -c 'is taken over from process' shares) = 1 ]"));
         /* each run was trained by one share to its end, and resumed at most once */
         assert_true(shell("[ $(grep -c ': val .* at step 800' shares) = 6 ]"));
-        assert_true(shell("[ $(cat sweep/*/run.json | grep -c '\"step\":') = 2 ]"));
+        assert_true(shell("[ $(cat sweep/*/run.json | grep -c '\"step\":') = 3 ]"));
         assert_true(shell("rm -r sweep shares"));
     }
     flocks = FLOCK;
@@ -110,9 +156,13 @@ static void what_is_there(void **state) {
     assert_non_null(strstr(said, "4 of 4 runs did not finish; to resume: "));
     assert_non_null(strstr(said, "  scale_divisor=sqrt_dk+seed=2: not finished\n"));
     assert_result("sweep", "running");
-    assert_int_equal(status_of(start_share("a", "2/4")), 0);
+    assert_int_equal(status_of(start_share("a", "2/2")), 0);
     assert_result("sweep", "running");
-    assert_non_null(strstr(contents(in("shares"), NULL), "4 of the 4 runs in "));
+    assert_non_null(strstr(contents(in("shares"), NULL), "[2/2] "));
+    assert_non_null(strstr(contents(in("shares"), NULL), "2 of the 4 runs in "));
+    said = tables("sweep");
+    assert_non_null(strstr(said, "2 of 4 runs did not finish; to resume: "));
+    assert_int_equal(status_of(start_share("a", "1/2")), 0);
     said = tables("sweep");
     assert_null(strstr(said, "did not finish"));
     assert_result("sweep", "finished");
@@ -122,24 +172,62 @@ static void what_is_there(void **state) {
                    "sweep exists: continue that sweep with", "a sweep in the place of another");
 }
 
-/* A run that another process trains is left to it, and what a share could be refused for is refused. */
-static void left_alone(void **state) {
+/* A run that a share cannot take is named at once, with the reason, and the share fails; its other runs are trained. */
+static void what_cannot_be_taken(void **state) {
     (void)state;
-    int lock;
+    Directory held;
     CONFIGURE(FOUR);
     prepare("sweep");
-    assert_true(directory_make(in("sweep/scale_divisor=none+seed=1"), true, &err));
-    assert_true(directory_lock(in("sweep/scale_divisor=none+seed=1"), &lock, &err));
-    assert_int_equal(status_of(start_share("a", "1/2")), 0);
-    assert_true(shell("grep -q '^3 of the 4 runs in .* have ended' shares"));
-    assert_non_null(strstr(tables("sweep"), "1 of 4 runs did not finish"));
-    directory_unlock(lock);
+    char run[512];
+    snprintf(run, sizeof run, "%s", in(file_of("sweep", 0, 2, 0, "")));
+    assert_true(directory_make(run, true, &err) && directory_lock(&held, run, &err));
+    assert_int_equal(status_of(start_share("a", "1/2")), STATUS_FAILED);
+    assert_true(shell("grep -q '^.1/2. .*: failed: .* is in use' shares"));
+    assert_true(shell("grep -q '^.2/2. .*: val ' shares"));
+    assert_non_null(strstr(tables("sweep"), "3 of 4 runs did not finish"));
+    directory_close(&held);
+    put_text(file_of("sweep", 0, 2, 0, "owner"), "somebody");
+    assert_int_equal(status_of(start_share("a", "1/2")), STATUS_FAILED);
+    assert_true(shell("grep -q '^.2/2. .*: failed: .*/owner does not name a process' shares"));
+    assert_int_equal(remove(in(file_of("sweep", 0, 2, 0, "owner"))), 0);
     const char *corpus = contents(in("corpus.txt"), NULL);
     put_text("corpus.txt", corpus + 7);
     assert_int_equal(status_of(start_share("a", "1/2")), STATUS_USAGE);
     put_text("corpus.txt", corpus);
+    assert_int_equal(status_of(start_share("a", "1/2")), 0);
     assert_int_equal(status_of(start_share("b", "2/2")), 0);
     assert_null(strstr(tables("sweep"), "did not finish"));
+}
+
+/* A share that may open few files trains all of its runs or fails. */
+static void few_files(void **state) {
+    (void)state;
+    size_t failed = 0, succeeded = 0;
+    CONFIGURE("train.steps=2", "eval.every=2", "log.sample_tokens=0", "sweep.train.seed=1, 2");
+    for (rlim_t files = 4; files < 16; files++) {
+        prepare("sweep");
+        const int status = status_of(start_share_with("a", "1/1", NULL, files));
+        const bool all = shell("[ $(grep -l finished sweep/seed*/run.json | wc -l) = 2 ]");
+        assert_that((status == 0) == all, "status %d with %d files", status, (int)files);
+        failed += status != 0;
+        succeeded += status == 0;
+        assert_true(shell("rm -r sweep"));
+    }
+    assert_true(failed > 0 && succeeded > 0);
+}
+
+/* A sweep whose directory is moved, and another in its place: what the first has not trained yet fails. */
+static void moved_sweep(void **state) {
+    (void)state;
+    CONFIGURE(SIX);
+    prepare("other");
+    prepare("sweep");
+    const pid_t share = start_share("a", "1/2");
+    wait_for_steps("sweep", run_of("sweep", 0, 2, 0), 20);
+    assert_true(shell("mv sweep moved && mv other sweep"));
+    assert_int_equal(status_of(share), STATUS_FAILED);
+    assert_true(shell("grep -c ': failed: .* was moved or removed' shares | grep -qx 3"));
+    assert_true(shell("! ls -d sweep/scale*"));
 }
 
 /* A process that dies while it writes the first files of a sweep leaves what the same command takes, or a sweep. Here
@@ -245,10 +333,42 @@ static void which_share(void **state) {
     for (size_t v = 0; v < COUNT_OF(VARIABLES); v++) unsetenv(VARIABLES[v]);
 }
 
-int main(void) {
+/* Shares have each run once, and about as many as each other. No share has all runs of a setting that has several. */
+static void runs_of_shares(void **state) {
+    (void)state;
+    static const char *const sweeps[][3] = {
+        {"sweep.train.seed=1, 2", "sweep.attention.scale_divisor=none, sqrt_dk", NULL},
+        {"sweep.attention.scale_divisor=none, sqrt_dk, dk, 2sqrt_dk", "sweep.train.seed=1, 2, 3, 4", NULL},
+        {"sweep.train.seed=1, 2, 3, 4", "sweep.train.lr=1e-3, 2e-3, 4e-3", "sweep.attention.scale_divisor=none, dk"},
+        {"sweep.train.lr=1e-3, 2e-3, 4e-3, 8e-3, 1e-2", NULL, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(sweeps); i++) {
+        static Sweep s; /* large */
+        configure(sweeps[i]);
+        s = (Sweep){.config = config, .axes = axes};
+        assert_true(sweep_plan(&s, &err));
+        for (s.shares = 2; s.shares < 30; s.shares++) {
+            size_t runs[RUNS_MAX], seen[RUNS_MAX] = {0};
+            for (s.share = 0; s.share < s.shares; s.share++) {
+                size_t of_setting[RUNS_MAX] = {0};
+                const size_t count = share_runs(&s, runs);
+                assert_in_range(count, s.run_count / s.shares, (s.run_count + s.shares - 1) / s.shares);
+                for (size_t k = 0; k < count; k++) seen[runs[k]]++, of_setting[s.runs[runs[k]].setting]++;
+                for (size_t g = 0; g < s.setting_count; g++)
+                    assert_true(s.settings[g].count == 1 || of_setting[g] < s.settings[g].count);
+            }
+            for (size_t r = 0; r < s.run_count; r++) assert_int_equal(seen[r], 1);
+        }
+        sweep_free(&s);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) return as_program(argc, argv);
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(four_shares),       SWEEP_TEST(what_is_there), SWEEP_TEST(left_alone),
-        SWEEP_TEST(dies_at_the_start), SWEEP_TEST(linked_run),    SWEEP_TEST(which_share),
+        SWEEP_TEST(four_shares), SWEEP_TEST(what_is_there), SWEEP_TEST(what_cannot_be_taken),
+        SWEEP_TEST(few_files),   SWEEP_TEST(moved_sweep),   SWEEP_TEST(dies_at_the_start),
+        SWEEP_TEST(linked_run),  SWEEP_TEST(which_share),   SWEEP_TEST(runs_of_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,9 @@
 
 #include "base/interrupt.h"
 
-static FILE *no_table;
+static FILE *no_table; /* /dev/null */
 
-static bool resume(AtEnd *at_end, const char *directory) {
-    no_table = no_table ? no_table : fopen("/dev/null", "w");
-    return resume_with(at_end, directory, no_table);
-}
+static bool resume(const char *program, const char *directory) { return resume_with(program, directory, no_table); }
 static void resumes(const char *directory) {
     bool done = resume(NULL, directory);
     assert_that(done, "%s", err.message);
@@ -19,31 +16,12 @@ static void resumes(const char *directory) {
 }
 static void assert_says(const char *words) { assert_that(strstr(err.message, words) != NULL, "%s", err.message); }
 
-/* Ways in which one run loses its worker, with nothing of it left on disk. */
-static bool killed(const char *directory, Error *why) { return no_such_luck(directory, why) || raise(SIGKILL); }
-static bool leaves(const char *directory, Error *why) {
-    if (!no_such_luck(directory, why)) exit(0);
-    return true;
-}
-static bool stumbles(const char *directory, Error *why) {
-    if (!no_such_luck(directory, why)) exit(143);
-    return true;
-}
-/* Fails the runs of the first seed. */
-static bool fails_with_seed_1(const char *directory, Error *why) {
-    return !strstr(directory, "seed=1") || runtime_error(why, "this run was done");
-}
-/* Fails every run, but not the sweep. */
-static bool fails_always(const char *directory, Error *why) {
-    return !strstr(directory, "seed=") || runtime_error(why, "this run was trained");
-}
-
 /* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
 static void failures_are_the_runs_own(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     sweep("straight", 2);
-    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
     assert_int_equal(err.status, STATUS_FAILED);
     assert_string_equal(err.message, "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
     assert_result("sweep", "failed");
@@ -53,13 +31,13 @@ static void failures_are_the_runs_own(void **state) {
         strstr(csv, "scale_divisor=none+seed=2,none,2,1,failed,,,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
     assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,4,finished,12,"));
 
-    assert_false(resume(killed, "sweep"));
+    assert_false(resume(program_where(THE_ONE, "kill -9 $$"), "sweep"));
     assert_says("scale_divisor=none+seed=2: killed by signal 9");
-    assert_false(resume(leaves, "sweep"));
+    assert_false(resume(program_where(THE_ONE, "exit 0"), "sweep"));
     assert_says("ended with status 0 before it had finished");
-    assert_false(resume(stumbles, "sweep"));
-    assert_says("ended with status 143 before it had finished");
-    assert_true(resume(fails_with_seed_1, "sweep"));
+    assert_false(resume(program_where(THE_ONE, "exit 7"), "sweep"));
+    assert_says("ended with status 7 before it had finished");
+    assert_true(resume(program_where("*seed=1*", NO_SUCH_LUCK), "sweep"));
     assert_result("sweep", "finished");
     assert_same_sweep("straight", "sweep");
 }
@@ -70,15 +48,15 @@ static void resumes_from_anything(void **state) {
     static const char *const remains[] = {
         "mkdir -p '%s'", /* nothing written yet */
         "mkdir -p '%s' && touch '%s/run.json.new'",
-        /* after the first checkpoint, before anything was measured */
-        "cp -R '%s' '%s' && cd '%s' && rm -r attention && sed -i 's/finished/running/; /steps/d' run.json",
+        /* after the last checkpoint, before run.json says so */
+        "cp -R '%s' '%s' && cd '%s' && sed -i 's/finished/running/; /steps/d' run.json",
     };
     CONFIGURE(FOUR);
     sweep("straight", 2);
     for (size_t i = 0; i < COUNT_OF(remains); i++) {
         char name[16], run[600], command[4096];
         snprintf(name, sizeof name, "sweep%zu", i);
-        assert_false(sweep_with(no_such_luck, name, 2, false));
+        assert_false(sweep_with(no_such_luck(), name, 2, false));
         snprintf(run, sizeof run, "%s/%s/scale_divisor=none+seed=2", temporary, name);
         if (i < 2) snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
         else snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run);
@@ -92,7 +70,7 @@ static void resumes_from_anything(void **state) {
 static void other_sweeps_are_left_alone(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck, NULL, 2, false));
+    assert_false(sweep_with(no_such_luck(), NULL, 2, false));
     sweep(NULL, 2);
     assert_result("run", "failed");
     assert_result("run-2", "finished");
@@ -115,7 +93,7 @@ static void force_moves_the_old_sweep(void **state) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     assert_true(shell("cp -a sweep first"));
-    assert_false(sweep_with(no_such_luck, "sweep", 2, true));
+    assert_false(sweep_with(no_such_luck(), "sweep", 2, true));
     assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
     assert_result("sweep", "failed");
     assert_true(shell("diff -r first sweep.old"));
@@ -130,7 +108,7 @@ static void force_moves_the_old_sweep(void **state) {
 static void what_is_not_ours_stays(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
     assert_true(directory_make(in("sweep/scale_divisor=none+seed=2"), true, &err));
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{}");
     assert_refused(resume(NULL, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
@@ -148,12 +126,12 @@ static void what_is_not_ours_stays(void **state) {
 static void changes_are_refused(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck, "sweep", 2, false));
+    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
-    int lock;
-    assert_true(directory_lock(in("sweep"), &lock, &err));
+    Directory held;
+    assert_true(directory_lock(&held, in("sweep"), &err));
     assert_refused(resume(NULL, "sweep"), &err, "in use", "a sweep that another process is at");
-    directory_unlock(lock);
+    directory_close(&held);
     /* one line that is as valid as before, and would leave the runs that have ended as they are */
     char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
     assert_non_null(steps);
@@ -194,7 +172,7 @@ static void made_again(void **state) {
         snprintf(path, sizeof path, "sweep/scale_divisor=none+seed=%d/checkpoint", seed);
         assert_true(directory_remove(in(path), &err));
     }
-    bool done = resume(fails_always, "sweep");
+    bool done = resume(program_where("*", NO_SUCH_LUCK), "sweep");
     assert_that(done, "%s", err.message);
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
@@ -246,7 +224,8 @@ static void damaged_logs(void **state) {
     }
 }
 
-/* Where a worker is killed before its run's first checkpoint, the run is resumed in its directory: nothing is moved. */
+/* Where a process is killed before its run's first checkpoint, the run is resumed in its directory: nothing is moved.
+ */
 static void killed_early(void **state) {
     (void)state;
     static const char *const left[] = {
@@ -316,8 +295,12 @@ static pid_t start_sweep(const char *out, size_t jobs) {
     assert_true(child >= 0);
     if (child > 0) return child;
     Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {
-        .threads = 1, .jobs = jobs, .out = in(out), .command_line = "./train sweep tiny.ini", .progress = &progress};
+    const TrainOptions options = {.threads = 1,
+                                  .jobs = jobs,
+                                  .out = in(out),
+                                  .command_line = "./train sweep tiny.ini",
+                                  .program = built(),
+                                  .progress = &progress};
     int signal_number = 0;
     setpgid(0, 0);
     signal(SIGHUP, SIG_DFL); /* nohup, under which a test may run, ignores it, and interrupt_catch leaves that so */
@@ -326,24 +309,24 @@ static pid_t start_sweep(const char *out, size_t jobs) {
     exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
 }
 
-/* The first worker of a sweep's process. */
-static pid_t worker_of(pid_t sweep_process) {
+/* The first process that a sweep's process has started for a run. */
+static pid_t child_of(pid_t sweep_process) {
     char path[64];
-    int worker = 0;
+    int child = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", sweep_process, sweep_process);
     FILE *children = fopen(path, "r");
     assert_non_null(children);
-    assert_int_equal(fscanf(children, "%d", &worker), 1);
+    assert_int_equal(fscanf(children, "%d", &child), 1);
     fclose(children);
-    return worker;
+    return child;
 }
 
 /* Trains both runs of TWO by themselves, in alone0 and alone1, and configures the sweep. */
 static void train_both_alone(void) {
     CONFIGURE(LONG, "attention.scale_divisor=none");
-    train_alone("alone0", 1);
+    train("alone0", 1);
     CONFIGURE(LONG);
-    train_alone("alone1", 1);
+    train("alone1", 1);
     CONFIGURE(TWO);
 }
 static void assert_both_as_alone(const char *sweep_name) {
@@ -355,39 +338,81 @@ static void assert_both_as_alone(const char *sweep_name) {
     }
 }
 
-/* The run of a worker that was killed has failed, another worker trains the rest, and resume finishes that run with the
-   bits of one by itself. */
-static void a_killed_worker(void **state) {
+/* The run of a process that was killed has failed, also when the tables are made again; the rest is trained, and resume
+   finishes that run with the bits of one by itself. */
+static void a_killed_run(void **state) {
     (void)state;
+    Progress progress = progress_make(stderr, true);
+    const TrainOptions options = {.command_line = "./train sweep", .progress = &progress};
     train_both_alone();
     const pid_t child = start_sweep("sweep", 1);
     wait_for_steps("sweep", NAMES[0], 25);
-    const pid_t worker = worker_of(child);
-    assert_int_equal(kill(worker, SIGKILL), 0);
+    assert_int_equal(kill(child_of(child), SIGKILL), 0);
     assert_int_equal(status_of(child), STATUS_FAILED);
-    const char *of_run = contents(inside("sweep/scale_divisor=none", "run.json"), NULL);
-    assert_non_null(strstr(of_run, "\"result\": \"failed\""));
-    assert_non_null(strstr(of_run, "\"error\": \"killed by signal 9 (Killed)\""));
-    assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"killed by signal 9 (Killed)\""));
-    const char *csv = timeless("sweep");
-    assert_non_null(strstr(csv, "\nscale_divisor=none,none,1,failed,"));
-    assert_non_null(strstr(csv, ",killed by signal 9 (Killed)\n"));
-    assert_non_null(strstr(csv, "\nscale_divisor=sqrt_dk,sqrt_dk,4,finished,600,"));
+    for (int again = 0; again <= 1; again++) {
+        if (again) assert_false(sweep_tables(in("sweep"), &options, no_table, &err));
+        assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"killed by signal 9 (Killed)\""));
+        const char *csv = timeless("sweep");
+        assert_non_null(strstr(csv, "\nscale_divisor=none,none,1,failed,"));
+        assert_non_null(strstr(csv, ",killed by signal 9 (Killed)\n"));
+        assert_non_null(strstr(csv, "\nscale_divisor=sqrt_dk,sqrt_dk,4,finished,600,"));
+        assert_true(remove(in("sweep/summary.csv")) == 0);
+    }
     assert_true(resume(NULL, "sweep"));
     assert_non_null(strstr(timeless("sweep"), "\nscale_divisor=none,none,1,finished,600,"));
     assert_both_as_alone("sweep");
 }
 
-/* A signal to the whole group (Ctrl-C), to the parent alone, or to one worker: all runs are saved, and resumed to the
-   bits of runs by themselves. So they are when the parent is killed. */
+/* When the sweep's process is killed, its runs train on, and resume waits for them: none is resumed itself. */
+static void a_killed_parent(void **state) {
+    (void)state;
+    train_both_alone();
+    const pid_t child = start_sweep("sweep", 2);
+    for (int k = 0; k < 2; k++) wait_for_steps("sweep", NAMES[k], 15);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(status_of(child), 128 + SIGKILL);
+    bool done = resume(NULL, "sweep");
+    assert_that(done, "%s", err.message);
+    assert_both_as_alone("sweep");
+    assert_true(shell("! grep resumed sweep/scale*/run.json"));
+}
+
+/* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
+static void stopped_at_birth(void **state) {
+    (void)state;
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    Progress progress = progress_make(stderr, true);
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    for (size_t i = 0; i < COUNT_OF(signals); i++) {
+        char name[16], action[32];
+        int signal_number = 0;
+        snprintf(name, sizeof name, "sweep%zu", i);
+        snprintf(action, sizeof action, "kill -%d $$", signals[i]);
+        const TrainOptions options = {.threads = 1,
+                                      .out = in(name),
+                                      .command_line = "./train sweep tiny.ini",
+                                      .program = program_where(THE_ONE, action),
+                                      .progress = &progress};
+        bool done = sweep_run(&config, &axes, &options, no_table, &signal_number, &err);
+        assert_that(done && signal_number == signals[i], "signal %d", signal_number);
+        assert_result(name, "interrupted");
+        assert_non_null(strstr(timeless(name), "\nscale_divisor=none+seed=2,none,2,1,not finished,"));
+        resumes(name);
+        assert_same_sweep("straight", name);
+    }
+}
+
+/* A signal to the whole group (Ctrl-C), to the parent alone, or to a run's process: all runs are saved, and resumed to
+   the bits of runs by themselves. So they are when all are killed. */
 static void signals_reach_all(void **state) {
     (void)state;
-    enum Target { GROUP, PARENT, WORKER };
+    enum Target { GROUP, PARENT, RUN };
     static const struct {
         enum Target target;
         int signal;
-    } cases[] = {{GROUP, SIGINT},  {GROUP, SIGTERM},  {PARENT, SIGINT},  {PARENT, SIGTERM},
-                 {PARENT, SIGHUP}, {WORKER, SIGTERM}, {PARENT, SIGKILL}, {GROUP, SIGKILL}};
+    } cases[] = {{GROUP, SIGINT},  {GROUP, SIGTERM}, {PARENT, SIGINT}, {PARENT, SIGTERM},
+                 {PARENT, SIGHUP}, {RUN, SIGTERM},   {GROUP, SIGKILL}};
     train_both_alone();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char name[16];
@@ -396,7 +421,7 @@ static void signals_reach_all(void **state) {
         const pid_t child = start_sweep(name, 2);
         wait_for_steps(name, NAMES[0], 15);
         wait_for_steps(name, NAMES[1], 15);
-        const pid_t whom = cases[i].target == GROUP ? -child : cases[i].target == WORKER ? worker_of(child) : child;
+        const pid_t whom = cases[i].target == GROUP ? -child : cases[i].target == RUN ? child_of(child) : child;
         assert_int_equal(kill(whom, signal_number), 0);
         assert_int_equal(status_of(child), 128 + signal_number);
         for (int k = 0; k < 2 && signal_number != SIGKILL; k++) {
@@ -426,7 +451,7 @@ static void stopped_and_continued(void **state) {
     assert_int_equal(kill(-child, SIGTSTP), 0);
     assert_int_equal(waitpid(child, &how, WUNTRACED), child);
     assert_true(WIFSTOPPED(how));
-    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* the workers have stopped by now */
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* the runs have stopped by now */
     for (int k = 0; k < 2; k++) contents(in(logs[k]), &before[k]);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     for (int k = 0; k < 2; k++) contents(in(logs[k]), &after[k]);
@@ -450,9 +475,12 @@ int main(void) {
         SWEEP_TEST(a_run_cannot_be_dropped),
         SWEEP_TEST(one_value),
         SWEEP_TEST(removed_run_is_trained_again),
-        SWEEP_TEST(a_killed_worker),
+        SWEEP_TEST(a_killed_run),
+        SWEEP_TEST(a_killed_parent),
+        SWEEP_TEST(stopped_at_birth),
         SWEEP_TEST(signals_reach_all),
         SWEEP_TEST(stopped_and_continued),
     };
+    no_table = fopen("/dev/null", "w");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void figures_of_a_run(void **state) {
     (void)state;
     double uniform = 0;
     CONFIGURE("attention.scale_divisor=none", "model.d_k=64");
-    train_alone("run", 1);
+    train("run", 1);
     const Table *metrics = read_metrics("run"), *attention = read_table(in("run/attention.csv"), ATTENTION_HEADER);
     double losses[4] = {0}, steps[4] = {0};
     size_t evaluated = 0;
@@ -122,7 +122,7 @@ static void ends_of_the_ruler(void **state) {
 static void nothing_invented(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "model.init=gpt2");
-    train_alone("soft", 1);
+    train("soft", 1);
     read_run("soft");
     assert_said("before the first step");
     assert_said("at step 1 is");
@@ -133,14 +133,14 @@ static void nothing_invented(void **state) {
     assert_false(says("entropy") || says("gradient"));
 
     CONFIGURE("train.steps=1", "model.context=1");
-    train_alone("position", 1);
+    train("position", 1);
     read_run("position");
     assert_said("standard deviation");
     assert_false(says("entropy") || says("gradient"));
 
     CONFIGURE("train.steps=1", "data.task=recall", "data.corpus=\"\"", "model.context=32",
               "attention.score_gradient=no");
-    train_alone("recall", 1);
+    train("recall", 1);
     read_run("recall");
     assert_said("nats per answer; guessing has %.2f.", log(8));
     assert_said("; most queries are not asked for an answer; training does not use it");
@@ -161,7 +161,7 @@ static void unfinished_runs(void **state) {
     (void)state;
     FILE *out = fopen(in("out"), "w");
     CONFIGURE("train.steps=4");
-    train_alone("run", 1);
+    train("run", 1);
     set_result("running", NULL);
     read_run("run");
     assert_said("The run has not finished: run.json says running, so it is at work or was killed. It was logged up to "

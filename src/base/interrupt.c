@@ -1,7 +1,8 @@
 /* Signals that ask the program to end. The handler only notes the signal; loops ask interrupt_signal between steps, and
    a call that waits (for standard input, for the reader of a pipe) fails with EINTR instead of waiting on. A
-   terminal that is closed and the death of a parent can each send a signal more than once, so repeats within a second
-   count as one; a later signal takes its default action, which ends the program at once. */
+   terminal that is closed sends a signal more than once, and a sweep passes on to its runs what the terminal has sent
+   them already. So repeats within a second count as one; a later signal takes its default action, which ends the
+   program at once. */
 #include "base/interrupt.h"
 
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 const int INTERRUPTS[INTERRUPT_COUNT] = {SIGHUP, SIGINT, SIGTERM};
 
-static volatile sig_atomic_t own = 0, *volatile caught = &own;
+static volatile sig_atomic_t caught;
 
 static void note(int signal_number) {
     static struct timespec first; /* when this process noted one; zeros before that */
@@ -18,7 +19,7 @@ static void note(int signal_number) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (first.tv_sec == 0 && first.tv_nsec == 0) {
         first = now;
-        *caught = signal_number;
+        caught = signal_number;
     } else if (now.tv_sec - first.tv_sec + (now.tv_nsec >= first.tv_nsec) > 1) {
         signal(signal_number, SIG_DFL);
         raise(signal_number); /* takes effect when this handler returns */
@@ -37,10 +38,4 @@ void interrupt_catch(void) {
 
 void interrupt_survive_closed_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
-void interrupt_share(volatile sig_atomic_t *place) {
-    volatile sig_atomic_t *before = caught;
-    caught = place; /* first: a signal in between is noted at either place */
-    if (*before) *place = *before;
-}
-
-int interrupt_signal(void) { return (int)*caught; }
+int interrupt_signal(void) { return (int)caught; }

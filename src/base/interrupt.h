@@ -13,8 +13,5 @@ extern const int INTERRUPTS[INTERRUPT_COUNT];
 void interrupt_catch(void);
 /* Keeps the program running when the reader of stdout or stderr goes away: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);
-/* From now on the signal is noted at `place`, in memory that this process shares with those it forks: a signal to one
-   of them is noted by all. The place is 0, and stays in use until another is given. */
-void interrupt_share(volatile sig_atomic_t *place);
 /* The signal that was noted, or 0. */
 int interrupt_signal(void);

@@ -1,4 +1,6 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,15 +55,34 @@ static bool read_config(Sweep *s, Error *err) {
     return true;
 }
 
-/* Waits until no process holds the directory: a run whose sweep was killed may still be saving its checkpoint. Fails
-   after half a minute. */
-static bool wait_for(const char *directory, Error *err) {
+/* Whether the owner's file in a directory that is not free is damaged or names another host. Otherwise a process of
+   this host trains there. */
+static bool is_foreign(const char *directory) {
+    char path[4096], here[128] = "", *text;
+    size_t size;
+    Owner owner;
+    Error ignored;
+    if (!path_join(path, sizeof path, directory, OWNER_FILE, &ignored) || !path_exists(path)) return false;
+    if (!file_read(path, "the owner", sizeof path, STATUS_USAGE, &text, &size, &ignored)) return path_exists(path);
+    gethostname(here, sizeof here - 1);
+    const bool foreign = *text && (!owner_parse(text, &owner) || strcmp(owner.host, here) != 0);
+    free(text);
+    return foreign;
+}
+
+/* Waits until no process holds the run: one whose sweep was killed trains it to its end. A signal ends the wait, and
+   then the sweep, which starts nothing more. */
+static bool wait_for(const Sweep *s, const SweepRun *run, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
-    for (int tries = 0;; tries++) {
-        if (directory_free(directory, err)) return true;
-        if (err->status != STATUS_USAGE || tries == 1500 || interrupt_signal()) return false;
+    Progress *progress = s->options->progress;
+    bool said = false;
+    while (!interrupt_signal() && !directory_free(run->directory, err)) {
+        if (err->status != STATUS_USAGE || is_foreign(run->directory)) return false;
+        if (!said) progress_message(progress, "waiting for the end of %s, which a killed sweep has left", run->name);
+        said = true;
         nanosleep(&pause, NULL);
     }
+    return true;
 }
 
 /* Whether the run was trained with the config that the sweep's config.ini gives it. */
@@ -92,6 +113,8 @@ static void forgive(SweepRun *run) {
 }
 
 bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
+    forgive(run);
+    run->resumable = false;
     if (!path_exists(run->directory)) return true;
     if (!sweep_read_run(run, err)) return false;
     forgive(run);
@@ -101,17 +124,29 @@ bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
     return check_config(s, run, err);
 }
 
-/* Fails when a run that run.json names is no longer one of the sweep's: [sweep] may grow, but not lose a run. */
-static bool check_planned(const Sweep *s, Error *err) {
+/* Takes from the sweep's run.json that a run has failed, where the run's own run.json says nothing of its end: its
+   process was killed, or could not begin. */
+static void take_failure(SweepRun *run, const Json *entry) {
+    const char *result = js_as_text(js_get(entry, "result")), *error = js_as_text(js_get(entry, "error"));
+    if (run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
+    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
+    run->state = RUN_FAILED;
+    snprintf(run->message, sizeof run->message, "%s", error ? error : "");
+}
+
+/* Takes what run.json says of the runs. Fails when one is no longer a run of the sweep: [sweep] may grow, but not lose
+   a run. */
+static bool take_recorded(Sweep *s, Error *err) {
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) {
         const char *name = js_as_text(js_get(js_at(recorded, i), "name"));
-        bool planned = !name;
-        for (size_t k = 0; k < s->run_count && !planned; k++) planned = strcmp(s->runs[k].name, name) == 0;
-        if (!planned)
+        size_t k = 0;
+        while (name && k < s->run_count && strcmp(s->runs[k].name, name) != 0) k++;
+        if (k == s->run_count)
             return usage_error(err,
                                "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
                                s->directory, name);
+        if (name) take_failure(&s->runs[k], js_at(recorded, i));
     }
     return true;
 }
@@ -119,8 +154,8 @@ static bool check_planned(const Sweep *s, Error *err) {
 bool sweep_load(Sweep *s, Error *err) {
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
-        if (!directory_no_link(run->directory, err) ||
-            (path_exists(run->directory) && !wait_for(run->directory, err)) || !sweep_load_run(s, run, err))
+        if (!directory_no_link(run->directory, err) || (path_exists(run->directory) && !wait_for(s, run, err)) ||
+            !sweep_load_run(s, run, err))
             return false;
     }
     return true;
@@ -134,9 +169,8 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
     int64_t threads;
     char path[RESULTS_PATH];
     if (!results_name(path, sizeof path, directory, 1, err)) return false;
-    memcpy(s->place.directory.path, path, sizeof path);
-    if ((alone && !directory_lock(&s->place.directory, path, err)) || !read_config(s, err) || !sweep_plan(s, err))
-        return false;
+    if (!(alone ? directory_lock : directory_open)(&s->place.directory, path, err)) return false;
+    if (!read_config(s, err) || !sweep_plan(s, err)) return false;
     s->resumed = true;
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
@@ -144,7 +178,7 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
     name_directories(s);
     for (size_t i = 0; i < s->run_count; i++)
         if (!sweep_read_run(&s->runs[i], err)) return false;
-    return check_planned(s, err);
+    return take_recorded(s, err);
 }
 
 bool sweep_view(Sweep *s, const char *directory, Error *err) {
@@ -188,6 +222,7 @@ bool sweep_save_configs(const Sweep *s, Error *err) {
     FileWriter config;
     if (!directory_make_in(&s->place.directory, "configs", err)) return false;
     for (size_t i = 0; i < s->run_count; i++) {
+        if (s->runs[i].state != RUN_NOT_FINISHED) continue;
         snprintf(name, sizeof name, "configs/%s.ini", s->runs[i].name);
         if (!file_writer_open(&config, &s->place.directory, name, err)) return false;
         config_write(&s->runs[i].config, config.stream);

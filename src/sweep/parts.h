@@ -6,6 +6,8 @@
    sweep_summarize, and the writers of tables. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/statistics.h"
 #include "show/palette.h"
 #include "sweep/sweep.h"
@@ -86,8 +88,8 @@ typedef struct {
     const char *directory;  /* its path */
     Json *description;      /* run.json */
     size_t threads, slots;  /* threads of a run; runs at a time */
-    size_t share, shares; /* this process begins with the runs share, share + shares, ...; 0 shares: it has them all */
-} Sweep;                  /* large: keep it off small stacks */
+    size_t share, shares;   /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
+} Sweep;                    /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
    too many combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or
@@ -101,6 +103,10 @@ const char *sweep_key(const SweepAxes *axes, size_t axis);
 /* share.c. Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have
    status STATUS_USAGE. *share counts from 0. */
 bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
+/* share.c. Lists the runs that this process trains, in the order in which they start, and returns how many they are. A
+   share has every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So
+   these are spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
+size_t share_runs(const Sweep *sweep, size_t runs[RUNS_MAX]);
 
 /* directory.c. sweep_read plans the sweep of a directory and reads its state from run.json and config.ini, also while
    its runs train; with `alone` it locks the directory first. sweep_view reads the logs of the runs as well. sweep_load
@@ -109,7 +115,8 @@ bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
    For a share, sweep_begin_share checks only the text, and sweep_load_run checks each run when its turn comes. If
    something has changed since the sweep began, the error has status STATUS_USAGE. sweep_save writes the present states
    of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted", "failed"), and `why` is
-   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini for each run. */
+   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini, from which a run starts, for each run
+   that has not ended. */
 bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
 bool sweep_view(Sweep *sweep, const char *directory, Error *err);
 bool sweep_begin_share(Sweep *sweep, Error *err);
@@ -120,10 +127,23 @@ bool sweep_open(Sweep *sweep, Error *err);
 bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
-/* runner.c. Trains every run that has not ended, by `slots` workers, until none is left or a signal came. Fails only
-   without memory; a run that fails is recorded as such. A share leaves alone what other processes hold, and looks again
-   whenever it has trained something else. */
-bool sweep_train(Sweep *sweep, int *signal, Error *err);
+/* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
+   came. Returns the signal, or 0. A run that fails, or that cannot be started, is recorded as such. */
+int sweep_train(Sweep *sweep);
+
+/* child.c. The process that trains a run. child_start starts or resumes the run, by its `resumable`.
+   child_ended returns whether the process has ended, without waiting; *status is as of waitpid. Of an ended one,
+   child_stopped_by returns the signal that stopped it, also before it could note signals, or 0; and
+   child_succeeded whether its exit status was 0, with the reason if not. Free with child_free once it has ended. */
+typedef struct {
+    pid_t id;       /* 0: none */
+    FILE *messages; /* a temporary file without a name: what the process writes to stderr */
+} Child;
+bool child_start(Child *child, const Sweep *sweep, const SweepRun *run, Error *err);
+bool child_ended(const Child *child, int *status);
+int child_stopped_by(int status);
+bool child_succeeded(const Child *child, int status, Error *err);
+void child_free(Child *child);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. If there is no directory, or
    nothing was measured in it, the run was not started. Then sweep_read_metrics reads metrics.csv, and sweep_read_logs

@@ -38,8 +38,8 @@ static bool name_run(const SweepAxes *axes, SweepRun *run, Error *err) {
     for (size_t a = 0; a < axes->count && used < sizeof run->name; a++) {
         char value[CONFIG_VALUE_MAX];
         config_value_text(&run->config, axes->axis[a].key, value, sizeof value);
-        used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "",
-                                 sweep_key(axes, a), value);
+        used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "", sweep_key(axes, a),
+                                 value);
     }
     snprintf(run->config.name, sizeof run->config.name, "%s", run->name);
     return used < sizeof run->name || usage_error(err, "[sweep] has too many keys for the name of a directory");

@@ -1,8 +1,9 @@
-/* The share of a sweep's runs that a process begins with, as the user gives it, or as a batch system or mpirun gives it
-   to each process that it starts. */
+/* The share of a sweep's runs that a process trains, as the user gives it, or as a batch system or mpirun gives it to
+   each process that it starts. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "sweep/parts.h"
 
 /* The variables by which each batch system or mpirun numbers its processes. An array of Slurm may begin at any number
@@ -60,4 +61,25 @@ bool share_read(const char *text, size_t *share, size_t *shares, Error *err) {
         return usage_error(err, "--share takes I/N with I from 1 to N, as 2/8, or auto, not \"%.40s\"", text);
     --*share;
     return true;
+}
+
+size_t share_runs(const Sweep *s, size_t runs[RUNS_MAX]) {
+    const Rng rng = rng_make(0, RNG_SHARES, 0);
+    size_t order[RUNS_MAX], count = 0, dealt = 0;
+    if (s->shares == 0) {
+        for (size_t i = 0; i < s->run_count; i++) runs[i] = i;
+        return s->run_count;
+    }
+    for (size_t g = 0; g < s->setting_count; g++) { /* Fisher and Yates, from the inside out (Durstenfeld 1964) */
+        const size_t at = rng_below(&rng, g, g + 1);
+        order[g] = order[at];
+        order[at] = g;
+    }
+    for (size_t g = 0; g < s->setting_count; g++) {
+        const SweepSetting *setting = &s->settings[order[g]];
+        for (size_t i = 0; i < setting->count; i++)
+            if ((dealt + i) % s->shares == s->share) runs[count++] = setting->run[i];
+        dealt += setting->count;
+    }
+    return count;
 }

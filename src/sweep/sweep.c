@@ -121,9 +121,12 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
     Error ignored;
     if (!sweep_open(s, err)) return false;
     announce(s);
-    if (sweep_train(s, signal_number, err)) return true;
-    sweep_save(s, "failed", err, &ignored);
-    return false;
+    if (!sweep_save_configs(s, err)) {
+        sweep_save(s, "failed", err, &ignored);
+        return false;
+    }
+    *signal_number = sweep_train(s);
+    return true;
 }
 
 bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal_number,
@@ -175,20 +178,19 @@ bool sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptio
     return ok;
 }
 
-/* Prints the state of the runs when a share has ended. Fails if one of its runs failed, unless a signal ended it. */
+/* Prints how many runs have ended when a share has. Fails if one of its runs failed, unless a signal ended it. */
 static bool finish_share(Sweep *s, int signal_number, FILE *out, Error *err) {
-    const SweepRun *failed;
+    const SweepRun *failed, *none;
     const size_t failures = count(s, RUN_FAILED, &failed);
-    size_t left = 0;
-    if (failed) /* the message, which may be read again below */
+    if (failed) /* before the runs are read again */
         error_set(err, STATUS_FAILED, "%zu of the runs of share %zu/%zu failed; %s: %s", failures, s->share + 1,
                   s->shares, failed->name, failed->message);
     for (size_t i = 0; i < s->run_count; i++) {
         SweepRun *run = &s->runs[i];
         Error ignored;
         if (run->state == RUN_NOT_FINISHED) sweep_read_run(run, &ignored); /* as other processes left it */
-        left += run->state == RUN_NOT_FINISHED || run->state == RUN_FAILED;
     }
+    const size_t left = count_unfinished(s, &none);
     print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
                 s->run_count - left, s->run_count, s->directory, program_name, s->directory);
     return signal_number || !failed;
@@ -200,11 +202,13 @@ bool sweep_share(const char *directory, const char *share, const TrainOptions *o
     *signal_number = 0;
     bool ok = share_read(share, &s.share, &s.shares, err) && sweep_read(&s, directory, false, err) &&
               sweep_begin_share(&s, err) && check(&s, err);
-    if (ok)
+    if (ok) {
         progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each",
                          s.share + 1, s.shares, s.config.name, s.directory, s.slots, s.threads,
                          s.threads == 1 ? "" : "s");
-    ok = ok && sweep_train(&s, signal_number, err) && finish_share(&s, *signal_number, out, err);
+        *signal_number = sweep_train(&s);
+        ok = finish_share(&s, *signal_number, out, err);
+    }
     sweep_free(&s);
     return ok;
 }

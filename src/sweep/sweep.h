@@ -1,6 +1,6 @@
 /* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained in a
-   directory of its own, by one of several worker processes: a run that fails or is killed takes no other with it, and
-   the tables are made from what the runs wrote alone. */
+   directory of its own by a process of its own, this program started once more. A run that fails or is killed takes no
+   other with it, and the tables are made from what the runs wrote. */
 #pragma once
 
 #include "train/trainer.h"
@@ -10,26 +10,26 @@
 
    A run that diverges is recorded as such and is no failure. A run that fails is recorded with its message and does not
    stop the others; then this function fails with status STATUS_FAILED at the end. A signal (interrupt_catch) to this
-   process or to a worker makes all runs save a checkpoint and end; then *signal is that signal, and the tables are
-   written from the runs so far. Nothing is written before every run has passed train_check. The process must not have
-   entered a parallel region of several threads before (runner.c). */
+   process or to that of a run makes all runs save a checkpoint and end; then *signal is that signal, and the tables are
+   written from the runs so far. If this process is killed, the runs that it started train on to their end. Nothing is
+   written before every run has passed train_check. */
 bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal,
                Error *err);
 
 /* sweep_is tells whether `directory` is that of a sweep; it fails where that cannot be read. If it is, sweep_resume
-   continues it, ignoring options->out: runs that have finished or diverged are kept, the others are resumed or started.
-   If nothing is left to train, only the tables are written again, from what the runs left on disk. Refused
-   (STATUS_USAGE): a directory in which another process is training, a run that was trained with another config than
-   config.ini gives it now, another text. */
+   continues it, ignoring options->out: runs that have finished or diverged are kept, the others are resumed or started,
+   once the processes that a killed sweep has left have ended theirs. If nothing is left to train, only the tables are
+   written again, from what the runs left on disk. Refused (STATUS_USAGE): a directory in which another process is
+   training, a run that was trained with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory, bool *is, Error *err);
 bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal, Error *err);
 
 /* A sweep that several processes train, on one machine or on many that share a file system. sweep_prepare makes the
    directory, with a config for each run in configs/, and writes the number of runs to `out`. sweep_share trains the
-   runs of a share ("2/8", or "auto"; share.c), then the runs that no other process holds. It ends when each run has
-   ended or is held by another process, and writes only into the runs' directories. sweep_tables writes summary.csv, the
-   page and run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`.
-   Both fail with status STATUS_FAILED if a run failed, sweep_share only for runs that it trained itself. */
+   runs of a share ("2/8", or "auto"; share.c), and writes only into their directories. A run that it cannot take, since
+   another process trains it or its directory is damaged, has failed. sweep_tables writes summary.csv, the page and
+   run.json from the runs so far, also while shares train; it writes the table and the missing runs to `out`. Both fail
+   with status STATUS_FAILED if a run failed, sweep_share only for its own runs. */
 bool sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err);
 bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal,
                  Error *err);

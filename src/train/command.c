@@ -30,8 +30,13 @@ static void print_results(const TrainOutcome *outcome) {
 TrainOptions train_options(const Command *command, Progress *progress) {
     const size_t processors = command->processors / ranks_here();
     const size_t threads = command->threads ? command_threads(command) : processors ? processors : 1;
-    return (TrainOptions){threads, command->out,    command->force, command->line, progress,
-                          0,       command->report, command->why};
+    return (TrainOptions){.threads = threads,
+                          .out = command->out,
+                          .force = command->force,
+                          .command_line = command->line,
+                          .progress = progress,
+                          .report = command->report,
+                          .why = command->why};
 }
 
 static bool run_training(const Command *command, int *signal, Error *err) {

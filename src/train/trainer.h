@@ -15,7 +15,8 @@ typedef struct {
     bool (*report)(const Directory *directory, Error *err);
     /* A sweep: writes the first sentence about its results; NULL: none is written. */
     bool (*why)(const char *directory, FILE *out, Error *err);
-} TrainOptions; /* of one run, or of a sweep's runs */
+    const char *program; /* a sweep: the program that trains a run; NULL: the one that runs */
+} TrainOptions;          /* of one run, or of a sweep's runs */
 TrainOptions train_options(const Command *command, Progress *progress);
 
 /* The outcome of a run: its directory, how many steps it made and what ended it. */
