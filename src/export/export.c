@@ -17,16 +17,16 @@
 
 /* --- which models */
 
-/* The keys of [attention] that may have any value. A divisor, switched or learned, becomes part of W_Q and b_Q;
-   score_gradient concerns the backward pass alone. Every other key must have its default, also one that is not known
-   here: GPT-2 has one way to score. */
-static const char *const HELD[] = {"attention.scale_divisor", "attention.switch_step", "attention.switch_divisor",
-                                   "attention.scale_learned", "attention.score_gradient"};
-
-/* What the message says of the others. */
+/* What the message says of a key of [attention] that is not at its default; NULL: GPT-2 holds every value. A divisor,
+   switched or learned, becomes part of W_Q and b_Q; score_gradient concerns the backward pass alone. */
 static const struct {
     const char *key, *reason;
-} REASONS[] = {
+} ATTENTION[] = {
+    {"attention.scale_divisor", NULL},
+    {"attention.switch_step", NULL},
+    {"attention.switch_divisor", NULL},
+    {"attention.scale_learned", NULL},
+    {"attention.score_gradient", NULL},
     {"attention.score", "attention.score = additive: GPT-2's scores are dot products"},
     {"attention.qk_norm", "attention.qk_norm: GPT-2 does not normalize queries and keys"},
     {"attention.softcap", "attention.softcap: GPT-2 does not cap scores"},
@@ -35,24 +35,24 @@ static const struct {
     {"attention.score_precision", "attention.score_precision: GPT-2 does not round scores"},
 };
 
-static bool refuse(Error *err, const char *reason) {
-    return usage_error(err, "GPT-2 cannot hold this model, because of %s", reason);
+/* A key that is not in the table, such as a new way to score, is itself the reason: GPT-2 has one way to score. */
+static const char *reason_against(const char *key) {
+    for (size_t i = 0; i < sizeof ATTENTION / sizeof *ATTENTION; i++)
+        if (strcmp(key, ATTENTION[i].key) == 0) return ATTENTION[i].reason;
+    return key;
 }
 
-static bool is_held(const char *key) {
-    for (size_t i = 0; i < sizeof HELD / sizeof *HELD; i++)
-        if (strcmp(key, HELD[i]) == 0) return true;
-    return false;
+static bool refuse(Error *err, const char *reason) {
+    return usage_error(err, "GPT-2 cannot hold this model, because of %s", reason);
 }
 
 static bool check_attention(const Config *c, Error *err) {
     static const char SECTION[] = "attention.";
     for (size_t key = 0; key < config_key_count(); key++) {
         const char *name = config_key_name(key);
-        if (strncmp(name, SECTION, strlen(SECTION)) != 0 || is_held(name) || config_is_default(c, key)) continue;
-        for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++)
-            if (strcmp(name, REASONS[i].key) == 0) return refuse(err, REASONS[i].reason);
-        return usage_error(err, "GPT-2 cannot hold this model, because of %s: GPT-2 has no such key", name);
+        if (strncmp(name, SECTION, strlen(SECTION)) != 0 || config_is_default(c, key)) continue;
+        const char *reason = reason_against(name);
+        if (reason) return refuse(err, reason);
     }
     return true;
 }
