@@ -142,10 +142,47 @@ static void refused(void **state) {
     }
 }
 
+/* Sets a key of the tiny config, and the other half of a switch with it. Returns whether it has no default now. */
+static bool set_key(size_t key, const char *value) {
+    const char *name = config_key_name(key);
+    const bool step = strcmp(name, "attention.switch_step") == 0;
+    const bool divisor = strcmp(name, "attention.switch_divisor") == 0;
+    const char *keys[] = {name, step ? "attention.switch_divisor" : "attention.switch_step"};
+    const char *values[] = {value, "3"};
+    Error err = {0};
+    CONFIGURE(NULL);
+    return config_set_all(&config, "test", step || divisor ? 2 : 1, keys, values, &err) &&
+           !config_is_default(&config, key);
+}
+
+/* Of the keys of [attention], GPT-2 holds these with any value, and every other one with its default alone: also a key
+   that export.c does not know, such as a new way to score. */
+static void attention_keys(void **state) {
+    (void)state;
+    static const char *const held[] = {"attention.scale_divisor", "attention.switch_step", "attention.switch_divisor",
+                                       "attention.scale_learned", "attention.score_gradient"};
+    static const char *const values[] = {"no", "yes", "7", "additive", "rms", "layer", "log", "one", "bf16"};
+    size_t refusals = 0;
+    for (size_t key = 0; key < config_key_count(); key++) {
+        const char *name = config_key_name(key);
+        bool is_held = false;
+        size_t v = 0;
+        Error err = {0};
+        if (strncmp(name, "attention.", strlen("attention.")) != 0) continue;
+        while (v < COUNT_OF(values) && !set_key(key, values[v])) v++;
+        assert_that(v < COUNT_OF(values), "none of this test's values is one of %s and not its default", name);
+        for (size_t h = 0; h < COUNT_OF(held); h++) is_held = is_held || strcmp(held[h], name) == 0;
+        if (is_held) assert_that(export_check(&config, &err), "%s=%s: %s", name, values[v], err.message);
+        else assert_refused(export_check(&config, &err), &err, name, name);
+        refusals += !is_held;
+    }
+    assert_true(refusals >= 6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         EXPORT_TEST(as_it_is), EXPORT_TEST(narrow_heads), EXPORT_TEST(without_biases),
-        EXPORT_TEST(best),     EXPORT_TEST(refused),
+        EXPORT_TEST(best),     EXPORT_TEST(refused),      EXPORT_TEST(attention_keys),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The arrows between the folders of src/ go one way only (docs/development.md: "the map"), each foreign library has one file
-# that includes its header, and OpenMP and unsafe arithmetic stay out of where they do not belong. Every rule is first
-# proved: a copy of the tree with a violation planted in it must be refused, with that file named.
+# that includes its header, what a header says of who includes it is true, and OpenMP and unsafe arithmetic stay out of
+# where they do not belong. Every rule is first proved: a copy of the tree with a violation planted in it must be refused,
+# with that file named.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/check.sh
@@ -74,6 +75,40 @@ rule_ngrams() {
         grep -vE '^src/(ngrams/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c):'
 }
 
+# A header may promise in its opening comment who includes it: "Included only by A, B and C.", where each is a file beside
+# it (* as in a shell), "the files of this folder", or a folder such as src/why or tests. Other words would not be read.
+promises() {
+    for header in src/*/*.h; do
+        awk '{ printf "%s ", $0 } /\*\// { exit }' "$header" |
+            grep -oE 'Included only by ([^.]|\.[^ ])*\. ' | sed -E "s,^Included only by (.*)\\. \$,$header \\1,"
+    done
+}
+rule_promises() (
+    grep -rnE '[Nn](othing|obody) (else|outside)[^.]* includes' src --include=*.h
+    promises >"$tmp/promises"
+    set -f
+    while read -r header names; do
+        folder=$(dirname "$header") named=
+        for name in $(printf '%s' "$names" | tr -d ','); do
+            case $name in
+            and | the | files | of | this) ;;
+            folder) named="$named $folder/*" ;;
+            tests | src/*) named="$named $name/*" ;;
+            *) named="$named $folder/$name" ;;
+            esac
+        done
+        grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]([^>\"]*/)?${header#src/}[>\"]" src tests train.c |
+            grep '\.[ch]$' | while read -r file; do
+            found=no
+            for pattern in $named; do
+                # shellcheck disable=SC2254 # a pattern
+                case $file in $pattern) found=yes ;; esac
+            done
+            [ $found = yes ] || echo "$file includes $header, which says: included only by $names"
+        done
+    done <"$tmp/promises"
+)
+
 # planted RULE FILE LINE: the rule has nothing against a copy of the tree, and names FILE once LINE stands in it.
 planted() {
     rm -rf "$tmp/tree"
@@ -105,6 +140,14 @@ planted rule_arrows src/attend/attend.c '#include "sweep/sweep.h"'
 planted rule_arrows src/theory/command.c '#include "report/report.h"'
 planted rule_arrows src/sweep/sweep.c '#include "why/why.h"'
 planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
+planted rule_promises src/theory/claims_measure.c '#include "model/attention_stages.h"'
+planted rule_promises tests/test_scores.c '#include "model/attention_stages.h"'
+planted rule_promises src/model/measure.c '#include "model/worker.h"'
+planted rule_promises src/model/measure.c '#include "model/attention_stages.h"'
+planted rule_promises src/ops/linear.c '#include "ops/gemm_kernel.h"'
+planted rule_promises src/run/run.c '#include "config/table.h"'
+planted rule_promises train.c '#include "sweep/parts.h"'
+planted rule_promises src/ops/linear.h '/* Nothing outside src/ops includes this. */'
 planted rule_program src/sweep/sweep.c '#include "../../train.c"'
 planted rule_one_includer src/ops/linear.c '#include <cblas.h>'
 planted rule_one_includer src/run/pictures.c '#include "stb_image_write.h"'
@@ -143,7 +186,9 @@ for folder in src/*/; do
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done
-for rule in rule_arrows rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic rule_ngrams; do
+count=$(promises | grep -c .)
+if [ "$count" -ge 6 ]; then pass; else fail "reading the promises of headers" "6 or more" "$count"; fi
+for rule in rule_arrows rule_promises rule_program rule_one_includer rule_openmp rule_reduction rule_arithmetic rule_ngrams; do
     came=$($rule)
     check "$rule on this tree" "" "$came"
 done

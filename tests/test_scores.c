@@ -3,7 +3,7 @@
 #include "support.h"
 #include "training_pass.h"
 
-#include "model/attention_stages.h"
+#include "model/attention.h"
 #include "model/initialization.h"
 #include "model/transformer.h"
 

@@ -1,4 +1,4 @@
-/* What the files of this folder share; nothing outside it includes this. Each of them calls only those before it:
+/* What is behind config.h. Included only by the files of this folder. Each of them calls only those before it:
 
        scale.c           the divisor
        value.c           the value of a key as text, and back

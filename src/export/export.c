@@ -18,25 +18,53 @@
 
 /* --- which models */
 
+/* What the message says of a key of [attention] that is not at its default; NULL: GPT-2 holds every value. A divisor,
+   switched or learned, becomes part of W_Q and b_Q; score_gradient concerns the backward pass alone. */
+static const struct {
+    const char *key, *reason;
+} ATTENTION[] = {
+    {"attention.scale_divisor", NULL},
+    {"attention.switch_step", NULL},
+    {"attention.switch_divisor", NULL},
+    {"attention.scale_learned", NULL},
+    {"attention.score_gradient", NULL},
+    {"attention.score", "attention.score = additive: GPT-2's scores are dot products"},
+    {"attention.qk_norm", "attention.qk_norm: GPT-2 does not normalize queries and keys"},
+    {"attention.softcap", "attention.softcap: GPT-2 does not cap scores"},
+    {"attention.sink", "attention.sink: GPT-2's softmax has no sink"},
+    {"attention.scale_length", "attention.scale_length: GPT-2 has one divisor for rows of all lengths"},
+    {"attention.score_precision", "attention.score_precision: GPT-2 does not round scores"},
+};
+
+/* A key that is not in the table, such as a new way to score, is itself the reason: GPT-2 has one way to score. */
+static const char *reason_against(const char *key) {
+    for (size_t i = 0; i < sizeof ATTENTION / sizeof *ATTENTION; i++)
+        if (strcmp(key, ATTENTION[i].key) == 0) return ATTENTION[i].reason;
+    return key;
+}
+
+static bool refuse(Error *err, const char *reason) {
+    return usage_error(err, "GPT-2 cannot hold this model, because of %s", reason);
+}
+
+static bool check_attention(const Config *c, Error *err) {
+    static const char SECTION[] = "attention.";
+    for (size_t key = 0; key < config_key_count(); key++) {
+        const char *name = config_key_name(key);
+        if (strncmp(name, SECTION, strlen(SECTION)) != 0 || config_is_default(c, key)) continue;
+        const char *reason = reason_against(name);
+        if (reason) return refuse(err, reason);
+    }
+    return true;
+}
+
 bool export_check(const Config *c, Error *err) {
-    const struct {
-        bool refused;
-        const char *reason;
-    } rules[] = {
-        {c->data.task == TASK_RECALL, "data.task = recall: its records are no text, and its loss counts answers alone"},
-        {c->model.norm == NORM_POST,
-         "model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end"},
-        {c->attention.score == SCORE_ADDITIVE, "attention.score = additive: GPT-2's scores are dot products"},
-        {c->attention.qk_norm != QK_NORM_NONE, "attention.qk_norm: GPT-2 does not normalize queries and keys"},
-        {c->attention.softcap > 0, "attention.softcap: GPT-2 does not cap scores"},
-        {c->attention.sink != SINK_NONE, "attention.sink: GPT-2's softmax has no sink"},
-        {c->attention.scale_length != LENGTH_NONE,
-         "attention.scale_length: GPT-2 has one divisor for rows of all lengths"},
-        {c->attention.score_precision != PRECISION_FP32, "attention.score_precision: GPT-2 does not round scores"},
-    };
+    if (c->data.task == TASK_RECALL)
+        return refuse(err, "data.task = recall: its records are no text, and its loss counts answers alone");
+    if (c->model.norm == NORM_POST)
+        return refuse(err, "model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end");
+    if (!check_attention(c, err)) return false;
     const size_t H = (size_t)c->model.heads, D = (size_t)c->model.d_k, C = (size_t)c->model.d_model;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].refused) return usage_error(err, "GPT-2 cannot hold this model, because of %s", rules[i].reason);
     if (C % H != 0 || size_mul(H, D) > C)
         return usage_error(err,
                            "GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "

@@ -137,6 +137,9 @@ void attention_clip(const AttentionConfig *a, double limit, const real *score_ma
 typedef struct {
     double overflows, subnormals, infinities;
 } AttentionRounding;
+/* x (n) rounded to a format, nearest even, beyond its range to infinity (attention_rounding.c). `rounding` NULL, or
+   counts. */
+void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rounding);
 
 /* Scores (count, first + count) of queries first .. first + count - 1 of a pair against the keys that the last of them
    sees: raw, without the multiplier, or modified, as softmax gets them. Entries with key > query are not meaningful.

@@ -1,4 +1,4 @@
-/* What the files of attention share; nothing else includes this.
+/* What the files of attention share. Included only by attention*.c.
 
        attention.c             both passes of a head, which call the stages in turn, and what measurements ask for
        attention_scores.c      stage 1, the raw scores; queries and keys as they are scored
@@ -81,11 +81,6 @@ void panel_by_keys(real *y, size_t y_stride, const Head *h, const QueryTile *t, 
    query. */
 void panel_by_queries(real *y, size_t y_stride, const Head *h, const QueryTile *t, real alpha, const real *panel,
                       Operand x, bool adds);
-
-/* --- Rounding (attention_rounding.c). */
-
-/* x (n) rounded to a format, nearest even, beyond its range to infinity. `rounding` NULL, or counts. */
-void round_scores(Precision precision, real *x, size_t n, AttentionRounding *rounding);
 
 /* --- Stage 1 (attention_scores.c). */
 

@@ -1,7 +1,8 @@
 /* One thread's part of a pass, and the operations it performs (operations.c). An operation op_NAME calls NAME of
    ops/ or of attention.h (op_residual_*: dropout_rows; op_hidden_*: linear.h and activation.h; op_unembedding_*:
    those of linear.h), adds its time to the profile and shows the activation that it completes to the hook.
-   transformer.c lists the operations in the order of the network. Nothing outside src/model includes this. */
+   transformer.c lists the operations in the order of the network. Included only by
+   operations.c and transformer.c. */
 #pragma once
 
 #include "model/transformer.h"

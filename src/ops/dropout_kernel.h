@@ -1,4 +1,4 @@
-/* A piece of a mask by vectors of one width. dropout.c includes this once per width, with these defined:
+/* A piece of a mask by vectors of one width. Included only by dropout.c. It does so once per width, with these defined:
        NAME(x)         the name of a function or type for this width
        TARGET          its instruction set
        BYTES           the size of a vector

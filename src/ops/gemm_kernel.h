@@ -1,4 +1,5 @@
-/* The kernels of gemm.c for one width of vectors. gemm.c includes this once per width, with these defined:
+/* The kernels of gemm.c for one width of vectors. Included only by gemm.c. It does so once per width, with these
+   defined:
        NAME(x)        the name of a function for this width
        TARGET         its instruction set
        LANES          floats to a vector

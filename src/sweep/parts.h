@@ -1,4 +1,4 @@
-/* What the files of this folder share; the report, why and tests include it as well.
+/* What is behind sweep.h. Included only by the files of this folder, src/report, src/why and tests.
 
    A sweep trains one run for each combination of the config's [sweep] section. A setting is what the runs share that
    differ in nothing but the seed. sweep_plan makes runs and settings from the config, sweep_open makes or enters the

@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "model/attention_stages.h"
+#include "model/attention.h"
 #include "theory/claims.h"
 
 enum { DK_MAX = 1024, KEYS_MAX = 64, ROWS_MAX = 200000 };
