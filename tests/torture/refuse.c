@@ -18,6 +18,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -147,7 +148,10 @@ STAND_IN(MEMORY, ENOMEM, int, ENOMEM, posix_memalign, (void **block, size_t alig
          (block, alignment, size))
 STAND_IN(MEMORY, ENOMEM, char *, NULL, strdup, (const char *text), (text))
 STAND_IN(MEMORY, ENOMEM, FILE *, NULL, open_memstream, (char **text, size_t *size), (text, size))
-STAND_IN(MEMORY, EAGAIN, pid_t, -1, fork, (void), ())
+STAND_IN(MEMORY, EAGAIN, int, EAGAIN, posix_spawn,
+         (pid_t *restrict process, const char *restrict path, const posix_spawn_file_actions_t *actions,
+          const posix_spawnattr_t *restrict attributes, char *const words[restrict], char *const variables[restrict]),
+         (process, path, actions, attributes, words, variables))
 
 /* --- files */
 
