@@ -23,7 +23,7 @@ static Error err;
 
 /* What a run does at its end, in the process that trained it and with all its files written: what TrainOptions calls to
    make the page. */
-typedef bool AtEnd(const char *directory, Error *why);
+typedef bool AtEnd(const Directory *directory, Error *why);
 
 static inline bool sweep_with(AtEnd *at_end, const char *out, size_t threads, bool force) {
     Progress progress = progress_make(stderr, true);
@@ -56,13 +56,13 @@ static inline void sweep(const char *out, size_t threads) {
 }
 
 /* Whether a directory is that of the run that the tests let fail. */
-static inline bool is_the_one(const char *directory) { return strstr(directory, "none+seed=2") != NULL; }
+static inline bool is_the_one(const Directory *directory) { return strstr(directory->path, "none+seed=2") != NULL; }
 
 /* One run fails, and leaves nothing on disk. */
-static inline bool no_such_luck(const char *directory, Error *why) {
+static inline bool no_such_luck(const Directory *directory, Error *why) {
     Error ignored;
     if (!is_the_one(directory)) return true;
-    directory_remove(directory, &ignored);
+    directory_remove(directory->path, &ignored);
     return runtime_error(why, "no such luck, today");
 }
 

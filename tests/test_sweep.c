@@ -68,7 +68,7 @@ static void divergence_is_no_failure(void **state) {
 }
 
 /* One run waits until the other three have finished, and for a few views more. */
-static bool wait_for_the_others(const char *directory, Error *why) {
+static bool wait_for_the_others(const Directory *directory, Error *why) {
     if (is_the_one(directory) &&
         !shell("until [ $(grep -l finished sweep/*/run.json | wc -l) = 4 ]; do sleep .05; done; sleep 1.5"))
         return runtime_error(why, "the others did not finish");

@@ -20,22 +20,22 @@ static void resumes(const char *directory) {
 static void assert_says(const char *words) { assert_that(strstr(err.message, words) != NULL, "%s", err.message); }
 
 /* Ways in which one run loses its worker, with nothing of it left on disk. */
-static bool killed(const char *directory, Error *why) { return no_such_luck(directory, why) || raise(SIGKILL); }
-static bool leaves(const char *directory, Error *why) {
+static bool killed(const Directory *directory, Error *why) { return no_such_luck(directory, why) || raise(SIGKILL); }
+static bool leaves(const Directory *directory, Error *why) {
     if (!no_such_luck(directory, why)) exit(0);
     return true;
 }
-static bool stumbles(const char *directory, Error *why) {
+static bool stumbles(const Directory *directory, Error *why) {
     if (!no_such_luck(directory, why)) exit(143);
     return true;
 }
 /* Fails the runs of the first seed. */
-static bool fails_with_seed_1(const char *directory, Error *why) {
-    return !strstr(directory, "seed=1") || runtime_error(why, "this run was done");
+static bool fails_with_seed_1(const Directory *directory, Error *why) {
+    return !strstr(directory->path, "seed=1") || runtime_error(why, "this run was done");
 }
 /* Fails every run, but not the sweep. */
-static bool fails_always(const char *directory, Error *why) {
-    return !strstr(directory, "seed=") || runtime_error(why, "this run was trained");
+static bool fails_always(const Directory *directory, Error *why) {
+    return !strstr(directory->path, "seed=") || runtime_error(why, "this run was trained");
 }
 
 /* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
@@ -150,10 +150,10 @@ static void changes_are_refused(void **state) {
     CONFIGURE(FOUR);
     assert_false(sweep_with(no_such_luck, "sweep", 2, false));
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
-    int lock;
-    assert_true(directory_lock(in("sweep"), &lock, &err));
+    Directory lock;
+    assert_true(directory_lock(&lock, in("sweep"), &err));
     assert_refused(resume(NULL, "sweep"), &err, "in use", "a sweep that another process is at");
-    directory_unlock(lock);
+    directory_close(&lock);
     /* one line that is as valid as before, and would leave the runs that have ended as they are */
     char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
     assert_non_null(steps);
@@ -226,7 +226,7 @@ static void damaged_logs(void **state) {
         {"sed -i '$d' metrics.csv", "is not as the run left it"},
         {"sed -i '$d' attention.csv", "is not as the run left it"},
         {"sed -i '3s/1/2/' metrics.csv", "is not as the run left it"}, /* a number that is not the last */
-        {"rm run.json", "is the directory of a run, but lacks run.json"},
+        {"rm run.json", "is not the directory of a run: it holds no run.json"},
     };
     CONFIGURE(FOUR);
     sweep("sweep", 2);

@@ -135,7 +135,8 @@ bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
     char path[RESULTS_PATH];
     if (!results_name(path, sizeof path, directory, 1, err)) return false;
     memcpy(s->place.directory.path, path, sizeof path);
-    if ((alone && !directory_lock(&s->place.directory, path, err)) || !read_config(s, err) || !sweep_plan(s, err))
+    if ((alone && !directory_lock(&s->place.directory, path, err)) || !read_config(s, err) || !sweep_plan(s, err) ||
+        (!alone && !directory_open(&s->place.directory, path, err)))
         return false;
     s->resumed = true;
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */

@@ -6,6 +6,7 @@
    OpenMP in a forked process would wait forever for threads that its parent had. So the parent opens no parallel region
    and calls no BLAS before it has started the last worker; nothing that the trainer checks (train_check) does. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <omp.h>
 #include <signal.h>
@@ -94,13 +95,17 @@ static _Noreturn void work(const Sweep *s, pid_t parent) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
-    if (s->place.directory.fd > 0) close(s->place.directory.fd); /* else a killed sweep could not be resumed until its workers have saved their runs */
+    Directory place = s->place.directory;
+    Error moved;
+    place.fd = openat(s->place.directory.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(s->place.directory.fd); /* else a killed sweep could not be resumed until its workers have saved their runs */
     const size_t shares = s->shares ? s->shares : 1;
     for (size_t k = 0; k < 2 * s->run_count; k++) { /* first its share of the runs, then all others */
         const size_t i = (s->share + k) % s->run_count;
         Claim *claim = &shared->claims[i];
         pid_t then = ENDED;
         if (interrupt_signal() || getppid() != parent) break; /* the parent may have died before prctl */
+        if (place.fd < 0 || !directory_in_place(&place, &moved)) break;
         if ((k < s->run_count && i % shares != s->share) || s->runs[i].state != RUN_NOT_FINISHED || !claim_run(claim))
             continue;
         if (train_one(s, &s->runs[i], &then, &claim->why)) claim->why.status = STATUS_OK;
@@ -238,6 +243,7 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
     const struct timespec pause = {.tv_nsec = 20000000};
     pid_t workers[RUNS_MAX] = {0}; /* (slots); 0: none */
     size_t trained = 0;
+    bool in_place = true;
     if (!share(err)) return false;
     signal(SIGCHLD, SIG_DFL); /* whoever started this program may have it ignored; then waitpid would find no child */
     for (size_t i = 0; i < s->run_count; i++) read_progress(&s->runs[i]);
@@ -253,9 +259,10 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
             }
             alive += workers[w] != 0;
         }
-        report_ended_runs(s);
-        size_t waiting = interrupt_signal() ? 0 : add_up(s).waiting;
-        if (alive == 0 && waiting == 0) waiting = retry_held(s, &trained);
+        in_place = in_place && directory_holds(&s->place.directory, err);
+        if (in_place) report_ended_runs(s);
+        size_t waiting = interrupt_signal() || !in_place ? 0 : add_up(s).waiting;
+        if (alive == 0 && waiting == 0 && in_place) waiting = retry_held(s, &trained);
         if (alive == 0 && waiting == 0) break;
         for (size_t w = 0; w < s->slots && waiting; w++) {
             if (workers[w]) continue;
@@ -271,5 +278,5 @@ bool sweep_train(Sweep *s, int *signal_number, Error *err) {
     }
     progress_clear(s->options->progress);
     *signal_number = interrupt_signal();
-    return true;
+    return in_place;
 }
