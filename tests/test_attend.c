@@ -411,7 +411,8 @@ static void many_heads(void **state) {
     assert_true(snapshot_make(&snapshot, 64, 1, text, LONGEST, &err));
     assert_true(heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1}, &err));
     figure.figure.title = "too many layers";
-    assert_refused(attention_figure_save(&figure.figure, &no_directory, in("layers.png"), &err), &err, "--layer", "64 layers");
+    assert_refused(attention_figure_save(&figure.figure, &no_directory, in("layers.png"), &err), &err, "--layer",
+                   "64 layers");
 }
 
 static void glance(void **state) {

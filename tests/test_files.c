@@ -298,7 +298,8 @@ static void two_writers(void **state) {
     (void)state;
     Error err = {0};
     FileWriter first, second;
-    assert_true(file_writer_open(&first, &no_directory, in("file"), &err) && file_writer_open(&second, &no_directory, in("file"), &err));
+    assert_true(file_writer_open(&first, &no_directory, in("file"), &err) &&
+                file_writer_open(&second, &no_directory, in("file"), &err));
     fputs("half", first.stream);
     fputs("whole", second.stream);
     assert_false(file_writer_commit(&first, &err));
@@ -355,8 +356,8 @@ static void emptied(void **state) {
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
-        FILES_TEST(links_and_pipes), FILES_TEST(two_writers),  FILES_TEST(round_trip),      FILES_TEST(reading_fails),
-        FILES_TEST(writing_fails),   FILES_TEST(disk_is_full), FILES_TEST(writer_in_steps), FILES_TEST(joining),
+        FILES_TEST(links_and_pipes), FILES_TEST(two_writers),  FILES_TEST(round_trip),        FILES_TEST(reading_fails),
+        FILES_TEST(writing_fails),   FILES_TEST(disk_is_full), FILES_TEST(writer_in_steps),   FILES_TEST(joining),
         FILES_TEST(directories),     FILES_TEST(there_or_not), FILES_TEST(below_a_directory), FILES_TEST(emptied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

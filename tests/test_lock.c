@@ -27,9 +27,7 @@ static pid_t start(const char *on, const char *job, int does(void)) {
 
 /* A process that locks "run" and dies. */
 static int lock_and_die(void) { return locks() ? 0 : (int)err.status; }
-static void left_by(const char *on, const char *job) {
-    assert_int_equal(status_of(start(on, job, lock_and_die)), 0);
-}
+static void left_by(const char *on, const char *job) { assert_int_equal(status_of(start(on, job, lock_and_die)), 0); }
 
 static void make_run(void) { assert_true(directory_make(in("run"), false, &err)); }
 static void assert_unlocked(void) {
@@ -131,8 +129,12 @@ static void owners_read_by_name(void **state) {
     static const char *const texts[] = {
         "host node7\nsystem cbd439fb/pid:[40]\nprocess 23853\nstart 467873\nfile 24\njob 812\ntoken 8ea7814820a6dbf3\n",
         "job 812\nwhat is this\nstart 467873\n\nprocess 23853\nhost node7", "process 23853\nhost node7\n"};
-    static const char *const others[] = {"", "host node7\n", "process 12\n", "host node7\nprocess -1\n",
-                                         "host node7\nprocess 4294967297\n", "host\nprocess 3\n"};
+    static const char *const others[] = {"",
+                                         "host node7\n",
+                                         "process 12\n",
+                                         "host node7\nprocess -1\n",
+                                         "host node7\nprocess 4294967297\n",
+                                         "host\nprocess 3\n"};
     Owner o;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         assert_true(owner_parse(texts[i], &o));
@@ -242,9 +244,8 @@ static void moved(void **state) {
 int main(void) {
     matmul_setup();
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(excludes),            SWEEP_TEST(who_is_replaced), SWEEP_TEST(zombies_and_copies),
-        SWEEP_TEST(other_files),         SWEEP_TEST(one_of_many),     SWEEP_TEST(moved),
-        SWEEP_TEST(owners_read_by_name),
+        SWEEP_TEST(excludes),    SWEEP_TEST(who_is_replaced), SWEEP_TEST(zombies_and_copies),  SWEEP_TEST(other_files),
+        SWEEP_TEST(one_of_many), SWEEP_TEST(moved),           SWEEP_TEST(owners_read_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

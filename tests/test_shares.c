@@ -63,8 +63,8 @@ static pid_t start_share(const char *on, const char *share) {
     exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
 }
 
-/* Four hosts, four shares of six runs. Share 1 is killed with its worker, share 2 is stopped, and both are started again,
-   on other hosts, as jobs that are requeued. */
+/* Four hosts, four shares of six runs. Share 1 is killed with its worker, share 2 is stopped, and both are started
+   again, on other hosts, as jobs that are requeued. */
 static void four_shares(void **state) {
     (void)state;
     pid_t shares[4];

@@ -115,7 +115,7 @@ bool file_writer_open(FileWriter *w, const Directory *d, const char *name, Error
     const char *wrong = not_writable(w->parent, last_part(w->path));
     if (!wrong) {
         new_name(w, new);
-        unlinkat(w->parent, new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+        unlinkat(w->parent, new, 0); /* left by a killed process, or a link or a pipe that somebody put there */
         w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
         if (w->stream) return true;
     }

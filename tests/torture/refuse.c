@@ -153,7 +153,8 @@ STAND_IN(MEMORY, EAGAIN, pid_t, -1, fork, (void), ())
 
 STAND_IN(FILES, EIO, int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info))
 STAND_IN(FILES, EIO, int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info))
-STAND_IN(FILES, EIO, int, -1, fstatat, (int directory, const char *restrict path, struct stat *restrict info, int flags),
+STAND_IN(FILES, EIO, int, -1, fstatat,
+         (int directory, const char *restrict path, struct stat *restrict info, int flags),
          (directory, path, info, flags))
 STAND_IN(FILES, EIO, int, -1, fstat, (int file, struct stat *info), (file, info))
 STAND_IN(FILES, EIO, int, -1, rename, (const char *from, const char *to), (from, to))
