@@ -157,6 +157,9 @@ STAND_IN(MEMORY, EAGAIN, int, EAGAIN, posix_spawn,
 
 STAND_IN(FILES, EIO, int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info))
 STAND_IN(FILES, EIO, int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info))
+STAND_IN(FILES, EIO, int, -1, fstatat,
+         (int directory, const char *restrict path, struct stat *restrict info, int flags),
+         (directory, path, info, flags))
 STAND_IN(FILES, EIO, int, -1, fstat, (int file, struct stat *info), (file, info))
 STAND_IN(FILES, EIO, int, -1, rename, (const char *from, const char *to), (from, to))
 STAND_IN(FILES, EIO, int, -1, renameat, (int from_directory, const char *from, int to_directory, const char *to),
@@ -165,6 +168,7 @@ STAND_IN(FILES, EIO, int, -1, unlink, (const char *path), (path))
 STAND_IN(FILES, EIO, int, -1, unlinkat, (int directory, const char *path, int flags), (directory, path, flags))
 STAND_IN(FILES, EIO, int, -1, rmdir, (const char *path), (path))
 STAND_IN(FILES, ENOSPC, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+STAND_IN(FILES, ENOSPC, int, -1, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode))
 STAND_IN(FILES, EIO, int, -1, ftruncate, (int file, off_t size), (file, size))
 STAND_IN(FILES, EIO, int, -1, fseeko, (FILE * file, off_t at, int from), (file, at, from))
 STAND_IN(FILES, EIO, off_t, -1, ftello, (FILE * file), (file))
