@@ -3,8 +3,6 @@
 #pragma once
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,16 +13,11 @@ int gethostname(char *name, size_t size) {
     return 0;
 }
 
-/* What flock does: what the system does; fails, as on Lustre; is granted to all, as between machines. */
+/* What flock does: what the system does; fails, as on Lustre; is granted to all, as between machines. The last is no
+   stand-in for two processes of one host. */
 enum { FLOCK, NO_FLOCK, FLOCK_FOR_ALL };
 static int flocks = FLOCK;
 int flock(int file, int operation) {
     if (flocks == NO_FLOCK) errno = ENOLCK;
     return flocks == FLOCK ? (int)syscall(SYS_flock, file, operation) : flocks == NO_FLOCK ? -1 : 0;
-}
-
-/* Makes a file look as if it had last been touched so long ago. */
-static inline void age(const char *path, time_t seconds) {
-    struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
-    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }

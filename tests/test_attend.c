@@ -406,12 +406,13 @@ static void many_heads(void **state) {
     assert_true(figure.figure.rows == 8 && figure.figure.columns == 12);
     assert_ptr_equal(figure.figure.panels[13], snapshot_weights(&snapshot, 1, 1));
     figure.figure.title = "eight layers of twelve heads";
-    assert_that(attention_figure_save(&figure.figure, in("heads.png"), &err), "%s", err.message);
+    assert_that(attention_figure_save(&figure.figure, &no_directory, in("heads.png"), &err), "%s", err.message);
     snapshot_free(&snapshot);
     assert_true(snapshot_make(&snapshot, 64, 1, text, LONGEST, &err));
     assert_true(heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1}, &err));
     figure.figure.title = "too many layers";
-    assert_refused(attention_figure_save(&figure.figure, in("layers.png"), &err), &err, "--layer", "64 layers");
+    assert_refused(attention_figure_save(&figure.figure, &no_directory, in("layers.png"), &err), &err, "--layer",
+                   "64 layers");
 }
 
 static void glance(void **state) {

@@ -139,7 +139,7 @@ static void saved_pixels_come_back(void **state) {
     Canvas canvas;
     assert_true(canvas_make(&canvas, 37, 23, &err));
     for (int i = 0; i < 37 * 23 * 3; i++) canvas.rgb[i] = (unsigned char)(i * 7919 >> 3);
-    assert_true(canvas_save(&canvas, picture, &err));
+    assert_true(canvas_save(&canvas, &no_directory, picture, &err));
     Image image = image_read();
     assert_int_equal(image.width, 37);
     assert_int_equal(image.height, 23);
@@ -165,14 +165,14 @@ static void failed_writes_leave_the_old_file(void **state) {
     struct rlimit old, small = {100, 0};
     assert_true(canvas_make(&canvas, 300, 300, &err));
     canvas_text(&canvas, 10, 100, 60, ALIGN_LEFT, black, "full disk");
-    assert_true(file_write(picture, "old", 3, &err));
+    assert_true(file_write(&no_directory, picture, "old", 3, &err));
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small.rlim_max = old.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     err = (Error){0};
-    bool saved = canvas_save(&canvas, picture, &err);
+    bool saved = canvas_save(&canvas, &no_directory, picture, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_DFL);
     assert_false(saved);
@@ -182,14 +182,14 @@ static void failed_writes_leave_the_old_file(void **state) {
 
     if (geteuid() != 0) { /* root writes anywhere */
         assert_int_equal(chmod(directory, 0500), 0);
-        saved = canvas_save(&canvas, picture, &err);
+        saved = canvas_save(&canvas, &no_directory, picture, &err);
         assert_int_equal(chmod(directory, 0700), 0);
         assert_false(saved);
         assert_old_file_stands();
     }
-    assert_false(canvas_save(&canvas, "/nonexistent/picture.png", &err));
+    assert_false(canvas_save(&canvas, &no_directory, "/nonexistent/picture.png", &err));
     assert_int_equal(err.status, STATUS_FAILED);
-    assert_false(canvas_save(&canvas, directory, &err)); /* a directory is in the way */
+    assert_false(canvas_save(&canvas, &no_directory, directory, &err)); /* a directory is in the way */
 
     canvas_free(&canvas);
     assert_true(remove(picture) == 0);

@@ -40,7 +40,7 @@ static NamedArray *arrays_of(const TensorTable *table, real *flat) {
 }
 static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
     NamedArray *arrays = arrays_of(table, flat);
-    bool ok = safetensors_save(path, arrays, table->count, &(Metadata){"step", "7"}, 1, err);
+    bool ok = safetensors_save(&no_directory, path, arrays, table->count, &(Metadata){"step", "7"}, 1, err);
     free(arrays);
     return ok;
 }
@@ -370,7 +370,7 @@ static void any_arrays(void **state) {
     memcpy(loaded, saved, sizeof saved);
     for (size_t n = 0; n < COUNT_OF(saved); n++) loaded[n].data = places[n];
     assert_int_equal(named_array_bytes(&saved[0]), 96);
-    assert_true(safetensors_save(in("any"), saved, COUNT_OF(saved), metadata, COUNT_OF(metadata), &err));
+    assert_true(safetensors_save(&no_directory, in("any"), saved, COUNT_OF(saved), metadata, COUNT_OF(metadata), &err));
     assert_that(safetensors_open(&file, in("any"), 200, &err), "%s", err.message);
     assert_string_equal(safetensors_metadata(&file, "text"), "naïve \"\n");
     assert_string_equal(safetensors_metadata(&file, "step"), "12");

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,14 +27,15 @@ static struct {
 
 static Run run;
 
-/* The name of a path, or else of a descriptor, below the run's directory. */
+/* The name below the run's directory of a path, of a descriptor, or of a path below a descriptor. */
 static const char *short_name(const char *path, int file) {
     static char name[4096];
     char link[64];
-    if (!path) {
+    if (file >= 0) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-        ssize_t size = readlink(link, name, sizeof name - 1);
+        ssize_t size = readlink(link, name, sizeof name / 2);
         name[size > 0 ? size : 0] = 0;
+        if (path && strcmp(path, ".") != 0) snprintf(strchr(name, 0), sizeof name / 2, "/%s", path);
         path = name;
     }
     const size_t length = strlen(run.directory);
@@ -61,10 +63,12 @@ static bool refused(const char *call, const char *path, int file) {
         GRANTED(name)                                                                                                  \
         return refused(#name, path, file) ? answer : granted arguments;                                                \
     }
-STAND_IN(int, -1, rename, (const char *from, const char *to), (from, to), to, -1)
-STAND_IN(int, -1, unlink, (const char *path), (path), path, -1)
+STAND_IN(int, -1, renameat, (int from, const char *name, int to, const char *new), (from, name, to, new), new, to)
+STAND_IN(int, -1, unlinkat, (int above, const char *name, int flags), (above, name, flags), name, above)
 STAND_IN(int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info), path, -1)
 STAND_IN(int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info), path, -1)
+STAND_IN(int, -1, fstatat, (int above, const char *restrict name, struct stat *restrict info, int flags),
+         (above, name, info, flags), name, above)
 STAND_IN(FILE *, NULL, fopen, (const char *restrict path, const char *restrict mode), (path, mode), path, -1)
 STAND_IN(FILE *, NULL, fdopen, (int file, const char *mode), (file, mode), NULL, file)
 STAND_IN(size_t, 0, fread, (void *restrict to, size_t size, size_t count, FILE *restrict file), (to, size, count, file),
@@ -83,7 +87,10 @@ int fclose(FILE *file) {
     return fails ? EOF : result;
 }
 int open(const char *path, int flags, ...) {
-    return refused("open", path, -1) ? -1 : openat(AT_FDCWD, path, flags, 0666);
+    return refused("open", path, -1) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0666);
+}
+int openat(int above, const char *name, int flags, ...) {
+    return refused("openat", name, above) ? -1 : (int)syscall(SYS_openat, above, name, flags, 0666);
 }
 
 static Model model;
@@ -118,6 +125,8 @@ static RunState fill(size_t step) {
 }
 static bool save(size_t step, Error *err) {
     const RunState s = fill(step);
+    directory_close(&run.results.directory);
+    if (!directory_open(&run.results.directory, run.directory, err)) return false;
     plan.armed = true;
     bool done = checkpoint_save(&run, CHECKPOINT_LAST, &model, (Moments){optimizer.m, optimizer.v}, &s, err);
     plan.armed = false;
@@ -279,18 +288,21 @@ static void order_on_disk(void **state) {
     static const char save[] = "fsync metrics.csv\n"
                                "fsync attention.csv\n"
                                "fsync samples.txt\n"
-                               "open .\n"
                                "fsync .\n"
-                               "lstat checkpoint/last.safetensors\n"
-                               "unlink checkpoint/last.safetensors.new\n"
-                               "open checkpoint/last.safetensors.new\n"
+                               "stat .\n"
+                               "openat owner\n"
+                               "openat checkpoint\n"
+                               "fstatat checkpoint/last.safetensors\n"
+                               "unlinkat checkpoint/last.safetensors.new\n"
+                               "openat checkpoint/last.safetensors.new\n"
                                "fdopen checkpoint/last.safetensors.new\n"
                                "fflush checkpoint/last.safetensors.new\n"
                                "fsync checkpoint/last.safetensors.new\n"
                                "fclose checkpoint/last.safetensors.new\n"
-                               "lstat checkpoint/last.safetensors.new\n"
-                               "rename checkpoint/last.safetensors\n"
-                               "open checkpoint\n"
+                               "stat .\n"
+                               "openat owner\n"
+                               "fstatat checkpoint/last.safetensors.new\n"
+                               "renameat checkpoint/last.safetensors\n"
                                "fsync checkpoint\n";
     char *trace = kept(calloc(1, 1 << 16));
     size_t saves = 0, named = 0;
@@ -300,11 +312,11 @@ static void order_on_disk(void **state) {
     train("run", 1);
     plan.trace = NULL, plan.armed = false;
     for (const char *at = trace; (at = strstr(at, save)) != NULL; at++) saves++;
-    for (const char *at = trace; (at = strstr(at, "rename checkpoint/last.safetensors\n")) != NULL; at++) named++;
+    for (const char *at = trace; (at = strstr(at, "renameat checkpoint/last.safetensors\n")) != NULL; at++) named++;
     assert_that(saves == 4 && named == 4, "%zu saves of %zu in order:\n%s", saves, named, trace);
     const char *first = strstr(trace, save), *row = strstr(trace, "fflush metrics.csv\n");
     assert_true(row < first && strstr(row + 1, "fflush metrics.csv\n") > first); /* row: of the header */
-    const char *begun = strstr(trace, "rename run.json\n");
+    const char *begun = strstr(trace, "renameat run.json\n");
     assert_true(begun > first && strstr(row + 1, "fflush metrics.csv\n") > begun);
     assert_true(strstr(trace, "attention/step") > begun && strstr(trace, "best.safetensors") > begun);
 }
@@ -324,7 +336,7 @@ static void intention_first(void **state) {
     const bool done = train_resume(in("run"), &longer, 1, &options, &outcome, &err);
     plan.trace = NULL, plan.armed = false;
     assert_that(done, "%s", err.message);
-    const char *config_ini = strstr(trace, "rename config.ini"), *run_json = strstr(trace, "rename run.json"),
+    const char *config_ini = strstr(trace, "renameat config.ini"), *run_json = strstr(trace, "renameat run.json"),
                *cut = strstr(trace, "ftruncate metrics.csv");
     assert_true(config_ini && run_json && cut && config_ini < run_json && run_json < cut);
 }

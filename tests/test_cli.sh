@@ -561,7 +561,12 @@ refuses 2 'there is no option --share here' "$train" resume shared --share 1/2
 ends 0 "$train" sweep shared --tables
 check_match "what is missing" '^2 of 2 runs did not finish; to resume: .*resume shared$' "$(cat "$said/out")"
 ends 0 env SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=3 "$train" sweep shared --share auto
-check_match "a share" '^2 of the 2 runs in shared have ended' "$(cat "$said/out")"
+check_match "a share" '^1 of the 2 runs in shared have ended' "$(cat "$said/out")"
+ends 0 "$train" sweep shared --tables
+check_match "what is missing" '^1 of 2 runs did not finish; to resume: .*resume shared$' "$(cat "$said/out")"
+check_match "its name" '^  scale_divisor=.*: not finished$' "$(cat "$said/out")"
+ends 0 "$train" sweep shared --share 2/2
+check_match "the other share" '^2 of the 2 runs in shared have ended' "$(cat "$said/out")"
 ends 0 "$train" sweep shared --tables --quiet
 check "the last line of the tables" "table of runs:   shared/summary.csv" "$(tail -n 1 "$said/out")"
 
@@ -628,7 +633,8 @@ for signal in INT:130 TERM:143 KILL:137; do
         check_files "$out/summary.csv"
     fi
     ends 0 "$train" resume "$out"
-    check_match "stderr of: $name" "^resuming sweep in $out" "$(cat "$said/err")"
+    # the runs of one that was killed go on: they may all have ended by now
+    check_match "stderr of: $name" "^(resuming sweep in $out|$out has finished)" "$(cat "$said/err")"
     check "$out/summary.csv" "$(sed 's/,[^,]*$//' swept/summary.csv)" "$(sed 's/,[^,]*$//' "$out/summary.csv")"
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done

@@ -138,7 +138,7 @@ static void vocabulary_file(void **state) {
     Error err = {0};
     uint32_t characters[256];
     vocabulary_of(MULTILINGUAL, &v, characters);
-    assert_true(vocabulary_save(&v, in("vocab.json"), &err));
+    assert_true(vocabulary_save(&v, &no_directory, in("vocab.json"), &err));
     assert_that(vocabulary_load(&back, in("vocab.json"), &err), "%s", err.message);
     assert_int_equal(back.count, v.count);
     assert_memory_equal(back.characters, v.characters, v.count * sizeof *v.characters);
@@ -153,7 +153,7 @@ static void vocabulary_file(void **state) {
     }
     js_free(array);
     vocabulary_free(&back);
-    assert_false(vocabulary_save(&v, in("missing/vocab.json"), &err));
+    assert_false(vocabulary_save(&v, &no_directory, in("missing/vocab.json"), &err));
     assert_int_equal(err.status, STATUS_FAILED);
     vocabulary_free(&v);
 }

@@ -97,6 +97,7 @@ static void best(void **state) {
     EXPORT("attention.switch_step=3", "attention.switch_divisor=0.5");
     assert_close(model.shape.attention.divisor, 0.5, 0, "divisor of the last");
     const real first = model.parameters[0];
+    assert_true(directory_open(&run.results.directory, in("run"), &err));
     assert_true(checkpoint_save(&run, CHECKPOINT_BEST, &model, (Moments){0}, &(RunState){.step = 2}, &err));
     model.parameters[0] = first + 1;
     assert_that(checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &loaded, &err), "%s", err.message);

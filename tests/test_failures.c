@@ -166,7 +166,7 @@ static bool use(Error *err) {
 /* A picture with text, whose memory stb takes. */
 static bool draw(Error *err) {
     static Run run;
-    bool done = run_open(&run, in("run"), NULL, 0, false, err) && picture_loss(&run, err);
+    bool done = run_open(&run, in("run"), NULL, 0, true, err) && picture_loss(&run, err);
     run_close(&run);
     return done;
 }
@@ -175,7 +175,7 @@ static bool draw(Error *err) {
 static bool describe(Error *err) {
     Json *run = run_description("./train", 1), *again = NULL;
     js_append(js_list(run, "resumed"), js_text("\xff"));
-    bool done = run_description_save(run, temporary, err) && run_description_load(&again, temporary, err);
+    bool done = run_description_save(run, opened(temporary), err) && run_description_load(&again, temporary, err);
     if (!done && plan.refused) { /* what failed was that document's: the next one is whole */
         Json *next = js_object();
         char *text = NULL;
@@ -224,7 +224,7 @@ static void pages(void **state) {
     (void)state;
     Error err = {0};
     Json *run = run_description("./train", 1);
-    assert_true(run_description_save(run, temporary, &err));
+    assert_true(run_description_save(run, opened(temporary), &err));
     js_free(run);
     put_text("theory.csv", "d_k\n1\n");
     refuse_each(page_of_theory, NULL, "a page's data", 100);

@@ -34,7 +34,7 @@ static const char *in(const char *name) {
 
 static void put(const char *name, const char *text) {
     Error err = {0};
-    assert_that(file_write(in(name), text, strlen(text), &err), "%s", err.message);
+    assert_that(file_write(&no_directory, in(name), text, strlen(text), &err), "%s", err.message);
 }
 
 static void assert_holds(const char *name, const char *text, size_t size) {
@@ -62,9 +62,9 @@ static void round_trip(void **state) {
     Error err = {0};
     static char large[300000];
     for (size_t i = 0; i < sizeof large; i++) large[i] = (char)(i * 2654435761u >> 13);
-    assert_true(file_write(in("large"), large, sizeof large, &err));
+    assert_true(file_write(&no_directory, in("large"), large, sizeof large, &err));
     assert_holds("large", large, sizeof large);
-    assert_true(file_write(in("zeros"), "a\0b\n\0", 5, &err));
+    assert_true(file_write(&no_directory, in("zeros"), "a\0b\n\0", 5, &err));
     assert_holds("zeros", "a\0b\n\0", 5);
     put("empty", "");
     assert_holds("empty", "", 0);
@@ -123,7 +123,7 @@ static void writing_fails(void **state) {
     const char *const paths[] = {in("file/below"), in("missing/below"), in("folder"), lengthy};
     for (size_t n = 0; n < COUNT_OF(paths); n++) {
         Error err = {0};
-        assert_that(!file_write(paths[n], "new", 3, &err), "path %zu", n);
+        assert_that(!file_write(&no_directory, paths[n], "new", 3, &err), "path %zu", n);
         assert_int_equal(err.status, STATUS_FAILED);
         assert_true(strlen(err.message) > 10);
         assert_int_equal(entries(), 2); /* nothing left behind */
@@ -145,7 +145,7 @@ static void disk_is_full(void **state) {
     for (size_t size = 10001; size <= sizeof text; size += 89999) { /* fails when flushed, fails on the way */
         Error err = {0};
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-        bool done = file_write(in("file"), text, size, &err);
+        bool done = file_write(&no_directory, in("file"), text, size, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
         assert_false(done);
         assert_int_equal(err.status, STATUS_FAILED);
@@ -161,7 +161,7 @@ static void writer_in_steps(void **state) {
     put("file", "old");
     FileWriter writer;
     Error err = {0};
-    assert_true(file_writer_open(&writer, in("file"), &err));
+    assert_true(file_writer_open(&writer, &no_directory, in("file"), &err));
     fputs("new", writer.stream);
     fflush(writer.stream);
     assert_holds("file", "old", 3); /* until the commit */
@@ -173,7 +173,7 @@ static void writer_in_steps(void **state) {
     assert_non_null(getcwd(kept, sizeof kept));
     assert_int_equal(chdir(directory), 0);
     strcpy(relative, "here"); /* no directory in the name */
-    bool done = file_write(relative, "x", 1, &err);
+    bool done = file_write(&no_directory, relative, "x", 1, &err);
     assert_int_equal(chdir(kept), 0);
     assert_that(done, "%s", err.message);
     assert_holds("here", "x", 1);
@@ -280,9 +280,9 @@ static void links_and_pipes(void **state) {
         struct stat was, is;
         FILE *file;
         assert_int_equal(lstat(path, &was), 0);
-        assert_false(file_write(path, "x", 1, &err));
+        assert_false(file_write(&no_directory, path, "x", 1, &err));
         assert_non_null(strstr(err.message, others[i].words));
-        assert_false(file_update(path, &file, &err) || file);
+        assert_false(file_update(&no_directory, path, &file, &err) || file);
         assert_non_null(strstr(err.message, others[i].words));
         assert_int_equal(lstat(path, &is), 0);
         assert_true(was.st_ino == is.st_ino && was.st_mode == is.st_mode);
@@ -298,7 +298,8 @@ static void two_writers(void **state) {
     (void)state;
     Error err = {0};
     FileWriter first, second;
-    assert_true(file_writer_open(&first, in("file"), &err) && file_writer_open(&second, in("file"), &err));
+    assert_true(file_writer_open(&first, &no_directory, in("file"), &err) &&
+                file_writer_open(&second, &no_directory, in("file"), &err));
     fputs("half", first.stream);
     fputs("whole", second.stream);
     assert_false(file_writer_commit(&first, &err));
@@ -306,12 +307,58 @@ static void two_writers(void **state) {
     assert_holds("file", "whole", 5);
 }
 
+/* In an open directory, names lead to its files and to those of directories in it, wherever its path leads by now. No
+   link is followed on the way. */
+static void below_a_directory(void **state) {
+    (void)state;
+    Error err = {0};
+    Directory d;
+    FILE *file;
+    assert_true(directory_make(in("run"), true, &err) && directory_make(in("victim"), true, &err));
+    assert_true(directory_open(&d, in("run"), &err));
+    assert_true(directory_make_in(&d, "inner", &err) && directory_make_in(&d, "inner", &err));
+    assert_true(file_write(&d, "inner/file", "one", 3, &err) && file_write(&d, "file", "two", 3, &err));
+    assert_holds("run/inner/file", "one", 3);
+    assert_holds("run/file", "two", 3);
+    assert_false(file_write(&d, "file/below", "x", 1, &err));
+    assert_non_null(strstr(err.message, "run/file/below: Not a directory"));
+    assert_int_equal(symlink("../victim", in("run/link")), 0);
+    assert_false(file_write(&d, "link/file", "x", 1, &err));
+    assert_false(directory_make_in(&d, "link", &err));
+    assert_non_null(strstr(err.message, "run/link is a symbolic link"));
+    assert_false(directory_make_in(&d, "file", &err));
+    assert_int_equal(rename(in("run"), in("away")), 0);
+    assert_int_equal(symlink("victim", in("run")), 0);
+    assert_true(directory_make_in(&d, "inner", &err) && file_update(&d, "log", &file, &err));
+    assert_int_equal(fclose(file), 0);
+    assert_true(path_exists(in("away/log")));
+    assert_int_equal(rmdir(in("victim")), 0); /* nothing was written there */
+    close(d.fd);
+}
+
+/* Everything in a directory is removed, and nothing that a link in it leads to. */
+static void emptied(void **state) {
+    (void)state;
+    Error err = {0};
+    Directory d;
+    assert_true(directory_make(in("a/b/c"), true, &err) && directory_make(in("victim"), true, &err));
+    put("a/file", "x");
+    put("a/b/c/file", "x");
+    put("victim/file", "stays");
+    assert_int_equal(symlink("../victim", in("a/link")), 0);
+    assert_true(directory_open(&d, in("a"), &err));
+    directory_empty(d.fd);
+    close(d.fd);
+    assert_int_equal(rmdir(in("a")), 0);
+    assert_holds("victim/file", "stays", 5);
+}
+
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
-        FILES_TEST(links_and_pipes), FILES_TEST(two_writers),  FILES_TEST(round_trip),      FILES_TEST(reading_fails),
-        FILES_TEST(writing_fails),   FILES_TEST(disk_is_full), FILES_TEST(writer_in_steps), FILES_TEST(joining),
-        FILES_TEST(directories),     FILES_TEST(there_or_not),
+        FILES_TEST(links_and_pipes), FILES_TEST(two_writers),  FILES_TEST(round_trip),        FILES_TEST(reading_fails),
+        FILES_TEST(writing_fails),   FILES_TEST(disk_is_full), FILES_TEST(writer_in_steps),   FILES_TEST(joining),
+        FILES_TEST(directories),     FILES_TEST(there_or_not), FILES_TEST(below_a_directory), FILES_TEST(emptied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

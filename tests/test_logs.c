@@ -54,7 +54,7 @@ static void cut_back(void **state) {
     Logs logs;
     Error err = {0};
     size_t size[LOG_COUNT], ended[LOG_COUNT];
-    assert_true(logs_start(&logs, temporary, &err));
+    assert_true(logs_start(&logs, opened(temporary), &err));
     append(&logs, 0, 3.5);
     append(&logs, 10, NAN);
     fputs("text\n", logs.file[LOG_SAMPLES]);
@@ -67,7 +67,7 @@ static void cut_back(void **state) {
     FILE *torn = fopen(in("metrics.csv"), "ab"); /* killed while it wrote a row */
     fputs("30,1920,0.1", torn);
     fclose(torn);
-    assert_that(logs_resume(&logs, temporary, 20, size, &err), "%s", err.message);
+    assert_that(logs_resume(&logs, opened(temporary), 20, size, &err), "%s", err.message);
     assert_non_null(strstr(contents(in("metrics.csv"), NULL), "30,1920,0.1")); /* nothing is cut yet */
     assert_true(logs_cut(&logs, size, &err));
     assert_string_equal(contents(in("metrics.csv"), NULL), lines);
@@ -89,7 +89,7 @@ static void cut_elsewhere(void **state) {
     Logs logs;
     Error err = {0};
     size_t size[LOG_COUNT], length;
-    assert_true(logs_start(&logs, temporary, &err));
+    assert_true(logs_start(&logs, opened(temporary), &err));
     for (int step = 0; step < 40; step += 10) append(&logs, step, 3);
     fputs("==== step 10, x\n\n==== step 20, y\n\n", logs.file[LOG_SAMPLES]);
     assert_true(logs_flush(&logs, LOG_SAMPLES, &err));
@@ -112,7 +112,7 @@ static void cut_elsewhere(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         size[LOG_METRICS] = cases[i].metrics, size[LOG_SAMPLES] = cases[i].samples;
-        bool done = logs_resume(&logs, temporary, cases[i].step, size, &err);
+        bool done = logs_resume(&logs, opened(temporary), cases[i].step, size, &err);
         if (done) assert_true(logs_cut(&logs, size, &err));
         logs_close(&logs);
         if (!cases[i].word) assert_that(done, "%s", err.message);
@@ -130,7 +130,7 @@ static void cut_number(void **state) {
     Logs logs;
     Error err = {0};
     size_t size[LOG_COUNT];
-    assert_true(logs_start(&logs, temporary, &err));
+    assert_true(logs_start(&logs, opened(temporary), &err));
     append(&logs, 0, 3);
     append(&logs, 10, 3);
     assert_true(logs_sizes(&logs, size, &err));
@@ -138,7 +138,7 @@ static void cut_number(void **state) {
     FILE *torn = fopen(in("metrics.csv"), "ab");
     fputs("3", torn); /* killed while it wrote the row of step 30 */
     fclose(torn);
-    assert_that(logs_resume(&logs, temporary, 20, size, &err), "%s", err.message);
+    assert_that(logs_resume(&logs, opened(temporary), 20, size, &err), "%s", err.message);
     assert_true(logs_cut(&logs, size, &err));
     logs_close(&logs);
     assert_int_equal(strlen(contents(in("metrics.csv"), NULL)), size[LOG_METRICS]);
@@ -146,10 +146,10 @@ static void cut_number(void **state) {
     assert_int_equal(rename(in("metrics.csv"), in("victim")), 0);
     assert_int_equal(symlink("victim", in("metrics.csv")), 0);
     const char *before = contents(in("victim"), NULL);
-    assert_false(logs_resume(&logs, temporary, 20, size, &err));
+    assert_false(logs_resume(&logs, opened(temporary), 20, size, &err));
     assert_non_null(strstr(err.message, "metrics.csv: it is a symbolic link"));
     logs_close(&logs);
-    assert_false(logs_start(&logs, temporary, &err));
+    assert_false(logs_start(&logs, opened(temporary), &err));
     logs_close(&logs);
     assert_string_equal(contents(in("victim"), NULL), before);
 }
@@ -161,7 +161,7 @@ static void many_rows(void **state) {
     Logs logs;
     LogTable table;
     Error err = {0};
-    assert_true(logs_start(&logs, temporary, &err));
+    assert_true(logs_start(&logs, opened(temporary), &err));
     for (int i = 0; i < ROWS; i++) append(&logs, i, i % 2 ? (double)NAN : (double)i);
     logs_close(&logs);
     assert_true(logs_read(temporary, LOG_METRICS, &table, &err));

@@ -22,7 +22,7 @@ static int leave(void **state) {
 static const char *report(void) {
     static const char start[] = "<script type=\"application/json\" id=\"data\">";
     Error err = {0};
-    assert_that(report_write(in("run"), &err), "%s", err.message);
+    assert_that(report_write(opened(in("run")), &err), "%s", err.message);
     assert_false(path_exists(in("run/report.html" FILE_NEW)));
     char *page = contents(in("run/report.html"), NULL), *json = strstr(page, start);
     assert_non_null(json);
@@ -104,7 +104,7 @@ static void chosen_steps_and_layers(void **state) {
     for (size_t i = 0; i < SNAPSHOT_TEXT_MAX; i++) text[i] = 'a';
     assert_true(snapshot_make(&snapshot, L, H, text, SNAPSHOT_TEXT_MAX, &err));
     for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++)
-        assert_that(snapshot_save(&snapshot, in("run"), &err), "%s", err.message);
+        assert_that(snapshot_save(&snapshot, opened(in("run")), &err), "%s", err.message);
     snapshot_free(&snapshot);
     report();
     const Json *shown = js_get(only_run(), "snapshots"), *steps = js_get(shown, "steps"),
@@ -127,7 +127,7 @@ static void save_longer_text(size_t step) {
     assert_true(
         snapshot_make(&snapshot, (size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text), &err));
     snapshot.step = step;
-    assert_that(snapshot_save(&snapshot, in("run"), &err), "%s", err.message);
+    assert_that(snapshot_save(&snapshot, opened(in("run")), &err), "%s", err.message);
     snapshot_free(&snapshot);
 }
 
@@ -140,19 +140,19 @@ static void old_page_stays(void **state) {
     train("run", 1);
     put_text("run/report.html", "old");
     set_text("run/metrics.csv", "\n2,", "\nx,");
-    assert_refused(report_write(in("run"), &err), &err, "metrics.csv", "a damaged log");
+    assert_refused(report_write(opened(in("run")), &err), &err, "metrics.csv", "a damaged log");
     set_text("run/metrics.csv", "\nx,", "\n2,");
     set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");
-    assert_refused(report_write(in("run"), &err), &err, "step000002.safetensors", "a damaged snapshot");
+    assert_refused(report_write(opened(in("run")), &err), &err, "step000002.safetensors", "a damaged snapshot");
     set_text("run/attention/step000002.safetensors", "\"step\":\"3\"", "\"step\":\"2\"");
     save_longer_text(2);
-    assert_refused(report_write(in("run"), &err), &err, "two texts", "another text in the last snapshot");
+    assert_refused(report_write(opened(in("run")), &err), &err, "two texts", "another text in the last snapshot");
     train("again", 1);
     assert_true(rename(in("again/attention/step000002.safetensors"), in("run/attention/step000002.safetensors")) == 0);
     getrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, before.rlim_max});
-    const bool done = report_write(in("run"), &err);
+    const bool done = report_write(opened(in("run")), &err);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_that(!done && err.status == STATUS_FAILED && strstr(err.message, "report.html"), "full: %s", err.message);
     assert_string_equal(contents(in("run/report.html"), NULL), "old");
@@ -217,7 +217,7 @@ static void model_in_page(void **state) {
     assert_null(js_get(only_model(), "excerpt"));
     assert_non_null(strstr(text_of(only_model(), "no_excerpt"), "nowhere.txt"));
     set_text("run/checkpoint/last.safetensors", "\"step\\\":3", "\"step\\\":2");
-    assert_refused(report_write(in("run"), &err), &err, "last.safetensors", "a damaged checkpoint");
+    assert_refused(report_write(opened(in("run")), &err), &err, "last.safetensors", "a damaged checkpoint");
     set_text("run/config.ini", "page_model = auto", "page_model = no");
     report();
     assert_string_equal(text_of(only_model(), "left_out"), "log.page_model = no");

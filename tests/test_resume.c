@@ -32,10 +32,10 @@ int fsync(int file) {
         return granted arguments;                                                                                      \
     }
 STAND_IN(ftruncate, (int file, off_t size), (file, size))
-STAND_IN(rename, (const char *from, const char *to), (from, to))
+STAND_IN(renameat, (int from, const char *name, int to, const char *new), (from, name, to, new))
 STAND_IN(mkdir, (const char *path, mode_t mode), (path, mode))
-STAND_IN(unlink, (const char *path), (path))
-STAND_IN(remove, (const char *path), (path))
+STAND_IN(mkdirat, (int above, const char *name, mode_t mode), (above, name, mode))
+STAND_IN(unlinkat, (int above, const char *name, int flags), (above, name, flags))
 /* Products are everywhere: in training, evaluation, attention statistics and samples. The linker gives both functions
    that make them to these (the Makefile's --wrap, which also chooses the names). */
 static void count_product(void) {
@@ -307,14 +307,14 @@ static void no_former_end(void **state) {
 
 static void one_process_at_a_time(void **state) {
     (void)state;
-    int lock;
+    Directory lock;
     Error err = {0};
     CHILDREN_TRAIN("log.checkpoint_every=6");
     run_to_first_checkpoint("run");
-    assert_true(directory_lock(in("run"), &lock, &err));
+    assert_true(directory_lock(&lock, in("run"), &err));
     assert_int_equal(resume("run", -1, -1), STATUS_USAGE);
     assert_non_null(strstr(said, "in use"));
-    directory_unlock(lock);
+    directory_close(&lock);
     assert_int_equal(resume("run", -1, -1), 0);
 }
 

@@ -15,8 +15,8 @@ static bool make(const char *out, const char *log_out, bool force, char made_at[
     bool allowed = results_check(out, force, err);
     bool made = results_make(&d, out, log_out, force, err);
     assert_true(allowed || !made);
-    if (made && made_at) memcpy(made_at, d.path, sizeof d.path);
-    if (!made) assert_true(!*d.path && !*d.note);
+    if (made && made_at) memcpy(made_at, d.directory.path, sizeof d.directory.path);
+    if (!made) assert_true(!*d.directory.path && !*d.old);
     results_release(&d);
     return made;
 }
@@ -132,10 +132,8 @@ static void moved(void **state) {
     make_run_and_sweep();
     shell("cp -a run first && cp -a sweep kept && echo mine >sweep.old");
     assert_true(results_make(&d, in("run//"), NULL, true, &err));
-    assert_string_equal(d.path, in("run"));
-    assert_non_null(strstr(d.note, "note: what stood in /"));
-    assert_non_null(strstr(d.note, "/run is now in /"));
-    assert_string_equal(d.note + strlen(d.note) - strlen("/run.old"), "/run.old");
+    assert_string_equal(d.directory.path, in("run"));
+    assert_string_equal(d.old, in("run.old"));
     put_text("run/run.json", SWEEP);
     results_release(&d);
     assert_made(in("run"), NULL, true, in("run"));
@@ -147,7 +145,7 @@ static void moved(void **state) {
     shell("diff -r first run.old && test -e run.old-2/run.json && test -e run.old-4/run.json && test -L run.old-3");
     assert_made(in("sweep"), NULL, true, in("sweep"));
     shell("diff -r kept sweep.old-2 && test \"$(cat sweep.old)\" = mine");
-    assert_true(results_make(&d, in("fresh"), NULL, true, &err) && !*d.note);
+    assert_true(results_make(&d, in("fresh"), NULL, true, &err) && !*d.old);
     results_release(&d);
     shell("test ! -e fresh.old");
 }
@@ -178,59 +176,59 @@ static void through_itself(void **state) {
     shell("diff -r first run.old && test -d run && test ! -e run/notes.txt");
 }
 
-/* A directory that a killed program left before it had results is taken, with --force and without; one in which
-   anything else is, or a run.json, is not. */
+/* A directory that is empty, or that a killed program left before it had results, is taken, with --force and without;
+   nothing in it is removed. One that has a run.json, or lacks run.json.new, is not taken. */
 static void unused(void **state) {
     (void)state;
-    static const char
-        *const left[] = {"true", "touch new/run.json.new", "touch new/run.json.new new/config.ini new/vocab.json.new",
-                         ("cd new && mkdir checkpoint && touch run.json.new config.ini vocab.json metrics.csv"
-                          " attention.csv samples.txt checkpoint/last.safetensors")},
-               *const used[] = {"touch new/config.ini", "cp ours new/run.json", "touch new/mine.txt new/run.json.new",
-                                "mkdir new/attention && touch new/run.json.new",
-                                "cp ours new/run.json && touch new/run.json.new"};
+    static const char *const left[] = {
+        "true", "touch new/run.json.new", "touch new/run.json.new new/config.ini new/mine.txt",
+        "mkdir new/checkpoint && touch new/run.json.new new/metrics.csv new/checkpoint/last.safetensors"};
+    static const char *const used[] = {"touch new/config.ini", "cp ours new/run.json", "touch new/mine.txt",
+                                       "cp ours new/run.json && touch new/run.json.new"};
     Error err = {0};
-    ResultsDirectory d;
     put_text("ours", OURS);
     for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(used); i++) {
         char command[256];
         const bool taken = i < COUNT_OF(left);
         snprintf(command, sizeof command, "mkdir new && %s", taken ? left[i] : used[i - COUNT_OF(left)]);
         shell(command);
-        for (int force = 0; taken && force < 2; force++) assert_made(in("new"), NULL, force, in("new"));
-        if (!taken) assert_refused(make(in("new"), NULL, false, NULL, &err), &err, "exists", command);
-        shell("rm -r new");
+        shell("cp -r new before && touch before/run.json.new");
+        for (int force = 0; taken && force < 2; force++)
+            assert_that(make(in("new"), NULL, force, NULL, &err), "%s: %s", command, err.message);
+        if (taken) shell("diff -r before new");
+        else assert_refused(make(in("new"), NULL, false, NULL, &err), &err, "exists", command);
+        shell("rm -r new before");
     }
+}
+
+/* Results that could not begin leave everything as it was. */
+static void abandoned(void **state) {
+    (void)state;
+    Error err = {0};
+    ResultsDirectory d;
     assert_true(results_make(&d, in("new"), NULL, false, &err));
     assert_refused(make(in("new"), NULL, true, NULL, &err), &err, "is in use", "one that was made a moment ago");
     put_text("new/run.json", OURS);
-    put_text("new/config.ini.new", "");
+    shell("mkdir victim new/checkpoint && touch victim/stays new/config.ini.new new/checkpoint/last.safetensors"
+          " && ln -s ../victim new/link");
     results_abandon(&d, &err);
-    shell("test ! -e new && mkdir new");
+    shell("test ! -e new && test -e victim/stays");
+    shell("mkdir new && touch new/run.json.new new/mine.txt");
     assert_true(results_make(&d, in("new"), NULL, false, &err));
     results_abandon(&d, &err);
-    shell("rmdir new");
+    shell("test -e new/mine.txt && test -e new/run.json.new && test ! -e new/owner");
     make_run_and_sweep();
     shell("cp -a run first");
     assert_true(results_make(&d, in("run"), NULL, true, &err));
     put_text("run/run.json", OURS);
     results_abandon(&d, &err);
     shell("diff -r first run && test ! -e run.old");
-}
-
-/* A run that lost its run.json, or whose run.json is damaged, can be moved. */
-static void without_description(void **state) {
-    (void)state;
-    static const char *const damage[] = {"rm run/run.json", "echo '{' >run/run.json"};
-    Error err = {0};
-    for (size_t i = 0; i < COUNT_OF(damage); i++) {
-        make_run_and_sweep();
-        shell(damage[i]);
-        shell("cp -a run first");
-        assert_false(make(in("run"), NULL, false, NULL, &err));
-        assert_made(in("run"), NULL, true, in("run"));
-        shell("diff -r first run.old && rm -r run run.old first sweep");
-    }
+    shell("cp -a first kept");
+    assert_true(results_make(&d, in("run"), NULL, true, &err)); /* moved before it began: what took its place stays */
+    shell("mv run away && mv first run");
+    results_abandon(&d, &err);
+    assert_non_null(strstr(err.message, "run.old"));
+    shell("diff -r kept run && diff -r kept run.old && test -z \"$(ls -A away)\"");
 }
 
 static void no_new_name(void **state) {
@@ -246,17 +244,17 @@ static void no_new_name(void **state) {
 static void not_moved(void **state) {
     (void)state;
     Error err = {0};
-    int lock;
+    Directory lock;
     make_run_and_sweep();
     assert_int_equal(symlink("run", in("link")), 0);
     const char *before = listing();
     assert_refused(make(in("link/"), NULL, true, NULL, &err), &err, "is a symbolic link", "a link");
     static const char *const places[][2] = {{"run", "run"}, {"sweep", "sweep"}, {"sweep/lr=1", "sweep"}};
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        assert_true(directory_lock(in(places[i][0]), &lock, &err));
+        assert_true(directory_lock(&lock, in(places[i][0]), &err));
         assert_refused(results_check(in(places[i][1]), true, &err), &err, "is in use", places[i][0]);
         assert_refused(make(in(places[i][1]), NULL, true, NULL, &err), &err, "is in use", places[i][0]);
-        directory_unlock(lock);
+        directory_close(&lock);
     }
     const bool root = geteuid() == 0; /* to whom everything is writable */
     if (root) shell("chown -R 65534 .");
@@ -275,15 +273,15 @@ static void locked(void **state) {
     (void)state;
     Error err = {0};
     ResultsDirectory d;
-    int lock;
+    Directory lock;
     make_run_and_sweep();
     assert_true(results_make(&d, in("run"), NULL, true, &err));
     put_text("run/run.json", OURS);
     assert_refused(make(in("run"), NULL, true, NULL, &err), &err, "is in use", "a second --force");
     results_release(&d);
     for (int old = 0; old < 2; old++) {
-        assert_true(directory_lock(in(old ? "run.old" : "run"), &lock, &err));
-        directory_unlock(lock);
+        assert_true(directory_lock(&lock, in(old ? "run.old" : "run"), &err));
+        directory_close(&lock);
     }
 }
 
@@ -305,7 +303,7 @@ static void description(void **state) {
     (void)state;
     Error err = {0};
     Json *run = run_description("./train \"a b\" --set x=\\ é", 3), *read;
-    assert_that(run_description_save(run, temporary, &err), "%s", err.message);
+    assert_that(run_description_save(run, opened(temporary), &err), "%s", err.message);
     js_free(run);
     size_t size;
     const char *text = contents(in("run.json"), &size);
@@ -329,7 +327,7 @@ static void description_of_any_bytes(void **state) {
     (void)state;
     Error err = {0};
     Json *run = run_description("./train caf\xE9.ini \xC3", 1), *read;
-    assert_that(run_description_save(run, temporary, &err), "%s", err.message);
+    assert_that(run_description_save(run, opened(temporary), &err), "%s", err.message);
     js_free(run);
     size_t size;
     const char *text = contents(in("run.json"), &size);
@@ -347,7 +345,7 @@ int main(void) {
         TEMPORARY_TEST(working_directory),
         TEMPORARY_TEST(through_itself),
         TEMPORARY_TEST(unused),
-        TEMPORARY_TEST(without_description),
+        TEMPORARY_TEST(abandoned),
         TEMPORARY_TEST(no_new_name),
         TEMPORARY_TEST(not_moved),
         TEMPORARY_TEST(locked),

@@ -140,7 +140,7 @@ static void without_a_row(void **state) {
     Error err = {0};
     CONFIGURE("train.steps=1");
     train("run", 1);
-    assert_true(run_open(&run, in("run"), NULL, 0, false, &err));
+    assert_true(run_open(&run, in("run"), NULL, 0, true, &err));
     assert_true(picture_attention(&run, 1, &err));
     char *csv = contents(in("run/attention.csv"), NULL);
     *(strrchr(csv, '\n')) = 0;

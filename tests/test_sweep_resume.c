@@ -204,7 +204,7 @@ static void damaged_logs(void **state) {
         {"sed -i '$d' metrics.csv", "is not as the run left it"},
         {"sed -i '$d' attention.csv", "is not as the run left it"},
         {"sed -i '3s/1/2/' metrics.csv", "is not as the run left it"}, /* a number that is not the last */
-        {"rm run.json", "is the directory of a run, but lacks run.json"},
+        {"rm run.json", "is not the directory of a run: it holds no run.json"},
     };
     CONFIGURE(FOUR);
     sweep("sweep", 2);

@@ -25,7 +25,7 @@ static void set_ruler(const char *run, const double losses[4]) {
     assert_true(run_description_load(&description, in(run), &err));
     for (size_t i = 0; i < 4; i++) js_append(list, js_number(losses[i]));
     js_set(description, "ngram_losses", list);
-    assert_true(run_description_save(description, in(run), &err));
+    assert_true(run_description_save(description, opened(in(run)), &err));
     js_free(description);
 }
 
@@ -153,7 +153,7 @@ static void set_result(const char *result, const char *error) {
     assert_true(run_description_load(&description, in("run"), &err));
     js_set(description, "result", js_text(result));
     if (error) js_set(description, "error", js_text(error));
-    assert_true(run_description_save(description, in("run"), &err));
+    assert_true(run_description_save(description, opened(in("run")), &err));
     js_free(description);
 }
 

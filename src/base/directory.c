@@ -17,6 +17,8 @@ bool directory_open(Directory *d, const char *path, Error *err) {
     if (strlen(path) >= sizeof d->path)
         return usage_error(err, "the path of the directory of results is too long: %s", path);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return usage_error(err, "%s is not the directory of a run: %s", path, strerror(errno));
     if (fd < 0) return runtime_error(err, "cannot open the directory %s: %s", path, strerror(errno));
     d->fd = fd;
     memcpy(d->path, path, strlen(path) + 1);
@@ -63,8 +65,8 @@ bool directory_make_in(const Directory *d, const char *name, Error *err) {
     if (reason == EEXIST && fstatat(d->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
         if (S_ISDIR(info.st_mode)) return true;
         if (S_ISLNK(info.st_mode))
-            return usage_error(
-                err, "%s/%s is a symbolic link, which is not followed: put the directory itself there", d->path, name);
+            return usage_error(err, "%s/%s is a symbolic link, which is not followed: put the directory itself there",
+                               d->path, name);
     }
     return runtime_error(err, "cannot make the directory %s/%s: %s", d->path, name, strerror(reason));
 }

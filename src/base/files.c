@@ -66,10 +66,11 @@ static const char *last_part(const char *path) {
 /* Opens the directory that holds the file. Fails with errno. */
 static int open_parent(const Directory *d, const char *name) {
     char above[4096];
-    const int follow = d->fd == AT_FDCWD ? 0 : O_NOFOLLOW;
     snprintf(above, sizeof above, "%.*s", (int)(last_part(name) - name), name); /* "checkpoint/" */
     for (size_t n = strlen(above); n > 1 && above[n - 1] == '/'; n--) above[n - 1] = 0;
-    return openat(d->fd, *above ? above : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+    if (!*above) return openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->fd == AT_FDCWD) return open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return openat(d->fd, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* Why the file cannot be written; NULL where the name is that of a regular file or of nothing. */
@@ -114,7 +115,7 @@ bool file_writer_open(FileWriter *w, const Directory *d, const char *name, Error
     const char *wrong = not_writable(w->parent, last_part(w->path));
     if (!wrong) {
         new_name(w, new);
-        unlinkat(w->parent, new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+        unlinkat(w->parent, new, 0); /* left by a killed process, or a link or a pipe that somebody put there */
         w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
         if (w->stream) return true;
     }

@@ -18,12 +18,12 @@
 /* --- the file */
 
 bool owner_parse(const char *text, Owner *o) {
-    char name[16], word[128];
+    char name[16], word[256];
     *o = (Owner){.job = "-"};
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        if (sscanf(line, "%15[a-z]%*1[ ]%127[^ \t\n]", name, word) != 2) continue;
-        if (strcmp(name, "host") == 0) memcpy(o->host, word, sizeof word);
-        if (strcmp(name, "job") == 0) memcpy(o->job, word, sizeof word);
+        if (sscanf(line, "%15[a-z]%*1[ ]%255[^ \t\n]", name, word) != 2 || strlen(word) >= sizeof o->host) continue;
+        if (strcmp(name, "host") == 0) memcpy(o->host, word, sizeof o->host);
+        if (strcmp(name, "job") == 0) memcpy(o->job, word, sizeof o->job);
         if (strcmp(name, "process") == 0) o->process = strtol(word, NULL, 10);
         if (strcmp(name, "start") == 0) o->start = strtoull(word, NULL, 10);
     }

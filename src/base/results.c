@@ -42,16 +42,19 @@ static bool runs_are_free(const char *path, const Json *runs, Error *err) {
 
 bool results_unused(const char *path) {
     DIR *directory = opendir(path);
-    bool empty = true, begun = false, started = !directory;
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+    bool empty = true, begun = false, has_results = false;
+    if (!directory) return false;
+    errno = 0;
+    for (struct dirent *entry; (entry = readdir(directory));) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, OWNER_FILE) == 0) continue;
         empty = false;
-        if (strcmp(name, "run.json" FILE_NEW) == 0) begun = true;
-        if (strcmp(name, "run.json") == 0) started = true;
+        begun = begun || strcmp(name, "run.json" FILE_NEW) == 0;
+        has_results = has_results || strcmp(name, "run.json") == 0;
     }
-    if (directory) closedir(directory);
-    return (empty || begun) && !started;
+    const bool all_read = errno == 0;
+    closedir(directory);
+    return all_read && (empty || begun) && !has_results;
 }
 
 /* A path that goes through "." or ".." could lead elsewhere once the directory has been moved. */

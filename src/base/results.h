@@ -39,8 +39,8 @@ bool results_check(const char *out, bool force, Error *err);
 /* Whether the directory is there and unused. */
 bool results_unused(const char *path);
 
-/* The new results could not begin: empties and removes the directory, if it was made for them, moves back what was there
-   before, and releases it. Where that is impossible, it is added to *err, which says what went wrong before. */
+/* The new results could not begin: empties and removes the directory, if it was made for them, moves back what was
+   there before, and releases it. Where that is impossible, it is added to *err, which says what went wrong before. */
 void results_abandon(ResultsDirectory *directory, Error *err);
 
 /* Gives the directory back to other processes. */

@@ -118,8 +118,8 @@ bool safetensors_save(const Directory *directory, const char *name, const NamedA
                       const Metadata *metadata, size_t lines, Error *err) {
     FileWriter writer;
     char *header = NULL;
-    const bool ok = whole_header(arrays, count, metadata, lines, &header, err) &&
-                    file_writer_open(&writer, directory, name, err);
+    const bool ok =
+        whole_header(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, directory, name, err);
     if (ok) {
         const uint64_t length = strlen(header);
         fwrite(&length, sizeof length, 1, writer.stream);

@@ -64,8 +64,7 @@ bool report_write_noting(const Directory *into, FILE *notes, Error *err) {
     char csv[4096];
     Json *data = NULL;
     bool is_sweep;
-    if (!path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err))
-        return false;
+    if (!path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err)) return false;
     const bool ok = (path_exists(csv) ? report_theory_data(directory, &data, err)
                      : is_sweep       ? report_sweep_data(directory, &data, err)
                                       : report_run_data(&directory, 1, &data, err)) &&

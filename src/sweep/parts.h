@@ -128,8 +128,9 @@ bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
-   came. Returns the signal, or 0. A run that fails, or that cannot be started, is recorded as such. */
-int sweep_train(Sweep *sweep);
+   came: *signal, else 0. A run that fails, or that cannot be started, is recorded as such. Fails only where the sweep's
+   directory was moved or removed meanwhile. */
+bool sweep_train(Sweep *sweep, int *signal, Error *err);
 
 /* child.c. The process that trains a run. child_start starts or resumes the run, by its `resumable`.
    child_ended returns whether the process has ended, without waiting; *status is as of waitpid. Of an ended one,

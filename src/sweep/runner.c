@@ -24,6 +24,7 @@ typedef struct {
     } slots[RUNS_MAX]; /* (sweep->slots) */
     int signal;        /* the signal that ends the sweep; 0: none came */
     bool passed;       /* and it was passed on to the processes */
+    bool moved;        /* the sweep's directory was moved or removed: nothing more is started */
 } Crew;                /* large: keep it off small stacks */
 
 /* Reads from its log how far a run is. */
@@ -110,8 +111,7 @@ static bool start_next(Crew *c, size_t slot) {
     Error why;
     SweepRun *run = &c->sweep->runs[c->runs[c->next]];
     c->slots[slot].run = run;
-    /* Meanwhile the directory may have been moved, or another process may have trained the run. */
-    const bool loaded = directory_holds(&c->sweep->place.directory, &why) && sweep_load_run(c->sweep, run, &why);
+    const bool loaded = sweep_load_run(c->sweep, run, &why); /* another process may have trained it meanwhile */
     const bool ended = loaded && run->state != RUN_NOT_FINISHED;
     const bool started = loaded && !ended && child_start(&c->slots[slot].child, c->sweep, run, &why);
     if (loaded && !ended && !started && c->alive) return false;
@@ -124,12 +124,18 @@ static bool start_next(Crew *c, size_t slot) {
     return true;
 }
 
-static void start_all(Crew *c) {
+/* Starts as many runs as may be trained now. Fails if they would be trained in another directory. */
+static bool start_all(Crew *c, Error *err) {
     for (size_t slot = 0; slot < c->sweep->slots; slot++)
         while (!c->slots[slot].child.id && c->next < c->count) {
-            if (c->sweep->runs[c->runs[c->next]].state != RUN_NOT_FINISHED) c->next++;
-            else if (!start_next(c, slot)) return;
+            if (c->sweep->runs[c->runs[c->next]].state != RUN_NOT_FINISHED) {
+                c->next++;
+                continue;
+            }
+            if (!directory_holds(&c->sweep->place.directory, err)) return false;
+            if (!start_next(c, slot)) return true;
         }
+    return true;
 }
 
 /* A signal to this process ends all runs, once they have saved a checkpoint. */
@@ -144,7 +150,7 @@ static void pass_on(Crew *c) {
 /* Ends a pause when a process ends. */
 static void wake(int signal_number) { (void)signal_number; }
 
-int sweep_train(Sweep *s) {
+bool sweep_train(Sweep *s, int *signal_number, Error *err) {
     static Crew c; /* large */
     const struct timespec pause = {.tv_nsec = 20000000};
     c = (Crew){.sweep = s};
@@ -158,11 +164,12 @@ int sweep_train(Sweep *s) {
     for (;;) {
         note_ends(&c);
         pass_on(&c);
-        if (!c.signal) start_all(&c);
-        if (c.alive == 0 && (c.signal || c.next == c.count)) break;
+        if (!c.signal && !c.moved) c.moved = !start_all(&c, err);
+        if (c.alive == 0 && (c.signal || c.moved || c.next == c.count)) break;
         show_progress(&c);
         nanosleep(&pause, NULL);
     }
     progress_clear(s->options->progress);
-    return c.signal;
+    *signal_number = c.signal;
+    return !c.moved;
 }

@@ -121,12 +121,9 @@ static bool train(Sweep *s, int *signal_number, Error *err) {
     Error ignored;
     if (!sweep_open(s, err)) return false;
     announce(s);
-    if (!sweep_save_configs(s, err)) {
-        sweep_save(s, "failed", err, &ignored);
-        return false;
-    }
-    *signal_number = sweep_train(s);
-    return true;
+    if (sweep_save_configs(s, err) && sweep_train(s, signal_number, err)) return true;
+    sweep_save(s, "failed", err, &ignored);
+    return false;
 }
 
 bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal_number,
@@ -206,8 +203,7 @@ bool sweep_share(const char *directory, const char *share, const TrainOptions *o
         progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each",
                          s.share + 1, s.shares, s.config.name, s.directory, s.slots, s.threads,
                          s.threads == 1 ? "" : "s");
-        *signal_number = sweep_train(&s);
-        ok = finish_share(&s, *signal_number, out, err);
+        ok = sweep_train(&s, signal_number, err) && finish_share(&s, *signal_number, out, err);
     }
     sweep_free(&s);
     return ok;

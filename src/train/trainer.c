@@ -137,8 +137,9 @@ static void trainer_close(Trainer *t, TrainOutcome *outcome) {
 
 static bool create_run(Trainer *t, const TrainOptions *options, Error *err) {
     const bool created = run_create(&t->run, options->out, options->force, err) &&
-                         logs_start(&t->logs, &t->run.results.directory, err) && logs_sizes(&t->logs, t->state.log_size, err) &&
-                         loop_save(t, err) && run_begin(&t->run, &t->model, options->command_line, err);
+                         logs_start(&t->logs, &t->run.results.directory, err) &&
+                         logs_sizes(&t->logs, t->state.log_size, err) && loop_save(t, err) &&
+                         run_begin(&t->run, &t->model, options->command_line, err);
     if (!created) results_abandon(&t->run.results, err);
     return created;
 }

@@ -17,6 +17,7 @@ static inline uint8_t *fuzz_make_checkpoint(size_t *size) {
     char path[256];
     fuzz_run.config = *fuzz_config();
     snprintf(fuzz_run.directory, sizeof fuzz_run.directory, "%s", fuzz_directory());
+    fuzz_run.results.directory = *fuzz_opened_directory();
     fuzz_make_directory("checkpoint");
     const ModelShape shape = model_shape(&fuzz_run.config, 3);
     REQUIRE(model_make(&fuzz_model, &shape, 1, 1, false, &err));

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,6 +56,13 @@ static inline const char *fuzz_directory(void) {
     REQUIRE(mkdtemp(fuzz_directory_name));
     atexit(fuzz_remove_directory);
     return fuzz_directory_name;
+}
+
+static inline const Directory *fuzz_opened_directory(void) {
+    static Directory directory;
+    Error err;
+    REQUIRE(directory.fd || directory_open(&directory, fuzz_directory(), &err));
+    return &directory;
 }
 
 /* Makes "NAME" in the target's directory a file of these bytes, and returns its path, valid for two calls. */

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!headers[0]) {
         Logs logs;
         char path[256];
-        REQUIRE(logs_start(&logs, fuzz_directory(), &err));
+        REQUIRE(logs_start(&logs, fuzz_opened_directory(), &err));
         logs_close(&logs);
         for (Log log = 0; log < LOG_SAMPLES; log++) {
             snprintf(path, sizeof path, "%s/%s", fuzz_directory(), LOG_NAMES[log]);

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(snapshot_make(&snapshot, 1, 1, text, 3, &err));
         memcpy(snapshot.text, text, sizeof text);
         snapshot.step = 2;
-        REQUIRE(snapshot_save(&snapshot, fuzz_directory(), &err));
+        REQUIRE(snapshot_save(&snapshot, fuzz_opened_directory(), &err));
         snapshot_free(&snapshot);
         snprintf(path, sizeof path, "%s/attention/step000002.safetensors", fuzz_directory());
         file = fuzz_get(path, &file_size);

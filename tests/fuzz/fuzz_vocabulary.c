@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(i == 0 || vocabulary.characters[i - 1] < vocabulary.characters[i]);
         REQUIRE(vocabulary_id(&vocabulary, vocabulary.characters[i]) == (int32_t)i);
     }
-    REQUIRE(vocabulary_save(&vocabulary, path, &err) && vocabulary_load(&again, path, &err));
+    REQUIRE(vocabulary_save(&vocabulary, &no_directory, path, &err) && vocabulary_load(&again, path, &err));
     REQUIRE(again.count == vocabulary.count &&
             memcmp(again.characters, vocabulary.characters, again.count * sizeof *again.characters) == 0);
     vocabulary_free(&vocabulary);

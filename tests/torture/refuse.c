@@ -18,6 +18,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -147,12 +148,18 @@ STAND_IN(MEMORY, ENOMEM, int, ENOMEM, posix_memalign, (void **block, size_t alig
          (block, alignment, size))
 STAND_IN(MEMORY, ENOMEM, char *, NULL, strdup, (const char *text), (text))
 STAND_IN(MEMORY, ENOMEM, FILE *, NULL, open_memstream, (char **text, size_t *size), (text, size))
-STAND_IN(MEMORY, EAGAIN, pid_t, -1, fork, (void), ())
+STAND_IN(MEMORY, EAGAIN, int, EAGAIN, posix_spawn,
+         (pid_t *restrict process, const char *restrict path, const posix_spawn_file_actions_t *actions,
+          const posix_spawnattr_t *restrict attributes, char *const words[restrict], char *const variables[restrict]),
+         (process, path, actions, attributes, words, variables))
 
 /* --- files */
 
 STAND_IN(FILES, EIO, int, -1, stat, (const char *restrict path, struct stat *restrict info), (path, info))
 STAND_IN(FILES, EIO, int, -1, lstat, (const char *restrict path, struct stat *restrict info), (path, info))
+STAND_IN(FILES, EIO, int, -1, fstatat,
+         (int directory, const char *restrict path, struct stat *restrict info, int flags),
+         (directory, path, info, flags))
 STAND_IN(FILES, EIO, int, -1, fstat, (int file, struct stat *info), (file, info))
 STAND_IN(FILES, EIO, int, -1, rename, (const char *from, const char *to), (from, to))
 STAND_IN(FILES, EIO, int, -1, renameat, (int from_directory, const char *from, int to_directory, const char *to),
@@ -161,6 +168,7 @@ STAND_IN(FILES, EIO, int, -1, unlink, (const char *path), (path))
 STAND_IN(FILES, EIO, int, -1, unlinkat, (int directory, const char *path, int flags), (directory, path, flags))
 STAND_IN(FILES, EIO, int, -1, rmdir, (const char *path), (path))
 STAND_IN(FILES, ENOSPC, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+STAND_IN(FILES, ENOSPC, int, -1, mkdirat, (int directory, const char *path, mode_t mode), (directory, path, mode))
 STAND_IN(FILES, EIO, int, -1, ftruncate, (int file, off_t size), (file, size))
 STAND_IN(FILES, EIO, int, -1, fseeko, (FILE * file, off_t at, int from), (file, at, from))
 STAND_IN(FILES, EIO, off_t, -1, ftello, (FILE * file), (file))

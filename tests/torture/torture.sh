@@ -132,7 +132,6 @@ try() {
     if [ "$2" = kill ]; then # shellcheck disable=SC2086
         timeout -s KILL "$3" "$train" $command >"$here/said.out" 2>"$here/said" || status=$?
         [ "$status" = 137 ] || [ "$status" = 0 ] || fault "killed after $3 s: status $status"
-        sleep 1 # the runs of a sweep end after it, on a busy machine some time after
     else
         [ "$4" = once ] || export REFUSE_LASTING=1
         # shellcheck disable=SC2086
