@@ -246,15 +246,15 @@ static void append_by_header(void **state) {
     LogTable table;
     Error err = {0};
     size_t size[LOG_COUNT];
-    assert_true(logs_start(&logs, temporary, &err) && logs_sizes(&logs, size, &err));
+    assert_true(logs_start(&logs, opened(temporary), &err) && logs_sizes(&logs, size, &err));
     logs_close(&logs);
     char *whole = kept(calloc(1, 256));
     size[LOG_METRICS] = strlen(before);
     sprintf(whole, "%s%s", before, "8,3,1,0,0,2,1,10\n,3");
     put_text("metrics.csv", whole);
-    assert_refused(logs_resume(&logs, temporary, 20, size, &err), &err, "metrics.csv", "rows before step 20");
+    assert_refused(logs_resume(&logs, opened(temporary), 20, size, &err), &err, "metrics.csv", "rows before step 20");
     logs_close(&logs);
-    assert_that(logs_resume(&logs, temporary, 10, size, &err), "%s", err.message);
+    assert_that(logs_resume(&logs, opened(temporary), 10, size, &err), "%s", err.message);
     assert_true(logs_cut(&logs, size, &err));
     append(&logs, 10, 3.5);
     append(&logs, 20, NAN);
