@@ -136,6 +136,9 @@ $(BOTH_TESTS:%=$(BUILD)/%_double): $(BUILD)/%_double: $(BUILD)/double/tests/%.o 
 # This test counts products.
 $(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul,--wrap=matmul_product
 
+# Sweeps in these tests start the program that is built beside them.
+$(addprefix $(BUILD)/,test_shares test_sweep test_sweep_resume test_why): | $(BUILD)/train
+
 # Not a test, but what tests/report_decoder.py compares the page with.
 $(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
 	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@

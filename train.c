@@ -1,5 +1,5 @@
-/* The command line: a table of verbs, each a call into its folder of src/. This is the only place that prints an
-   Error and turns its status into the exit status. */
+/* The command line: a table of verbs, each a call into its folder of src/. Every error that nothing else protects from
+   ends here: main prints it and exits with its status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "attend/attend.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 #include "eval/eval.h"
 #include "export/export.h"
@@ -42,11 +43,11 @@ static void print_help(void) {
            "with everything saved\n");
 }
 
-static char *join_words(int argc, char **argv) {
+static const char *join_words(int argc, char **argv) {
     size_t size = 1;
     for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
-    char *text = calloc(size, 1), *end = text;
-    for (int i = 0; text && i < argc; i++) end += sprintf(end, "%s%s", i ? " " : "", argv[i]);
+    char *text = memory_make(size, 1, "the command line"), *end = text;
+    for (int i = 0; i < argc; i++) end += sprintf(end, "%s%s", i ? " " : "", argv[i]);
     return text;
 }
 
@@ -58,70 +59,88 @@ static void hold_standard_streams(void) {
     if (fd > STDERR_FILENO) close(fd);
 }
 
-static bool run(const Verb *verb, Command *command, int *signal, Error *err) {
-    const int offered = matmul_threads_offered();
-    command->processors = (size_t)(offered < THREADS_MAX ? offered : THREADS_MAX);
-    interrupt_catch();
-    return verb->run(command, signal, err);
-}
+/* What main was called with, and what comes of it. */
+typedef struct {
+    int argc;
+    char **argv;
+    const Verb *verb; /* to run; NULL: all is said */
+    Command command;
+    int signal; /* that stopped the verb, or 0 */
+} Program;
 
-/* A word that is no verb is a config's path, unless there is no such file and it resembles a verb, or stands before the
-   name of a run as verbs do, or help is wanted with it. */
-static bool check_word(const char *word, const char *next, bool help, Error *err) {
-    const char *nearest = NULL;
+/* Checks a word that is no verb. It is the path of a config. If there is no such file, suggests the nearest verb;
+   without one, refuses a word that stands before a name, as a verb does, or that help is wanted with. */
+static void check_word(const char *word, const char *next, bool help) {
+    const char *nearest = NULL, *file = help ? "" : " and no file";
     const bool before_name = next && *next != '-' && !strpbrk(word, "./");
     size_t best = SIZE_MAX;
-    if (*word == '-' || (!help && path_exists(word))) return true;
+    if (*word == '-' || (!help && path_exists(word))) return;
     for (size_t i = 0; VERBS[i]; i++) {
         const char *name = VERBS[i]->name ? VERBS[i]->name : "train";
         if (text_is_nearer(word, name, &best)) nearest = name;
     }
-    if (nearest)
-        return usage_error(err, "there is no verb%s %.40s; did you mean %s?", help ? "" : " and no file", word,
-                           nearest);
-    return (!help && !before_name) || usage_error(err, "there is no verb%s %.40s: %s --help lists the verbs",
-                                                  help ? "" : " and no file", word, program_name);
+    if (nearest) usage_error("there is no verb%s %.40s; did you mean %s?", file, word, nearest);
+    if (help || before_name)
+        usage_error("there is no verb%s %.40s: %s --help lists the verbs", file, word, program_name);
 }
 
-/* Whether a word is this option, perhaps cut short. */
+/* Returns whether a word is this option, perhaps cut short. */
 static bool is_option(const char *word, const char *option) {
     return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
 }
 
-static bool act(int argc, char **argv, Command *command, int *signal, Error *err) {
+/* Parses the command line, and prints what it asks to know. */
+static void parse(void *argument) {
+    Program *p = argument;
+    Command *command = &p->command;
     const Verb *verb = &train_verb;
-    command->help = argc > 1 && strcmp(argv[1], "help") == 0; /* help VERB is VERB --help */
-    argc -= command->help, argv += command->help;
+    command->line = join_words(p->argc, p->argv);
+    command->help = p->argc > 1 && strcmp(p->argv[1], "help") == 0; /* help VERB is VERB --help */
+    const int argc = p->argc - command->help;
+    char **argv = p->argv + command->help;
     for (size_t i = 1; argc > 1 && VERBS[i]; i++)
         if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
     const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
     const int first = train || verb != &train_verb;               /* the verb takes the place of the program's name */
     const char *only = argc == 2 ? argv[1] : "";
-    if (argc > 1 && !first && !check_word(argv[1], argv[2], command->help, err)) return ranks_refuse(err);
-    if (is_option(only, "--version") || strcmp(only, "-V") == 0) printf("sqrtdk %s\n", SQRTDK_VERSION);
-    else if (!command_parse(verb, argc - first, argv + first, command, err)) return ranks_refuse(err);
-    else if (command->help && !first) print_help();
-    else if (command->help) verb_print_help(verb, stdout);
-    else return run(verb, command, signal, err);
-    return true;
+    if (argc > 1 && !first) check_word(argv[1], argv[2], command->help);
+    if (is_option(only, "--version") || strcmp(only, "-V") == 0) {
+        printf("sqrtdk %s\n", SQRTDK_VERSION);
+        return;
+    }
+    command_parse(verb, argc - first, argv + first, command);
+    if (!command->help) p->verb = verb;
+    else if (first) verb_print_help(verb, stdout);
+    else print_help();
+}
+
+static void act(void *argument) {
+    Program *p = argument;
+    const int offered = matmul_threads_offered();
+    Error error;
+    if (!protect(parse, p, &error)) ranks_refuse(error);
+    if (p->verb) {
+        p->command.processors = (size_t)(offered < THREADS_MAX ? offered : THREADS_MAX);
+        interrupt_catch();
+        p->signal = p->verb->run(&p->command);
+    }
+    /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
+     */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !p->signal)
+        runtime_error("cannot write to standard output: %s", strerror(errno));
+    memory_release(0);
 }
 
 int main(int argc, char **argv) {
-    Error err = {0};
-    int caught = 0;
+    Program program = {
+        .argc = argc, .argv = argv, .command = {.argv = argv, .report = report_write, .why = why_write_first}};
+    Error error;
     hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
-    char *line = join_words(argc, argv);
-    Command command = {.argv = argv, .line = line, .report = report_write, .why = why_write_first};
-    bool ok = line ? act(argc, argv, &command, &caught, &err) : runtime_error(&err, "no memory for the command line");
-    free(line);
-    /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
-     */
-    if (ok && (fflush(stdout) != 0 || ferror(stdout)) && !caught)
-        ok = runtime_error(&err, "cannot write to standard output: %s", strerror(errno));
+    const bool done = protect(act, &program, &error);
     fflush(stdout);
-    if (!ok && ranks_index() == 0) fprintf(stderr, "%s: %s\n", program_name, err.message);
+    if (!done && ranks_index() == 0) fprintf(stderr, "%s: %s\n", program_name, error.message);
     ranks_end(); /* after the message: a launcher ends the others as soon as one ends with a status */
-    if (ok) return caught ? 128 + caught : 0;
-    return (int)err.status;
+    if (done) return program.signal ? 128 + program.signal : 0;
+    return (int)error.status;
 }

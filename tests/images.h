@@ -11,7 +11,6 @@
 #include "show/canvas.h"
 
 static char directory[512], picture[540];
-static Error err;
 
 typedef struct {
     int width, height;
@@ -27,7 +26,7 @@ static inline int set_up(void **state) {
 
 static inline int tear_down(void **state) {
     (void)state;
-    return directory_remove(directory, &err) ? 0 : -1;
+    return directory_remove(directory) ? 0 : -1;
 }
 
 static inline Image image_read(void) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "run/run.h"
 
 static Run run;
@@ -18,15 +19,14 @@ static real to_fp16(real x) {
     return (real)ldexp(rint(ldexp((double)x, -last_digit)), last_digit);
 }
 
-static bool write_logits(const char *directory, const char *divisor, Error *err) {
+static void write_logits(const char *directory, const char *divisor) {
     static char text[TEXT_MAX];
     static int32_t ids[TEXT_MAX];
     const size_t size = fread(text, 1, sizeof text, stdin);
     Model m;
-    size_t count;
-    if (!run_open(&run, directory, NULL, 0, false, err) || !run_load_model(&run, &m, 1, 1, err) ||
-        !vocabulary_encode(&run.vocabulary, "the text", text, size, ids, TEXT_MAX, &count, err))
-        return false;
+    run_open(&run, directory, NULL, 0, false);
+    run_load_model(&run, &m, 1, 1);
+    const size_t count = vocabulary_encode(&run.vocabulary, "the text", text, size, ids, TEXT_MAX);
     for (size_t i = 0; i < m.tensors.flat; i++) m.parameters[i] = to_fp16(m.parameters[i]);
     const real multiplier = divisor ? 1 / (real)atof(divisor) : 0;
     for (size_t l = 0; divisor && l < m.shape.L; l++) {
@@ -37,14 +37,11 @@ static bool write_logits(const char *directory, const char *divisor, Error *err)
     const size_t T = m.shape.T, V = m.shape.V, seen = count < T ? count : T;
     model_forward(&m, &(Batch){ids + count - seen, NULL, 1, seen});
     for (size_t i = 0; i < seen * V; i++) printf("%.9g%c", (double)m.logits.values[i], i % V + 1 < V ? ' ' : '\n');
-    return true;
 }
 
 int main(int argc, char **argv) {
-    Error err = {0};
-    if (argc < 2 || argc > 3 || !write_logits(argv[1], argc > 2 ? argv[2] : NULL, &err)) {
-        fprintf(stderr, "logits: %s\n", argc < 2 || argc > 3 ? "logits RUN_DIR [DIVISOR] <TEXT" : err.message);
-        return 1;
-    }
+    if (argc < 2 || argc > 3) usage_error("logits RUN_DIR [DIVISOR] <TEXT");
+    write_logits(argv[1], argc > 2 ? argv[2] : NULL);
+    memory_release(0);
     return 0;
 }

@@ -52,26 +52,20 @@ static inline ModelShape shape_of(const Case *c) {
 }
 
 static inline void setup(Setup *u, const Case *c, bool training) {
-    Error err = {0};
     ModelShape shape = shape_of(c);
     size_t B = c->B ? c->B : 3, T = c->batch_T ? c->batch_T : shape.T;
-    assert_that(
-        model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training, &err),
-        "%s: %s", c->name, err.message);
-    assert_true(engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, 1, &u->model, &err));
+    model_make(&u->model, &shape, c->max_batch ? c->max_batch : B, c->threads ? c->threads : 1, training);
+    engine_make(&u->engine, c->plain ? ENGINE_PLAIN : ENGINE_FAST, 1, &u->model);
     gradcheck_parameters(&u->model, c->init, SEED);
-    u->ids = malloc(2 * B * T * sizeof *u->ids);
-    assert_non_null(u->ids);
-    support_pool.stream = 0; /* the same tokens for the same sizes */
+    u->ids = memory_make(2 * B * T, sizeof *u->ids, "the tokens");
+    support_stream = 0; /* the same tokens for the same sizes */
     random_tokens(u->ids, 2 * B * T, shape.V);
     u->batch = (Batch){.tokens = u->ids, .targets = u->ids + B * T, .B = B, .T = T};
     u->micro_step = 9;
 }
 
 static inline void teardown(Setup *u) {
-    engine_free(&u->engine);
-    model_free(&u->model);
-    free(u->ids);
+    *u = (Setup){0};
     support_release(NULL);
 }
 

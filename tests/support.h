@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/machine.h"
+#include "base/memory.h"
 #include "base/real.h"
 #include "base/rng.h"
 #include "gradcheck/difference.h"
@@ -56,27 +58,56 @@ static inline __attribute__((format(printf, 5, 6))) void support_that(const char
     _fail(file, line);
 }
 
-/* Arrays of exactly the asked length, so that AddressSanitizer sees the first step beyond; all of them are freed by
-   support_release, each test's teardown. What is drawn depends on the order of the calls within one test alone. */
-static struct {
-    void *items[1024];
-    size_t count;
-    uint32_t stream;
-} support_pool;
+/* The error that ended the last statement of `works`; STATUS_OK where none did. */
+static Error err;
 
-static inline real *reals(size_t count) {
-    void *memory = calloc(count ? count : 1, sizeof(real));
-    if (memory == NULL || support_pool.count == COUNT_OF(support_pool.items)) abort();
-    support_pool.items[support_pool.count++] = memory;
-    return memory;
+#ifndef __clang__ /* gcc takes what only other statements set for variables that the jump of `works` may spoil */
+#pragma GCC diagnostic ignored "-Wclobbered"
+#endif
+
+/* Runs a statement, and tells whether it ended without an error; otherwise err has it. As after protect, all blocks
+   made by a statement that failed are gone. Variables that such a statement set must not be read. */
+#define works(...)                                                                                                     \
+    __extension__({                                                                                                    \
+        Protection protection_ = {innermost_protection, &err, memory_mark()};                                          \
+        void *const target_ = jump_target;                                                                             \
+        jmp_buf here_;                                                                                                 \
+        err = (Error){0};                                                                                              \
+        innermost_protection = &protection_;                                                                           \
+        jump_target = &here_;                                                                                          \
+        const bool worked_ = _setjmp(here_) == 0;                                                                      \
+        if (worked_) {                                                                                                 \
+            __VA_ARGS__;                                                                                               \
+        }                                                                                                              \
+        innermost_protection = protection_.outer;                                                                      \
+        jump_target = target_;                                                                                         \
+        worked_;                                                                                                       \
+    })
+/* Asserts that a statement fails with this status and with these words in its message. */
+#define assert_fails(expected, words, ...)                                                                             \
+    do {                                                                                                               \
+        assert_that(!works(__VA_ARGS__), "no error with '%s'", words);                                                 \
+        support_error(__FILE__, __LINE__, expected, words);                                                            \
+    } while (0)
+
+static inline void support_error(const char *file, int line, Status status, const char *words) {
+    if (err.status == status && strstr(err.message, words) != NULL && strchr(err.message, '\n') == NULL) return;
+    print_error("status %d and '%s' expected, came %d and '%s'\n", (int)status, words, (int)err.status, err.message);
+    _fail(file, line);
 }
+
+/* Arrays of exactly the asked length, so that AddressSanitizer sees the first step beyond. What is drawn depends on the
+   order of the calls within one test alone. */
+static uint32_t support_stream;
+
+static inline real *reals(size_t count) { return memory_make(count, sizeof(real), "an array"); }
 static inline real *filled_reals(size_t count, double value) {
     real *x = reals(count);
     for (size_t i = 0; i < count; i++) x[i] = (real)value;
     return x;
 }
 static inline real *normal_reals(size_t count, double deviation) {
-    Rng rng = rng_make(20240607, RNG_SAMPLE, support_pool.stream++);
+    Rng rng = rng_make(20240607, RNG_SAMPLE, support_stream++);
     real *x = reals(count);
     for (size_t i = 0; i < count; i++) x[i] = (real)(deviation * rng_normal(&rng, i));
     return x;
@@ -87,13 +118,16 @@ static inline real *copied_reals(const real *from, size_t count) {
     return x;
 }
 static inline void random_tokens(int32_t *tokens, size_t count, size_t V) {
-    Rng rng = rng_make(20240607, RNG_BATCH, support_pool.stream++);
+    Rng rng = rng_make(20240607, RNG_BATCH, support_stream++);
     for (size_t i = 0; i < count; i++) tokens[i] = (int32_t)rng_below(&rng, i, V);
 }
+/* Each test's teardown: frees all that it made, and forgets the protects that a failed assertion has left. */
 static inline int support_release(void **state) {
     (void)state;
-    while (support_pool.count) free(support_pool.items[--support_pool.count]);
-    support_pool.stream = 0;
+    innermost_protection = NULL;
+    jump_target = NULL;
+    memory_release(0);
+    support_stream = 0;
     return 0;
 }
 #define TEST(function) cmocka_unit_test_teardown(function, support_release)
@@ -110,8 +144,8 @@ static int support_remove(const char *path, const struct stat *info, int type, s
     return remove(path);
 }
 /* Removes a directory and what is in it; symbolic links are removed, not followed. */
-static inline bool directory_remove(const char *path, Error *err) {
-    return nftw(path, support_remove, 16, FTW_DEPTH | FTW_PHYS) == 0 || runtime_error(err, "cannot remove %s", path);
+static inline bool directory_remove(const char *path) {
+    return nftw(path, support_remove, 16, FTW_DEPTH | FTW_PHYS) == 0;
 }
 
 static inline double dot(const real *x, const real *y, size_t count) {

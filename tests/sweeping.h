@@ -14,8 +14,6 @@
 #include "base/machine.h"
 #include "sweep/sweep.h"
 
-static Error err;
-
 #define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
 
 #define TINY "train.steps=12", "eval.every=4", "log.every=3", "log.attention_every=6", "log.sample_tokens=0"
@@ -23,10 +21,12 @@ static Error err;
 
 /* The program in the test's own folder. */
 static inline const char *built(void) {
-    char *path = program_path();
-    assert_non_null(path);
-    path = kept(realloc(path, strlen(path) + sizeof "/train"));
+    char *own = program_path();
+    assert_non_null(own);
+    char *path = memory_make(strlen(own) + sizeof "/train", 1, "a path");
+    strcpy(path, own);
     strcpy(strrchr(path, '/'), "/train");
+    free(own);
     return path;
 }
 
@@ -43,36 +43,32 @@ static inline const char *program_where(const char *pattern, const char *action)
 #define NO_SUCH_LUCK "echo './train: no such luck, today' >&2; exit 1"
 static inline const char *no_such_luck(void) { return program_where(THE_ONE, NO_SUCH_LUCK); }
 
-/* The program is `program`, or the built one where that is NULL. */
-static inline bool sweep_with(const char *program, const char *out, size_t threads, bool force) {
-    Progress progress = progress_make(stderr, true);
+/* These train a sweep, or continue one, and give back what the command would keep to its end. The program is `program`,
+   or the built one where that is NULL. */
+static inline void sweep_with(const char *program, const char *out, size_t threads, bool force) {
+    const size_t mark = memory_mark();
     const TrainOptions options = {.threads = threads,
                                   .out = out ? in(out) : NULL,
                                   .force = force,
                                   .command_line = "./train sweep tiny.ini",
                                   .program = program ? program : built(),
-                                  .progress = &progress};
-    int signal_number = 0;
+                                  .progress = progress_make(stderr, true)};
     FILE *table = fopen(in("table.txt"), "w");
     assert_non_null(table);
-    bool ok = sweep_run(&config, &axes, &options, table, &signal_number, &err);
+    assert_int_equal(sweep_run(&config, &axes, &options, table), 0);
     assert_int_equal(fclose(table), 0);
-    assert_int_equal(signal_number, 0);
-    return ok;
+    memory_release(mark);
 }
-static inline bool resume_with(const char *program, const char *directory, FILE *table) {
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {
-        .threads = 2, .command_line = "./train resume", .program = program ? program : built(), .progress = &progress};
-    int signal_number = 0;
-    bool ok = sweep_resume(in(directory), &options, table, &signal_number, &err);
-    assert_int_equal(signal_number, 0);
-    return ok;
+static inline void resume_with(const char *program, const char *directory, FILE *table) {
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = 2,
+                                  .command_line = "./train resume",
+                                  .program = program ? program : built(),
+                                  .progress = progress_make(stderr, true)};
+    assert_int_equal(sweep_resume(in(directory), &options, table), 0);
+    memory_release(mark);
 }
-static inline void sweep(const char *out, size_t threads) {
-    bool done = sweep_with(NULL, out, threads, false);
-    assert_that(done, "%s", err.message);
-}
+static inline void sweep(const char *out, size_t threads) { sweep_with(NULL, out, threads, false); }
 
 /* Waits for a child; returns its exit status, or 128 + N where signal N killed it. */
 static inline int status_of(pid_t child) {
@@ -113,13 +109,9 @@ static inline void assert_same_sweep(const char *a, const char *b) {
 }
 
 static inline void assert_result(const char *directory, const char *expected) {
-    Json *run;
-    size_t size;
-    const char *text = contents(inside(directory, "run.json"), &size);
-    assert_true(js_parse(text, size, "run.json", &run, &err));
+    const Json *run = js_load(inside(directory, "run.json"), "run.json");
     assert_string_equal(js_as_text(js_get(run, "result")), expected);
     assert_int_equal(js_array_size(js_get(run, "runs")), 4);
-    js_free(run);
 }
 
 /* Waits until a run of a sweep has made `steps` steps, for at most a minute. */
@@ -128,10 +120,10 @@ static inline void wait_for_steps(const char *sweep_name, const char *run, size_
     char path[512];
     snprintf(path, sizeof path, "%s/%s", in(sweep_name), run);
     for (int tries = 0; tries < 60000; tries++) {
-        LogTable metrics = {0};
-        const size_t rows = logs_read_any(path, LOG_METRICS, &metrics, &err) ? metrics.rows : 0;
-        log_table_free(&metrics);
-        if (rows > steps) return;
+        const size_t mark = memory_mark();
+        LogTable metrics;
+        if (works(metrics = logs_read_any(path, LOG_METRICS)) && metrics.rows > steps) return;
+        memory_release(mark);
         nanosleep(&pause, NULL);
     }
     fail_msg("%s does not get on", path);

@@ -13,31 +13,11 @@ static inline int temporary_enter(void **state) {
     return !make_temporary(temporary);
 }
 
-/* The test's directory, or one in it, open and not locked; valid for four calls. */
-static Directory in_use[4];
-static inline const Directory *opened(const char *path) {
-    static unsigned next;
-    Error err;
-    Directory *d = &in_use[next++ % 4];
-    directory_close(d);
-    const bool done = directory_open(d, path, &err);
-    assert_that(done, "%s", err.message);
-    return d;
-}
-
 static inline int temporary_leave(void **state) {
-    Error err;
-    for (size_t i = 0; i < COUNT_OF(in_use); i++) directory_close(&in_use[i]);
     support_release(state);
-    return !directory_remove(temporary, &err);
+    return !directory_remove(temporary);
 }
 #define TEMPORARY_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
-
-/* Memory that support_release frees. Not inline: gcc 12 would warn of pointers to what contents() returns. */
-static __attribute__((unused, noinline)) void *kept(void *memory) {
-    if (memory == NULL || support_pool.count == COUNT_OF(support_pool.items)) abort();
-    return support_pool.items[support_pool.count++] = memory;
-}
 
 /* A path in the test's directory; valid for eight calls. */
 static inline const char *in(const char *name) {
@@ -63,18 +43,9 @@ static inline const char *put_text(const char *name, const char *text) { return 
 
 /* The content of a whole file, with a zero byte behind it. */
 static inline char *contents(const char *path, size_t *size) {
-    char *data = NULL;
-    Error err;
     size_t ignored;
-    bool done = file_read(path, "file", (size_t)1 << 28, STATUS_USAGE, &data, size ? size : &ignored, &err);
-    assert_that(done, "%s", err.message);
-    return kept(data);
+    return file_read(path, "file", (size_t)1 << 28, STATUS_USAGE, size ? size : &ignored);
 }
 
-/* Asserts that the last error is the user's (STATUS_USAGE) and that its message has the word. */
-static inline void assert_refused(bool done, const Error *err, const char *word, const char *what) {
-    assert_that(!done, "accepted: %.200s", what);
-    assert_that(err->status == STATUS_USAGE, "status %d for %.200s (%.500s)", (int)err->status, what, err->message);
-    assert_that(strstr(err->message, word) != NULL, "no '%s' in: %.1000s", word, err->message);
-    assert_null(strchr(err->message, '\n'));
-}
+/* Asserts that the statement is refused: with an error of the user (STATUS_USAGE) whose message has the word. */
+#define assert_refused(word, ...) assert_fails(STATUS_USAGE, word, __VA_ARGS__)

@@ -16,23 +16,17 @@ static FILE *printed;
 static int leave(void **state) {
     if (printed) fclose(printed);
     printed = NULL;
-    snapshot_free(&snapshot);
-    model_free(&model);
-    run_close(&run);
     return temporary_leave(state);
 }
 #define ATTEND_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
 
-static bool attend_to(const char *text, size_t size, Error *err) {
-    Progress progress = progress_make(stderr, true);
-    snapshot_free(&snapshot);
-    return attend_to_text(&snapshot, &run, text, size, 1, &progress, err);
+static void attend_to(const char *text, size_t size) {
+    snapshot = attend_to_text(&run, text, size, 1, progress_make(stderr, true));
 }
 
 static void make_run(void) {
-    Error err = {0};
     train("run", 1);
-    assert_that(run_open(&run, in("run"), NULL, 0, false, &err), "%s", err.message);
+    run_open(&run, in("run"), NULL, 0, false);
 }
 
 static FILE *print_into(void) {
@@ -51,13 +45,12 @@ static void of_the_model(void **state) {
     (void)state;
     static const char text[] = "answer softly.\n";
     enum { T = sizeof text - 1 };
-    Error err = {0};
     int32_t ids[T];
     CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the keys");
     make_run();
-    assert_that(attend_to(text, T, &err), "%s", err.message);
+    attend_to(text, T);
     assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == T && snapshot.step == 10);
-    assert_true(run_load_model(&run, &model, 1, 1, &err));
+    run_load_model(&run, &model, 1, 1);
     for (size_t i = 0; i < T; i++) {
         assert_int_equal(snapshot.text[i], text[i]);
         ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
@@ -82,47 +75,45 @@ static void of_the_model(void **state) {
 /* On the text that the run logged, the checkpoint's model attends as the log says, to the bit. */
 static void as_it_was_logged(void **state) {
     (void)state;
-    Error err = {0};
-    Snapshot logged;
     CONFIGURE("train.steps=10", "log.attention_text=the naïve keys", "attention.sink=learned",
               "attention.switch_step=5", "attention.switch_divisor=dk");
     make_run();
-    assert_true(attend_to_log(&logged, &run, &err) && logged.step == 10 && logged.T == 14);
-    assert_true(attend_to("the naïve keys", strlen("the naïve keys"), &err));
+    const Snapshot logged = attend_to_log(&run);
+    assert_true(logged.step == 10 && logged.T == 14);
+    attend_to("the naïve keys", strlen("the naïve keys"));
     assert_memory_equal(logged.attention.weights, snapshot.attention.weights, 2 * sizeof(float) * 14 * 14);
     assert_memory_equal(logged.attention.scores, snapshot.attention.scores, 2 * sizeof(float) * 14 * 14);
     assert_memory_equal(logged.attention.multiplier, snapshot.attention.multiplier, 2 * sizeof(float));
     assert_memory_equal(logged.attention.sink, snapshot.attention.sink, 2 * sizeof(float));
-    snapshot_free(&logged);
     put_text("run/attention.csv", strtok(contents(in("run/attention.csv"), NULL), "\n"));
-    assert_refused(attend_to_log(&logged, &run, &err), &err, "line", "a log without a whole line");
+    assert_refused("line", attend_to_log(&run));
 }
 
 /* A text is cut to the context, in characters; what comes after that does not matter. */
 static void texts(void **state) {
     (void)state;
-    Error err = {0};
     CONFIGURE("train.steps=1");
     make_run();
-    assert_true(attend_to("the naïve the naïve", strlen("the naïve the naïve"), &err) && snapshot.T == 16);
-    assert_int_equal(snapshot.text[15], 'a');
-    assert_true(attend_to("the keys and the~", 17, &err) && snapshot.T == 16);
-    assert_true(attend_to("\n", 1, &err) && snapshot.T == 1);
-    assert_refused(attend_to("", 0, &err), &err, "--text is empty", "no text");
-    assert_refused(attend_to("the~keys", 8, &err), &err, "the character '~' (U+007E)", "an unknown character");
-    assert_refused(attend_to("t\0h", 3, &err), &err, "(U+0000)", "a zero");
-    assert_refused(attend_to("the\xff keys", 9, &err), &err, "not UTF-8: byte 4 is 0xff", "another encoding");
-    assert_refused(attend_to("na\xc3", 3, &err), &err, "not UTF-8: byte 3", "a character cut off");
+    attend_to("the naïve the naïve", strlen("the naïve the naïve"));
+    assert_true(snapshot.T == 16 && snapshot.text[15] == 'a');
+    attend_to("the keys and the~", 17);
+    assert_int_equal(snapshot.T, 16);
+    attend_to("\n", 1);
+    assert_int_equal(snapshot.T, 1);
+    assert_refused("--text is empty", attend_to("", 0));
+    assert_refused("the character '~' (U+007E)", attend_to("the~keys", 8)); /* the corpus lacks it */
+    assert_refused("(U+0000)", attend_to("t\0h", 3));
+    assert_refused("not UTF-8: byte 4 is 0xff", attend_to("the\xff keys", 9));
+    assert_refused("not UTF-8: byte 3", attend_to("na\xc3", 3)); /* a character cut off */
     assert_int_equal(remove(in("run/checkpoint/last.safetensors")), 0);
-    assert_refused(attend_to("the", 3, &err), &err, "checkpoint/last.safetensors: No such file", "no checkpoint");
+    assert_refused("checkpoint/last.safetensors: No such file", attend_to("the", 3));
 }
 
-static void make_snapshot(size_t H, const char *text, Error *err) {
-    uint32_t characters[LONGEST];
+static void make_snapshot(size_t H, const char *text) {
+    uint32_t characters[LONGEST] = {0};
     const size_t T = strlen(text);
     for (size_t i = 0; i < T; i++) characters[i] = (unsigned char)text[i];
-    snapshot_free(&snapshot);
-    assert_true(snapshot_make(&snapshot, 1, H, characters, T, err));
+    snapshot = snapshot_make(1, H, characters, T);
     for (size_t h = 0; h < H; h++) snapshot.attention.sink[h] = -INFINITY;
     for (size_t i = 0; i < H * T * T; i++)
         if (i % T <= i / T % T) snapshot.attention.weights[i] = 1 / (float)(i / T % T + 1); /* uniform */
@@ -131,8 +122,7 @@ static void make_snapshot(size_t H, const char *text, Error *err) {
 /* The statistics are those of attention.csv: over rows with two keys or more, a sink being one. */
 static void statistics(void **state) {
     (void)state;
-    Error err;
-    make_snapshot(3, "abc", &err);
+    make_snapshot(3, "abc");
     SnapshotStatistics s = snapshot_statistics(&snapshot, 0, 0);
     assert_close(s.entropy, 1, 1e-6, "uniform");
     assert_close(s.max_weight, (1 / 2. + 1 / 3.) / 2, 1e-6, "uniform");
@@ -146,11 +136,12 @@ static void statistics(void **state) {
     const double quarter = -.25 * log(.25) - .75 * log(.75);
     assert_close(s.entropy, (1 + quarter / log(3) + 1) / 3, 1e-6, "with a sink");
     assert_close(s.max_weight, (.5 + .75 + .25) / 3, 1e-6, "with a sink");
-    make_snapshot(1, "a", &err);
+    make_snapshot(1, "a");
     assert_true(isnan(snapshot_statistics(&snapshot, 0, 0).entropy));
     CONFIGURE("train.steps=3", "train.batch=1", "attention.sink=one"); /* the same from a model's own rows */
     make_run();
-    assert_true(attend_to("the keys and one", 16, &err) && run_load_model(&run, &model, 1, 1, &err));
+    attend_to("the keys and one", 16);
+    run_load_model(&run, &model, 1, 1);
     int32_t ids[16];
     HeadStatistics measured[2];
     for (size_t i = 0; i < 16; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
@@ -166,12 +157,11 @@ static void statistics(void **state) {
 /* A reader that knows no quotes sees as many commas as it should; each query's weights add up to 1. */
 static void csv(void **state) {
     (void)state;
-    Error err = {0};
     double sum = 0;
     size_t rows = 0;
     CONFIGURE("model.layers=2", "train.steps=5");
     make_run();
-    assert_true(attend_to("the keys and", 12, &err));
+    attend_to("the keys and", 12);
     attend_write_csv(&snapshot, (Range){1, 2}, (Range){0, 2}, print_into());
     char *rest = what_was_printed(), *line = strsep(&rest, "\n");
     assert_string_equal(line, "layer,head,query,key,query_char,key_char,score,weight");
@@ -190,7 +180,7 @@ static void csv(void **state) {
         if (key == query) assert_close(sum, 1, 1e-5, "row %zu", query);
     }
     assert_int_equal(rows, 2 * 12 * 13 / 2);
-    make_snapshot(1, ",\"\n", &err);
+    make_snapshot(1, ",\"\n");
     attend_write_csv(&snapshot, (Range){0, 1}, (Range){0, 1}, print_into());
     assert_string_equal(strchr(what_was_printed(), '\n') + 1,
                         "0,0,0,0,\",\",\",\",0,1\n"
@@ -202,20 +192,17 @@ static void csv(void **state) {
 /* Runs the verb as it is typed. */
 static void safetensors(void **state) {
     (void)state;
-    Error err = {0};
-    SafetensorsFile file;
     Command command = {.processors = 1};
-    int signal = 0;
     CONFIGURE("train.steps=5");
     make_run();
     char directory[600], out[600];
     snprintf(directory, sizeof directory, "%s", in("run"));
     snprintf(out, sizeof out, "--out=%s", in("own.safetensors"));
     char *argv[] = {"attend", directory, out, "--text", "one head", NULL};
-    assert_true(command_parse(&attend_verb, 5, argv, &command, &err));
-    assert_that(attend_verb.run(&command, &signal, &err), "%s", err.message);
-    assert_true(attend_to("one head", 8, &err));
-    assert_true(safetensors_open(&file, in("own.safetensors"), 1 << 20, &err));
+    command_parse(&attend_verb, 5, argv, &command);
+    assert_int_equal(attend_verb.run(&command), 0);
+    attend_to("one head", 8);
+    const SafetensorsFile file = safetensors_open(in("own.safetensors"), 1 << 20);
     assert_string_equal(safetensors_metadata(&file, "text"), "one head");
     assert_string_equal(safetensors_metadata(&file, "step"), "5");
     float scores[128], weights[128], multiplier[2], sink[2];
@@ -223,8 +210,7 @@ static void safetensors(void **state) {
                                  {"weights", ARRAY_F32, 4, {1, 2, 8, 8}, weights},
                                  {"multiplier", ARRAY_F32, 2, {1, 2}, multiplier},
                                  {"sink", ARRAY_F32, 2, {1, 2}, sink}};
-    assert_that(safetensors_take(&file, arrays, 4, "the test", &err), "%s", err.message);
-    safetensors_close(&file);
+    safetensors_take(&file, arrays, 4, "the test");
     assert_memory_equal(scores, snapshot.attention.scores, sizeof scores);
     assert_memory_equal(weights, snapshot.attention.weights, sizeof weights);
     assert_true(multiplier[0] == .25f && sink[1] == -INFINITY);
@@ -400,37 +386,33 @@ static void many_heads(void **state) {
     (void)state;
     static HeadsFigure figure;
     static const uint32_t text[LONGEST] = {0};
-    Error err = {0};
-    assert_true(snapshot_make(&snapshot, 8, 12, text, LONGEST, &err));
-    assert_that(heads_figure(&figure, &snapshot, (Range){0, 8}, (Range){0, 12}, &err), "%s", err.message);
+    snapshot = snapshot_make(8, 12, text, LONGEST);
+    heads_figure(&figure, &snapshot, (Range){0, 8}, (Range){0, 12});
     assert_true(figure.figure.rows == 8 && figure.figure.columns == 12);
     assert_ptr_equal(figure.figure.panels[13], snapshot_weights(&snapshot, 1, 1));
     figure.figure.title = "eight layers of twelve heads";
-    assert_that(attention_figure_save(&figure.figure, &no_directory, in("heads.png"), &err), "%s", err.message);
-    snapshot_free(&snapshot);
-    assert_true(snapshot_make(&snapshot, 64, 1, text, LONGEST, &err));
-    assert_true(heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1}, &err));
+    attention_figure_save(&figure.figure, &no_directory, in("heads.png"));
+    snapshot = snapshot_make(64, 1, text, LONGEST);
+    heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1});
     figure.figure.title = "too many layers";
-    assert_refused(attention_figure_save(&figure.figure, &no_directory, in("layers.png"), &err), &err, "--layer",
-                   "64 layers");
+    assert_refused("--layer", attention_figure_save(&figure.figure, &no_directory, in("layers.png")));
 }
 
 static void glance(void **state) {
     (void)state;
-    Error err = {0};
     put_text("recall.ini", "[data]\ntask = recall\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 24\n"
                            "[train]\nsteps = 20\nbatch = 4\n");
-    assert_true(config_load(&config, NULL, in("recall.ini"), NULL, 0, &err));
+    config_load(&config, NULL, in("recall.ini"), NULL, 0);
     make_run();
     const Terminal terminal = {print_into(), COLORS_NONE, 40};
-    assert_that(attend_show_run(&terminal, &run, &err), "%s", err.message);
+    attend_show_run(&terminal, &run);
     const char *text = what_was_printed(), *line = text;
     assert_non_null(strstr(text, "recall: finished at step 20, after 0:0"));
     assert_non_null(strstr(text, "layers 1, heads 2, d_k 16, context 24\n\ntraining   "));
     assert_non_null(strstr(text, "\n  accuracy 0."));
     for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, COLORS_NONE) <= 40);
     put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
-    assert_true(attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run, &err));
+    attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run);
     assert_non_null(strstr(what_was_printed(), "first nan, lowest nan, last nan"));
 }
 

@@ -28,8 +28,7 @@ static struct {
 } c;
 
 static NamedArray *arrays_of(const TensorTable *table, real *flat) {
-    NamedArray *arrays = calloc(table->count, sizeof *arrays);
-    assert_non_null(arrays);
+    NamedArray *arrays = memory_make(table->count, sizeof *arrays, "arrays");
     for (size_t i = 0; i < table->count; i++) {
         const Tensor *t = &table->items[i];
         arrays[i] =
@@ -38,20 +37,18 @@ static NamedArray *arrays_of(const TensorTable *table, real *flat) {
     }
     return arrays;
 }
-static bool save(const char *path, const TensorTable *table, real *flat, Error *err) {
-    NamedArray *arrays = arrays_of(table, flat);
-    bool ok = safetensors_save(&no_directory, path, arrays, table->count, &(Metadata){"step", "7"}, 1, err);
-    free(arrays);
-    return ok;
+static void save(const char *path, const TensorTable *table, real *flat) {
+    const size_t mark = memory_mark();
+    const NamedArray *arrays = arrays_of(table, flat);
+    safetensors_save(&no_directory, path, arrays, table->count, &(Metadata){"step", "7"}, 1);
+    memory_release(mark);
 }
-static bool load(const char *path, const TensorTable *table, real *flat, Error *err) {
-    SafetensorsFile file;
-    NamedArray *arrays = arrays_of(table, flat);
-    bool ok = safetensors_open(&file, path, table->parameters * sizeof *flat, err) &&
-              safetensors_take(&file, arrays, table->count, "the model", err);
-    safetensors_close(&file);
-    free(arrays);
-    return ok;
+static void load(const char *path, const TensorTable *table, real *flat) {
+    const size_t mark = memory_mark();
+    const NamedArray *arrays = arrays_of(table, flat);
+    const SafetensorsFile file = safetensors_open(path, table->parameters * sizeof *flat);
+    safetensors_take(&file, arrays, table->count, "the model");
+    memory_release(mark);
 }
 
 static real *random_bits(size_t count) {
@@ -72,47 +69,44 @@ static void split_file(const char *path) {
     memcpy(&length, file, 8);
     c.header_size = (size_t)length;
     assert_true(c.header_size < c.size - 8);
-    c.header = kept(calloc(c.header_size + 1, 1));
+    c.header = memory_make(c.header_size + 1, 1, "a header");
     memcpy(c.header, file + 8, c.header_size);
     c.data_size = c.size - 8 - c.header_size;
-    c.data = kept(malloc(c.data_size));
+    c.data = memory_make(c.data_size, 1, "data");
     memcpy(c.data, file + 8 + c.header_size, c.data_size);
 }
 
 static int make(void **state) {
-    Error err;
-    if (temporary_enter(state) != 0 || !tensors_make(&c.table, &SMALL, &err)) return 1;
+    if (temporary_enter(state) != 0) return 1;
+    c.table = tensors_make(&SMALL);
     c.saved = random_bits(c.table.flat);
     c.flat = normal_reals(c.table.flat, 1);
     c.before = copied_reals(c.flat, c.table.flat);
-    if (!save(in("model"), &c.table, c.saved, &err)) return 1;
+    save(in("model"), &c.table, c.saved);
     split_file(in("model"));
     return 0;
-}
-static int clear(void **state) {
-    tensors_free(&c.table);
-    return temporary_leave(state);
 }
 
 static void assert_untouched(void) { assert_memory_equal(c.flat, c.before, c.table.flat * sizeof *c.flat); }
 
-static void refuse(const char *path, const char *word, const char *what) {
-    Error err = {0};
-    assert_refused(load(path, &c.table, c.flat, &err), &err, word, what);
+static void refuse(const char *path, const char *word) {
+    assert_refused(word, load(path, &c.table, c.flat));
     assert_non_null(strstr(err.message, path));
     assert_untouched();
 }
 
 static const char *put_parts(uint64_t length, const char *header, size_t header_size, const char *data,
                              size_t data_size) {
-    char *file = kept(malloc(8 + header_size + data_size));
+    char *file = memory_make(8 + header_size + data_size, 1, "a file");
     memcpy(file, &length, 8);
     memcpy(file + 8, header, header_size);
     memcpy(file + 8 + header_size, data, data_size);
-    return put("changed", file, 8 + header_size + data_size);
+    put("changed", file, 8 + header_size + data_size);
+    memory_free(file);
+    return in("changed");
 }
 static void refuse_header(const char *header, const char *word) {
-    refuse(put_parts(strlen(header), header, strlen(header), c.data, c.data_size), word, header);
+    refuse(put_parts(strlen(header), header, strlen(header), c.data, c.data_size), word);
 }
 
 /* The header with the first `from` that follows `after` replaced; valid for one call. */
@@ -135,17 +129,14 @@ static void round_trip(void **state) {
         {.T = 16, .C = 32, .attention = {.H = 4, .D = 8}, .F = 128, .V = 100, .L = 12, .pre_norm = true, .bias = true},
     };
     for (size_t n = 0; n < COUNT_OF(shapes); n++) {
-        TensorTable table;
-        Error err = {0};
-        assert_true(tensors_make(&table, &shapes[n], &err));
+        const TensorTable table = tensors_make(&shapes[n]);
         real *saved = random_bits(table.flat), *loaded = filled_reals(table.flat, 3);
-        assert_true(save(in("it"), &table, saved, &err));
-        assert_that(load(in("it"), &table, loaded, &err), "%s", err.message);
+        save(in("it"), &table, saved);
+        load(in("it"), &table, loaded);
         for (size_t i = 0; i < table.count; i++) {
             const Tensor *t = &table.items[i];
             assert_memory_equal(saved + t->offset, loaded + t->offset, t->count * sizeof *saved);
         }
-        tensors_free(&table);
     }
 }
 
@@ -173,9 +164,7 @@ static void file_layout(void **state) {
         {"ln_f.weight", 6, 0},
         {"ln_f.bias", 6, 0},
     };
-    Json *header;
-    Error err = {0};
-    assert_that(js_parse(c.header, c.header_size, "it", &header, &err), "%s", err.message);
+    const Json *header = js_parse(c.header, c.header_size, "it");
     assert_int_equal(c.header_size % 8, 0);
     assert_int_equal(js_object_size(header), COUNT_OF(expected) + 1);
     assert_true(js_object_size(js_get(header, "__metadata__")) > 0);
@@ -198,14 +187,12 @@ static void file_layout(void **state) {
         assert_memory_equal(c.data + from, c.saved + c.table.items[i].offset, (size_t)(to - from));
     }
     assert_int_equal(end, c.data_size);
-    js_free(header);
 }
 
 /* A file as another program may write it is loaded too: another order of tensors, no metadata, blanks in the header. */
 static void other_writers(void **state) {
     (void)state;
-    Error err = {0};
-    char *header = kept(calloc(1 << 14, 1)), *data = kept(malloc(c.data_size));
+    char header[1 << 14], *data = memory_make(c.data_size, 1, "data");
     size_t at = 0;
     strcpy(header, " {");
     for (size_t i = c.table.count; i-- > 0;) { /* from the last to the first */
@@ -220,7 +207,7 @@ static void other_writers(void **state) {
     }
     strcat(header, "}   ");
     const char *path = put_parts(strlen(header), header, strlen(header), data, at);
-    assert_that(load(path, &c.table, c.flat, &err), "%s", err.message);
+    load(path, &c.table, c.flat);
     for (size_t i = 0; i < c.table.count; i++)
         assert_memory_equal(c.flat + c.table.items[i].offset, c.saved + c.table.items[i].offset,
                             c.table.items[i].count * 4);
@@ -275,35 +262,33 @@ static void offsets_refused(void **state) {
     refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[216,240]"), "overlap");
     refuse_header(changed("h.0.ln_1.bias", "[240,264]", "[236,260]"), "h.0.ln_1.weight");
     refuse_header(changed("wpe.weight", "[120,216]", "[119,215]"), "overlap");
-    char end[64], shifted[64], *longer = kept(calloc(c.data_size + 4, 1));
+    char end[64], shifted[64], *longer = memory_make(c.data_size + 4, 1, "data");
     snprintf(end, sizeof end, "[%zu,%zu]", c.data_size - 24, c.data_size);
     snprintf(shifted, sizeof shifted, "[%zu,%zu]", c.data_size - 20, c.data_size + 4);
     const char *gap = changed("ln_f.bias", end, shifted);
     refuse_header(gap, "ln_f.bias"); /* beyond the file */
     memcpy(longer, c.data, c.data_size);
-    refuse(put_parts(strlen(gap), gap, strlen(gap), longer, c.data_size + 4), "bytes", "a gap");
+    refuse(put_parts(strlen(gap), gap, strlen(gap), longer, c.data_size + 4), "bytes");
     for (size_t more = 1; more <= 4; more++)
-        refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes",
-               "bytes after the last");
+        refuse(put_parts(c.header_size, c.header, c.header_size, longer, c.data_size + more), "bytes");
 }
 
 static void cut_short(void **state) {
     (void)state;
     const char *path = put_parts(c.header_size, c.header, c.header_size, c.data, c.data_size);
-    Error err = {0};
-    assert_true(load(path, &c.table, kept(malloc(c.table.flat * sizeof *c.flat)), &err));
+    load(path, &c.table, reals(c.table.flat));
     for (size_t size = c.size; size-- > 0;) {
         assert_int_equal(truncate(path, (off_t)size), 0);
-        refuse(path, "", "a truncated file");
+        refuse(path, "");
     }
     const uint64_t lengths[] = {c.size - 7, c.size,     100u << 20,        (100u << 20) + 1,
                                 1ull << 32, 1ull << 63, UINT64_MAX,        UINT64_MAX - 7,
                                 0,          1,          c.header_size - 1, c.header_size + 1};
     for (size_t n = 0; n < COUNT_OF(lengths); n++)
         if (lengths[n] != c.header_size - 1 || c.header[c.header_size - 1] != ' ')
-            refuse(put_parts(lengths[n], c.header, c.header_size, c.data, c.data_size), "", "another header length");
-    refuse(in("missing"), "missing", "a missing file");
-    refuse(temporary, "directory", "a directory");
+            refuse(put_parts(lengths[n], c.header, c.header_size, c.data, c.data_size), "");
+    refuse(in("missing"), "missing");
+    refuse(temporary, "directory");
 }
 
 /* Bytes set at random, most of them in the header: loaded or refused, nothing else. */
@@ -311,7 +296,7 @@ static void mutated(void **state) {
     (void)state;
     Rng rng = rng_make(9, RNG_SAMPLE, 1);
     static const char likely[] = "0123456789-[]{}\",:.eE\\ \0\x80\xFF";
-    char *whole = contents(in("model"), NULL), *file = kept(malloc(c.size));
+    char *whole = contents(in("model"), NULL), *file = memory_make(c.size, 1, "a file");
     size_t loaded = 0, changes = 0;
     for (uint64_t n = 0, draw = 0; n < 4000; n++) {
         memcpy(file, whole, c.size);
@@ -323,8 +308,8 @@ static void mutated(void **state) {
             changes += file[at] != byte;
             file[at] = byte;
         }
-        Error err = {0};
-        bool done = load(put("mutated", file, c.size), &c.table, c.flat, &err);
+        const char *path = put("mutated", file, c.size);
+        const bool done = works(load(path, &c.table, c.flat));
         loaded += done;
         if (done) {
             memcpy(c.flat, c.before, c.table.flat * sizeof *c.flat);
@@ -338,14 +323,11 @@ static void mutated(void **state) {
 
 static void saving_fails(void **state) {
     (void)state;
-    Error err = {0};
-    assert_false(save(in("missing/model"), &c.table, c.saved, &err));
-    assert_int_equal(err.status, STATUS_FAILED);
-    assert_non_null(strstr(err.message, in("missing/model")));
+    assert_fails(STATUS_FAILED, in("missing/model"), save(in("missing/model"), &c.table, c.saved));
     assert_false(path_exists(in("missing")));
-    assert_false(save(temporary, &c.table, c.saved, &err)); /* a directory stands there */
-    assert_false(save(in("model/below"), &c.table, c.saved, &err));
-    assert_true(load(in("model"), &c.table, c.flat, &err));
+    assert_false(works(save(temporary, &c.table, c.saved))); /* a directory stands there */
+    assert_false(works(save(in("model/below"), &c.table, c.saved)));
+    load(in("model"), &c.table, c.flat);
 }
 
 /* Arrays of every type, of no dimension to four, with metadata. */
@@ -365,37 +347,33 @@ static void any_arrays(void **state) {
     NamedArray loaded[COUNT_OF(saved)];
     void *const places[] = {a, b, i, a, s};
     const Metadata metadata[] = {{"text", "naïve \"\n"}, {"step", "12"}};
-    SafetensorsFile file;
-    Error err = {0};
     memcpy(loaded, saved, sizeof saved);
     for (size_t n = 0; n < COUNT_OF(saved); n++) loaded[n].data = places[n];
     assert_int_equal(named_array_bytes(&saved[0]), 96);
-    assert_true(safetensors_save(&no_directory, in("any"), saved, COUNT_OF(saved), metadata, COUNT_OF(metadata), &err));
-    assert_that(safetensors_open(&file, in("any"), 200, &err), "%s", err.message);
+    safetensors_save(&no_directory, in("any"), saved, COUNT_OF(saved), metadata, COUNT_OF(metadata));
+    const SafetensorsFile file = safetensors_open(in("any"), 200);
     assert_string_equal(safetensors_metadata(&file, "text"), "naïve \"\n");
     assert_string_equal(safetensors_metadata(&file, "step"), "12");
     assert_null(safetensors_metadata(&file, "else"));
-    assert_that(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), "%s", err.message);
+    safetensors_take(&file, loaded, COUNT_OF(loaded), "the test");
     assert_memory_equal(a, singles, sizeof a);
     assert_memory_equal(b, doubles, sizeof b);
     assert_memory_equal(i, pair, sizeof i);
     assert_true(s[0] == 7);
-    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded) - 1, "the test", &err), &err,
-                   "the tensor s, which the test lacks", "one too many");
+    assert_refused("the tensor s, which the test lacks",
+                   safetensors_take(&file, loaded, COUNT_OF(loaded) - 1, "the test"));
     loaded[1].shape[0] = 2;
-    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), &err,
-                   "b has another shape than in the test, where it is (2)", "another shape");
+    assert_refused("b has another shape than in the test, where it is (2)",
+                   safetensors_take(&file, loaded, COUNT_OF(loaded), "the test"));
     loaded[1].shape[0] = 3;
     loaded[2].type = ARRAY_F32;
-    assert_refused(safetensors_take(&file, loaded, COUNT_OF(loaded), "the test", &err), &err, "i is of type F64",
-                   "type");
-    safetensors_close(&file);
+    assert_refused("i is of type F64", safetensors_take(&file, loaded, COUNT_OF(loaded), "the test"));
     const NamedArray large = {"large", ARRAY_F64, 3, {SIZE_MAX / 8, 2, 2}, a};
     assert_true(named_array_bytes(&large) == SIZE_MAX);
 }
 
 int main(void) {
-#define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
+#define CHECKPOINT_TEST(function) cmocka_unit_test_setup_teardown(function, make, temporary_leave)
     const struct CMUnitTest tests[] = {
         CHECKPOINT_TEST(round_trip),      CHECKPOINT_TEST(file_layout),     CHECKPOINT_TEST(other_writers),
         CHECKPOINT_TEST(headers_refused), CHECKPOINT_TEST(offsets_refused), CHECKPOINT_TEST(cut_short),

@@ -32,6 +32,7 @@ static void every_choice(void **state) {
     for (size_t n = 0; n < COUNT_OF(choices); n++) {
         char name[32];
         const char *const *c = choices[n];
+        const size_t mark = memory_mark();
         snprintf(name, sizeof name, "run%zu", n);
         const char *const overrides[] = {"train.steps=40",   "eval.every=40",    c[0],
                                          c[1] ? c[1] : c[0], c[2] ? c[2] : c[0], NULL};
@@ -42,6 +43,7 @@ static void every_choice(void **state) {
                     first_of(m, VAL_LOSS), last_of(m, VAL_LOSS));
         assert_that(!same_parameters("plain", name), "%s changes nothing", c[0]);
         for (size_t i = 0; i < m->rows; i++) assert_true(isfinite(m->at[i][TRAIN_LOSS]) && m->at[i][GRAD_NORM] > 0);
+        memory_release(mark);
     }
 }
 

@@ -30,7 +30,6 @@ static const Verb BARE = {.name = "bare", .what = "Takes no target."};
 static const Verb PLAIN = {.target = "CONFIG.ini", .what = "Trains.", .takes_set = true, .makes_runs = true};
 
 static Command command;
-static Error err;
 
 /* Parses up to five words after the verb. */
 #define PARSE(verb, ...) parse(verb, (const char *[6]){__VA_ARGS__})
@@ -40,7 +39,7 @@ static bool parse(const Verb *verb, const char *const *given_words) {
     while (given_words[count - 1]) words[count] = given_words[count - 1], count++;
     memcpy(before, words, sizeof words);
     command = (Command){0};
-    bool taken = command_parse(verb, count, (char **)words, &command, &err);
+    const bool taken = works(command_parse(verb, count, (char **)words, &command));
     assert_memory_equal(before, words, sizeof words); /* they stay in their order */
     return taken;
 }
@@ -199,13 +198,8 @@ static void the_program(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind),
-        cmocka_unit_test(what_verbs_share),
-        cmocka_unit_test(where_words_stand),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(help),
-        cmocka_unit_test(the_name),
-        cmocka_unit_test(the_program),
+        TEST(every_kind), TEST(what_verbs_share), TEST(where_words_stand), TEST(what_is_refused),
+        TEST(help),       TEST(the_name),         TEST(the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

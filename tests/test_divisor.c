@@ -9,14 +9,9 @@ static Run run;
 static Model model;
 
 static void open_run(const char *name) {
-    Error err;
-    bool done = run_open(&run, in(name), NULL, 0, false, &err) && run_load_corpus(&run, &err) &&
-                run_load_model(&run, &model, 0, 1, &err);
-    assert_that(done, "%s", err.message);
-}
-static void close_run(void) {
-    model_free(&model);
-    run_close(&run);
+    run_open(&run, in(name), NULL, 0, false);
+    run_load_corpus(&run);
+    run_load_model(&run, &model, 0, 1);
 }
 
 static double factor_of(const Tensor *t, size_t at, double qk) {
@@ -27,7 +22,6 @@ static double factor_of(const Tensor *t, size_t at, double qk) {
 static void assert_parameters(const char *a, const char *b, real qk) {
     open_run(a);
     real *first = copied_reals(model.parameters, model.tensors.flat);
-    close_run();
     open_run(b);
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
@@ -36,7 +30,6 @@ static void assert_parameters(const char *a, const char *b, real qk) {
                         "%s[%zu] is %.9g, and was %.9g", t->name, j, (double)model.parameters[t->offset + j],
                         (double)first[t->offset + j]);
     }
-    close_run();
 }
 
 /* Divisor 4, or divisor 16 with a = sqrt(16 / 4) = 2: the same function at every step, to the bit, as a is a power of
@@ -111,7 +104,6 @@ static void switched(void **state) {
                  "by the second");
     model.shape.attention.multiplier = 2;
     const double before = evaluate(&(Engine){.model = &model}, &run.corpus, 4, 0, tokens, targets).loss;
-    close_run();
     CONFIGURE(CONSTANT_LR, "train.steps=10", "log.every=1", "attention.scale_divisor=0.5");
     train("short", 1);
     assert_close(before, last_of(read_metrics("short"), VAL_LOSS), 1e-6, "by the first");
@@ -121,9 +113,6 @@ static void switched(void **state) {
 /* A run that is stopped before, at or after the switch, and resumed, has the same bits. */
 static void resumed(void **state) {
     (void)state;
-    Error err;
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.command_line = "resume", .progress = &progress};
     static const char *const STOPS[] = {"train.steps=9", "train.steps=10", "train.steps=11"};
     const char *const longer = "train.steps=20";
     CONFIGURE(CONSTANT_LR, longer, "attention.scale_divisor=none", "attention.switch_step=10",
@@ -135,8 +124,7 @@ static void resumed(void **state) {
         CONFIGURE(CONSTANT_LR, STOPS[n], "attention.scale_divisor=none", "attention.switch_step=10",
                   "attention.switch_divisor=dk");
         train(name, 1);
-        bool done = train_resume(in(name), &longer, 1, &options, &outcome, &err);
-        assert_that(done, "%s", err.message);
+        resume_with_key(name, longer);
         assert_that(same_parameters("whole", name), "stopped by %s", STOPS[n]);
     }
 }

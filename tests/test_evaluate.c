@@ -12,11 +12,11 @@ static Corpus corpus;
 static Model model;
 
 static int make(void **state) {
-    Error err;
     char text[COUNT * 4], *end = text;
     if (temporary_enter(state) != 0) return 1;
     for (uint32_t i = 0; i < COUNT; i++) end += utf8_encode(0x4E00 + i, end);
-    return corpus_load(&corpus, put("corpus.txt", text, (size_t)(end - text)), NULL, 0.3, T, &err) ? 0 : 1;
+    corpus = corpus_load(put("corpus.txt", text, (size_t)(end - text)), NULL, 0.3, T);
+    return 0;
 }
 /* Splits the same characters with another share for validation. */
 static void split_at(size_t validation) { corpus.train = corpus.count - validation; }
@@ -31,16 +31,10 @@ static void make_model(size_t batch, size_t threads) {
         .L = 2,
         .pre_norm = true,
         .bias = true};
-    Error err;
-    assert_true(model_make(&model, &shape, batch, threads, false, &err));
+    model_make(&model, &shape, batch, threads, false);
     tensors_initialize(&model.tensors, &shape, INIT_UNIT, 3, model.threads, model.parameters);
     real *head = tensor_at(&model.tensors, model.parameters, LM_HEAD, 0);
     for (size_t i = 0; i < COUNT * 16; i++) head[i] *= 50; /* so that losses differ between characters */
-}
-static int clear(void **state) {
-    model_free(&model);
-    corpus_free(&corpus);
-    return temporary_leave(state);
 }
 
 /* The sum of the losses of `length` characters after place `at`. */
@@ -58,8 +52,10 @@ static double losses_from(size_t at, size_t length) {
     return sum;
 }
 
+static int32_t *integers(size_t count) { return memory_make(count, sizeof(int32_t), "an array"); }
+
 static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
-    int32_t *targets = kept(calloc(batch * T, sizeof *targets));
+    int32_t *targets = integers(batch * T);
     const Evaluation e = evaluate(&(Engine){.model = &model}, &corpus, batch, batches, tokens, targets);
     assert_true(e.complete && isnan(e.accuracy));
     for (size_t i = 0; i < batch * T; i++)
@@ -67,7 +63,7 @@ static double evaluate_now(size_t batch, size_t batches, int32_t *tokens) {
     return e.loss;
 }
 
-static double evaluate_whole(size_t batch) { return evaluate_now(batch, 0, kept(calloc(batch * T, sizeof(int32_t)))); }
+static double evaluate_whole(size_t batch) { return evaluate_now(batch, 0, integers(batch * T)); }
 
 /* Every character but the first weighs the same, also in a last window that is shorter. */
 static void whole_split(void **state) {
@@ -84,7 +80,6 @@ static void whole_split(void **state) {
             double mean = sum / (double)(validation - 1);
             assert_close(evaluate_whole(batch), mean, 2e-6 * mean, "%zu characters by %zu", validation, batch);
         }
-        model_free(&model);
     }
 }
 
@@ -114,13 +109,14 @@ static void one_batch(void **state) {
         split_at(validation);
         size_t whole = (validation - 1) / T;
         for (size_t batch = 1; batch <= 8 && batch <= whole; batch++) {
-            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens));
+            const size_t mark = memory_mark();
+            int32_t *tokens = integers(batch * T);
             double loss = evaluate_now(batch, 1, tokens), sum = 0;
             check_distances(tokens, NULL, batch, whole);
             for (size_t b = 0; b < batch; b++) sum += losses_from((size_t)tokens[b * T], T);
             assert_close(loss, sum / (double)(batch * T), 2e-6 * loss, "%zu of %zu windows", batch, whole);
             assert_close(evaluate_now(batch, 1, tokens), loss, 0, "the second time");
-            support_release(NULL);
+            memory_release(mark);
         }
     }
 }
@@ -131,7 +127,7 @@ static void several_batches(void **state) {
     (void)state;
     make_model(2, 1);
     split_at(6 * T + 4); /* six full windows and one of three */
-    int32_t *tokens = kept(calloc(2 * T, sizeof *tokens));
+    int32_t *tokens = integers(2 * T);
     double full = 0;
     for (size_t i = 0; i < 6; i++) full += losses_from(corpus.train + i * T, T) / (6 * T);
     double loss = evaluate_now(2, 3, tokens);
@@ -149,8 +145,7 @@ static void fixed_batch(void **state) {
         split_at(validation);
         size_t whole = (validation - 1) / T;
         for (size_t batch = 1; batch <= 9; batch++) {
-            int32_t *tokens = kept(calloc(batch * T, sizeof *tokens)),
-                    *targets = kept(calloc(batch * T, sizeof *targets));
+            int32_t *tokens = integers(batch * T), *targets = integers(batch * T);
             size_t count = validation_batch(&corpus, batch, T, tokens, targets);
             assert_int_equal(count, batch < whole ? batch : whole);
             check_distances(tokens, targets, count, whole);
@@ -159,7 +154,7 @@ static void fixed_batch(void **state) {
 }
 
 int main(void) {
-#define EVALUATE_TEST(function) cmocka_unit_test_setup_teardown(function, make, clear)
+#define EVALUATE_TEST(function) cmocka_unit_test_setup_teardown(function, make, temporary_leave)
     const struct CMUnitTest tests[] = {
         EVALUATE_TEST(whole_split),
         EVALUATE_TEST(one_batch),

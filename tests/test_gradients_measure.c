@@ -110,8 +110,6 @@ static void of_the_sum(void **state) {
     Setup v;
     setup(&v, &with, true);
     assert_close(sum_gradients(&v), sum, 1e-12, "loss of the model with dropout");
-    model_free(&v.model);
-    free(v.ids);
     teardown(&u);
 }
 

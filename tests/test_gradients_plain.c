@@ -19,9 +19,8 @@ static void forget_gradients(Setup *u) {
 static void compare(const Case *c) {
     Setup u;
     Engine plain;
-    Error err = {0};
     setup(&u, c, true);
-    assert_that(engine_make(&plain, ENGINE_PLAIN, 1, &u.model, &err), "%s: %s", c->name, err.message);
+    engine_make(&plain, ENGINE_PLAIN, 1, &u.model);
     const size_t rows = u.batch.B * u.batch.T;
     for (size_t r = 0; c->answers && r < rows; r++)
         if (r % c->answers) u.ids[rows + r] = -1;
@@ -42,7 +41,6 @@ static void compare(const Case *c) {
     assert_close(engine_pass(&plain, &u.batch, &(Pass){0}), validation, 1e-12 * validation,
                  "%s: loss without a backward pass", c->name);
     assert_int_equal(u.model.correct, correct);
-    engine_free(&plain);
     teardown(&u);
 }
 
@@ -93,14 +91,10 @@ static void threads_change_nothing(void **state) {
         setup(&u, &c, true);
         losses[n] = backward(&u, 1, true);
         flat = u.model.tensors.flat;
-        gradients[n] = malloc(flat * sizeof(real));
-        assert_non_null(gradients[n]);
-        memcpy(gradients[n], u.model.gradients, flat * sizeof(real));
+        gradients[n] = copied_reals(u.model.gradients, flat);
         assert_true(losses[n] == losses[0]);
         assert_memory_equal(gradients[n], gradients[0], flat * sizeof(real));
-        teardown(&u);
     }
-    for (size_t n = 0; n < COUNT_OF(threads); n++) free(gradients[n]);
 }
 
 static void sizes_that_do_not_fit(void **state) {
@@ -108,13 +102,9 @@ static void sizes_that_do_not_fit(void **state) {
     const Case small = {.name = "small"}, large = {.T = (size_t)1 << 40};
     Setup u;
     Plain plain;
-    Error err = {0};
     ModelShape shape = shape_of(&large);
     setup(&u, &small, true);
-    assert_false(plain_make(&plain, &shape, &u.model.tensors, 2, 1, &err));
-    assert_true(err.status == STATUS_FAILED && err.message[0]);
-    plain_free(&plain);
-    teardown(&u);
+    assert_fails(STATUS_FAILED, "the plain engine's", plain_make(&plain, &shape, &u.model.tensors, 2, 1));
 }
 
 int main(int argc, char **argv) {

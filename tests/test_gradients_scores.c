@@ -30,26 +30,23 @@ enum { V = 6, B = 2 };
 
 static void check_model(const Config *c, const char *name) {
     const ModelShape shape = model_shape(c, V);
-    const size_t T = shape.T, count = 2 * B * T;
-    int32_t *ids = calloc(count, sizeof *ids);
+    const size_t T = shape.T, count = 2 * B * T, mark = memory_mark();
+    int32_t *ids = memory_make(count, sizeof *ids, "the tokens");
     Model model;
     Engine engine;
-    GradientTable table;
     for (size_t i = 0; i < count; i++) ids[i] = (int32_t)(i * i / 3 % V);
     const Batch batch = {ids, ids + B * T, B, T};
-    assert_that(model_make(&model, &shape, B, 2, true, &err), "%s: %s", name, err.message);
-    assert_true(engine_make(&engine, ENGINE_FAST, 1, &model, &err));
+    model_make(&model, &shape, B, 2, true);
+    engine_make(&engine, ENGINE_FAST, 1, &model);
     gradcheck_parameters(&model, (Init)c->model.init, 1);
     const TrainingLoss original = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1};
-    assert_that(gradcheck_model(&original, 16, NULL, &table, &err), "%s: %s", name, err.message);
+    const GradientTable table = gradcheck_model(&original, 16, NULL);
     for (size_t i = 0; i < table.count; i++) {
         const GradientRow *row = &table.rows[i];
         assert_that(!row->failure, "%s: %s [%zu,%zu] %s by %.3g, the largest gradient is %.3g", name, row->name,
                     row->at[0], row->at[1], row->failure, row->error, row->largest);
     }
-    gradcheck_free(&table);
-    model_free(&model);
-    free(ids);
+    memory_release(mark);
 }
 
 static const char SMALL[] =
@@ -93,6 +90,6 @@ static void every_length(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair), cmocka_unit_test(every_length)};
+    const struct CMUnitTest tests[] = {TEST(every_pair), TEST(every_length)};
     return cmocka_run_group_tests_name("gradients_scores", tests, enter, leave);
 }

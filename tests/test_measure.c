@@ -20,13 +20,8 @@ static ModelShape shape_of(size_t T, size_t C, size_t H, size_t D) {
         .tied = true};
 }
 static void make_model(const ModelShape *shape, size_t batch, size_t threads, Init init, uint64_t seed) {
-    Error err = {0};
-    assert_that(model_make(&model, shape, batch, threads, false, &err), "%s", err.message);
+    model_make(&model, shape, batch, threads, false);
     tensors_initialize(&model.tensors, shape, init, seed, model.threads, model.parameters);
-}
-static int clear(void **state) {
-    model_free(&model);
-    return support_release(state);
 }
 static void forward(size_t B, size_t T) {
     int32_t tokens[4096];
@@ -111,7 +106,6 @@ static void against_plain_statistics(void **state) {
                 assert_close(got[head].w_k_norm, plain.w_k_norm, 1e-12, "w_k_norm of %zu", head);
             }
         }
-        model_free(&model);
     }
 }
 
@@ -229,7 +223,6 @@ static void prediction(void **state) {
             forward(8, 32);
             measure_heads(&model, 8, 32, got);
             for (size_t head = 0; head < cases[n].H; head++) sum += got[head].score_std / (SEEDS * (double)cases[n].H);
-            model_free(&model);
         }
         double predicted = predicted_score_std(&shape, cases[n].init);
         if (cases[n].init == INIT_UNIT)
@@ -240,14 +233,13 @@ static void prediction(void **state) {
 }
 
 int main(void) {
-#define PROBE_TEST(function) cmocka_unit_test_teardown(function, clear)
     const struct CMUnitTest tests[] = {
-        PROBE_TEST(against_plain_statistics),
-        PROBE_TEST(uniform),
-        PROBE_TEST(one_hot),
-        PROBE_TEST(snapshot),
-        PROBE_TEST(one_position),
-        PROBE_TEST(prediction),
+        TEST(against_plain_statistics),
+        TEST(uniform),
+        TEST(one_hot),
+        TEST(snapshot),
+        TEST(one_position),
+        TEST(prediction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

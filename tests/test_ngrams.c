@@ -12,7 +12,7 @@ static double naive_probability(const int32_t *text, size_t count, const int32_t
                                 size_t V) {
     double with_c = 0, N = 0, T = 0;
     if (n == 0) return 1 / (double)V;
-    bool *followed_by = kept(calloc(V, sizeof *followed_by));
+    bool *followed_by = memory_make(V, sizeof *followed_by, "an array");
     for (size_t i = n - 1; i < count; i++) {
         if (memcmp(text + i - (n - 1), context, (n - 1) * sizeof *text) != 0) continue;
         N++;
@@ -20,8 +20,7 @@ static double naive_probability(const int32_t *text, size_t count, const int32_t
         T += !followed_by[text[i]];
         followed_by[text[i]] = true;
     }
-    free(followed_by);
-    support_pool.count--;
+    memory_free(followed_by);
     const double shorter = naive_probability(text, count, n > 1 ? context + 1 : context, n - 1, c, V);
     return N > 0 ? (with_c + T * shorter) / (N + T) : shorter;
 }
@@ -38,8 +37,7 @@ static double naive_loss(const int32_t *text, size_t count, const int32_t *valid
 
 static void compute(const int32_t *text, size_t count, const int32_t *validation, size_t length, size_t V,
                     double losses[NGRAM_ORDERS]) {
-    Error err = {0};
-    assert_that(ngram_losses(text, count, validation, length, V, losses, &err), "%s", err.message);
+    ngram_losses(text, count, validation, length, V, losses);
 }
 
 static void check(const int32_t *text, size_t count, const int32_t *validation, size_t length, size_t V) {
@@ -101,29 +99,24 @@ static void built_in_text(void **state) {
     (void)state;
     static const double expected[] = {3.09, 2.34, 1.79, 1.48};
     double losses[NGRAM_ORDERS];
-    Corpus corpus;
-    Error err = {0};
-    assert_that(corpus_load(&corpus, "", NULL, .1, 64, &err), "%s", err.message);
+    const Corpus corpus = corpus_load("", NULL, .1, 64);
     compute(corpus.ids, corpus.train, corpus.ids + corpus.train, corpus.count - corpus.train, corpus.vocabulary.count,
             losses);
     for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_close(losses[n], expected[n], .005, "order %zu", n + 1);
     check(corpus.ids, 20000, corpus.ids + corpus.train, 300, corpus.vocabulary.count);
-    corpus_free(&corpus);
 }
 
 static void text_too_long(void **state) {
     (void)state;
     const int32_t id = 0;
     double losses[NGRAM_ORDERS];
-    Error err = {0};
-    assert_refused(ngram_losses(&id, UINT32_MAX - 1, &id, 1, 2, losses, &err), &err, "too long", "2^32 characters");
-    assert_refused(ngram_losses(&id, SIZE_MAX, &id, 1, 2, losses, &err), &err, "too long", "a size that wraps");
+    assert_refused("too long", ngram_losses(&id, UINT32_MAX - 1, &id, 1, 2, losses));
+    assert_refused("too long", ngram_losses(&id, SIZE_MAX, &id, 1, 2, losses));
 }
 
 /* The losses in run.json of a directory; whether it has them. */
 static bool recorded(const char *name, double losses[NGRAM_ORDERS]) {
-    Error err = {0};
-    assert_that(run_ngram_losses(in(name), losses, &err), "%s", err.message);
+    run_ngram_losses(in(name), losses);
     return !isnan(losses[0]);
 }
 
@@ -138,19 +131,14 @@ static void assert_recorded(const char *name, const double expected[NGRAM_ORDERS
 static void in_run_json(void **state) {
     (void)state;
     double expected[NGRAM_ORDERS], losses[NGRAM_ORDERS];
-    TrainOptions options = {.threads = 1, .command_line = "resume", .progress = &(Progress){.quiet = true}};
-    Corpus corpus;
-    Error err = {0};
     CONFIGURE("train.steps=2");
     train("run", 1);
-    assert_that(config_corpus(&corpus, &config, NULL, &err), "%s", err.message);
+    const Corpus corpus = config_corpus(&config, NULL);
     compute(corpus.ids, corpus.train, corpus.ids + corpus.train, corpus.count - corpus.train, corpus.vocabulary.count,
             expected);
-    corpus_free(&corpus);
     assert_recorded("run", expected);
 
-    const char *const longer = "train.steps=4";
-    assert_that(train_resume(in("run"), &longer, 1, &options, &outcome, &err), "%s", err.message);
+    resume_with_key("run", "train.steps=4");
     assert_recorded("run", expected);
 
     CONFIGURE("data.task=recall", "data.corpus=", "data.recall_pairs=2", "train.steps=1");
@@ -160,25 +148,22 @@ static void in_run_json(void **state) {
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"ngram_losses\": [1, 2, \"3\", 4]}");
     assert_false(recorded("run", losses));
     put_text("run/run.json", "{");
-    assert_refused(run_ngram_losses(in("run"), losses, &err), &err, "run.json", "no JSON");
+    assert_refused("run.json", run_ngram_losses(in("run"), losses));
 }
 
 /* Opening a run and evaluating it, as eval does, counts nothing. */
 static void not_counted_to_evaluate(void **state) {
     (void)state;
     static Run run;
-    Model model = {0};
-    Evaluation evaluation;
-    Error err = {0};
+    Model model;
     CONFIGURE("train.steps=1");
     train("run", 1);
-    const bool done = run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 0, 1, &err) &&
-                      run_load_corpus(&run, &err) && run_evaluate(&run, &model, &evaluation, &err);
-    assert_that(done, "%s", err.message);
+    run_open(&run, in("run"), NULL, 0, false);
+    run_load_model(&run, &model, 0, 1);
+    run_load_corpus(&run);
+    const Evaluation evaluation = run_evaluate(&run, &model);
     for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_true(run.ngrams[n] == 0);
     assert_int_equal(evaluation.targets, run.corpus.count - run.corpus.train - 1);
-    model_free(&model);
-    run_close(&run);
 }
 
 int main(void) {

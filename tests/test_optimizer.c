@@ -68,8 +68,7 @@ static void norm(void **state) {
         for (size_t i = 0; i < sizes[n]; i++) sum += (long double)g[i] * (long double)g[i];
         for (size_t threads = 1; threads <= 8; threads *= 2) {
             Optimizer o;
-            Error err;
-            assert_true(optimizer_make(&o, config_of(OPTIMIZER_SGD), &(TensorTable){.flat = sizes[n]}, threads, &err));
+            optimizer_make(&o, config_of(OPTIMIZER_SGD), &(TensorTable){.flat = sizes[n]}, threads);
             double got = gradient_norm(&o, g);
             if (threads == 1) first = got;
             assert_close(got, sqrtl(sum), 1e-14 * got, "norm of %zu", sizes[n]);
@@ -86,7 +85,6 @@ static void norm(void **state) {
                 for (size_t i = 0; i < sizes[n]; i++) sum += (long double)g[i] * (long double)g[i];
                 first = gradient_norm(&o, g);
             }
-            optimizer_free(&o);
         }
     }
 }
@@ -124,8 +122,7 @@ static void reference_step(const Config *c, Number *n, double g, double decay, d
 static void reference_newton_schulz(double *x, size_t m, size_t n) {
     const bool tall = m > n;
     const size_t s = tall ? n : m, k = tall ? m : n, down = tall ? 1 : n, across = tall ? n : 1;
-    double *a = calloc(2 * s * s + s, sizeof *a), *b = a + s * s, *column = b + s * s;
-    assert_non_null(a);
+    double *a = memory_make(2 * s * s + s, sizeof *a, "an array"), *b = a + s * s, *column = b + s * s;
 #define X(i, j) x[(i)*down + (j)*across] /* (s,k) */
     for (int iteration = 0; iteration < 5; iteration++) {
         memset(a, 0, s * s * sizeof *a);
@@ -144,7 +141,7 @@ static void reference_newton_schulz(double *x, size_t m, size_t n) {
         }
     }
 #undef X
-    free(a);
+    memory_free(a);
 }
 
 static void reference_muon(const Config *c, const Tensor *t, Number *numbers, const real *g, double clip, double lr) {
@@ -152,8 +149,7 @@ static void reference_muon(const Config *c, const Tensor *t, Number *numbers, co
     for (size_t b = 0; b < t->block_count; b++) {
         const ColumnBlock *block = &t->blocks[b];
         const size_t m = t->size[0], n = block->end - block->begin;
-        double *u = calloc(m * n, sizeof *u), squares = 0;
-        assert_non_null(u);
+        double *u = memory_make(m * n, sizeof *u, "an array"), squares = 0;
         for (size_t i = 0; i < m * n; i++) {
             const size_t at = i / n * t->width + block->begin + i % n;
             numbers[at].m = c->train.momentum * numbers[at].m + (double)g[at] * clip;
@@ -167,7 +163,7 @@ static void reference_muon(const Config *c, const Tensor *t, Number *numbers, co
             *p = *p * (1 - muon_lr * c->train.weight_decay) -
                  muon_lr * block->lr_scale * sqrt(fmax(1, (double)n / (double)m)) * u[i];
         }
-        free(u);
+        memory_free(u);
     }
 }
 
@@ -191,14 +187,11 @@ static double lr_scale(const Tensor *t, size_t at) {
 /* Makes ten steps. The change of every parameter must be within `tolerance` of the largest change in its tensor. */
 static void check_updates(const Config *c, size_t threads, double tolerance) {
     enum { STEPS = 10 };
-    TensorTable table;
     Optimizer o;
-    Error err;
-    assert_true(tensors_make(&table, &SHAPE, &err));
-    assert_true(optimizer_make(&o, c, &table, threads, &err));
+    const TensorTable table = tensors_make(&SHAPE);
+    optimizer_make(&o, c, &table, threads);
     real *p = normal_reals(table.flat, 0.02), *start = copied_reals(p, table.flat);
-    Number *numbers = calloc(table.flat, sizeof *numbers);
-    assert_non_null(numbers);
+    Number *numbers = memory_make(table.flat, sizeof *numbers, "an array");
     for (size_t i = 0; i < table.flat; i++) numbers[i].p = (double)p[i];
     for (size_t step = 0; step < STEPS; step++) {
         real *g = gradients_of_step(&table, step);
@@ -226,9 +219,6 @@ static void check_updates(const Config *c, size_t threads, double tolerance) {
             assert_close((double)p[j] - (double)start[j], numbers[j].p - (double)start[j], tolerance * most, "%s[%zu]",
                          t->name, j - t->offset);
     }
-    free(numbers);
-    optimizer_free(&o);
-    tensors_free(&table);
     support_release(NULL);
 }
 
@@ -278,11 +268,9 @@ static void not_learned(void **state) {
     for (OptimizerKind kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
         ModelShape shape = SHAPE;
         shape.attention.qk_lr_scale = 0;
-        TensorTable table;
         Optimizer o;
-        Error err;
-        assert_true(tensors_make(&table, &shape, &err));
-        assert_true(optimizer_make(&o, config_of(kind), &table, 2, &err));
+        const TensorTable table = tensors_make(&shape);
+        optimizer_make(&o, config_of(kind), &table, 2);
         real *p = normal_reals(table.flat, 0.02), *start = copied_reals(p, table.flat);
         real *g = gradients_of_step(&table, 0);
         optimizer_step(&o, &table, p, g, gradient_norm(&o, g), 0.1, 0);
@@ -291,8 +279,6 @@ static void not_learned(void **state) {
             for (size_t j = 0; j < t->count; j++)
                 assert_int_equal(p[t->offset + j] == start[t->offset + j], lr_scale(t, j) != 1);
         }
-        optimizer_free(&o);
-        tensors_free(&table);
         support_release(NULL);
     }
 }
@@ -325,8 +311,7 @@ static void orthogonalized(void **state) {
         const size_t m = shapes[c].m, n = shapes[c].n, ldy = n + 1;
         const real *x = matrix_of(m, n, shapes[c].rank), *before = normal_reals(m * ldy, 1);
         real *y = copied_reals(before, m * ldy), *scratch = reals(newton_schulz_scratch(m, n, false));
-        double *expected = calloc(m * n, sizeof *expected), most = 0;
-        assert_non_null(expected);
+        double *expected = memory_make(m * n, sizeof *expected, "an array"), most = 0;
         for (size_t i = 0; i < m * n; i++) expected[i] = (double)x[i];
         reference_newton_schulz(expected, m, n);
         for (size_t i = 0; i < m * n; i++) most = fmax(most, fabs(expected[i]));
@@ -337,14 +322,13 @@ static void orthogonalized(void **state) {
                              3 * ORTHOGONAL * most, "%zu x %zu of rank %zu, [%zu][%zu]", m, n, shapes[c].rank, i, j);
             assert_true(y[i * ldy + n] == before[i * ldy + n]);
         }
-        free(expected);
+        memory_free(expected);
     }
 }
 
 /* The largest eigenvalue of I shift - sign Y Y^T, by power iteration. */
 static double largest_eigenvalue(const real *y, size_t m, size_t n, double shift, double sign) {
-    double *v = calloc(2 * m + n, sizeof *v), *w = v + m, *z = w + m, length = 1;
-    assert_non_null(v);
+    double *v = memory_make(2 * m + n, sizeof *v, "an array"), *w = v + m, *z = w + m, length = 1;
     for (size_t i = 0; i < m; i++) v[i] = 1 + (double)(i % 7);
     for (int iteration = 0; iteration < 3000; iteration++) {
         for (size_t j = 0; j < n; j++) z[j] = 0;
@@ -356,7 +340,7 @@ static double largest_eigenvalue(const real *y, size_t m, size_t n, double shift
         length = sqrt(length);
         for (size_t i = 0; i < m; i++) v[i] = w[i] / length;
     }
-    free(v);
+    memory_free(v);
     return length;
 }
 
@@ -387,8 +371,7 @@ static void orthogonalized_in_bf16(void **state) {
         const size_t m = shapes[c].m, n = shapes[c].n;
         const double decades = shapes[c].decades;
         real *x = matrix_of(m, n, shapes[c].rank), *y = reals(m * n);
-        double *expected = calloc(m * n, sizeof *expected), squares = 0, norm = 0, distance = 0;
-        assert_non_null(expected);
+        double *expected = memory_make(m * n, sizeof *expected, "an array"), squares = 0, norm = 0, distance = 0;
         for (size_t i = 0; i < m * n; i++) {
             x[i] *= (real)pow(10, i % n < 4 ? 0 : -decades);
             squares += (double)x[i] * (double)x[i];
@@ -407,7 +390,7 @@ static void orthogonalized_in_bf16(void **state) {
         assert_that(m < 16 || n < 16 || distance < 0.06, "%zu x %zu, %g decades: off by %g", m, n, decades, distance);
         const double largest = sqrt(largest_eigenvalue(y, m, n, 0, -1));
         assert_that(largest < 1.3, "%zu x %zu, %g decades: a singular value of %g", m, n, decades, largest);
-        free(expected);
+        memory_free(expected);
     }
 }
 
@@ -415,22 +398,18 @@ static void orthogonalized_in_bf16(void **state) {
 static void muon_threads(void **state) {
     (void)state;
     static const size_t threads[] = {1, 2, 8};
-    TensorTable table;
-    Error err;
-    assert_true(tensors_make(&table, &SHAPE, &err));
+    const TensorTable table = tensors_make(&SHAPE);
     const real *start = normal_reals(table.flat, 0.02), *first = NULL, *g[5];
     for (size_t step = 0; step < COUNT_OF(g); step++) g[step] = gradients_of_step(&table, step);
     for (size_t n = 0; n < COUNT_OF(threads); n++) {
         Optimizer o;
         real *p = copied_reals(start, table.flat);
-        assert_true(optimizer_make(&o, config_of(OPTIMIZER_MUON), &table, threads[n], &err));
+        optimizer_make(&o, config_of(OPTIMIZER_MUON), &table, threads[n]);
         for (size_t step = 0; step < COUNT_OF(g); step++)
             optimizer_step(&o, &table, p, g[step], gradient_norm(&o, g[step]), 0.1, step);
         if (!first) first = copied_reals(p, table.flat);
         assert_memory_equal(p, first, table.flat * sizeof *p);
-        optimizer_free(&o);
     }
-    tensors_free(&table);
 }
 
 /* Without a gradient only decay moves anything, and only tensors of two dimensions: under Muon its matrices by
@@ -439,11 +418,9 @@ static void decay_alone(void **state) {
     (void)state;
     for (int kind = OPTIMIZER_ADAMW; kind <= OPTIMIZER_MUON; kind++) {
         const Config *c = config_of((OptimizerKind)kind);
-        TensorTable table;
         Optimizer o;
-        Error err;
-        assert_true(tensors_make(&table, &SHAPE, &err));
-        assert_true(optimizer_make(&o, c, &table, 2, &err));
+        const TensorTable table = tensors_make(&SHAPE);
+        optimizer_make(&o, c, &table, 2);
         real *p = normal_reals(table.flat, 1), *before = copied_reals(p, table.flat), *g = reals(table.flat);
         optimizer_step(&o, &table, p, g, 0, 0.5, 0);
         for (size_t i = 0; i < table.count; i++) {
@@ -453,8 +430,6 @@ static void decay_alone(void **state) {
                 assert_close(p[j], left * (double)before[j], left < 1 ? 1e-7 * fabs((double)before[j]) : 0, "%s",
                              t->name);
         }
-        optimizer_free(&o);
-        tensors_free(&table);
     }
 }
 

@@ -16,18 +16,16 @@ enum { STEPS = 50, BATCH = 4, CONTEXT_MAX = 64 };
 
 /* The losses of the config's first steps by one engine, and the validation loss after them. */
 static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
-    Corpus corpus;
     Model model;
     Engine engine;
     Optimizer optimizer;
-    Error err = {0};
     int32_t tokens[BATCH * CONTEXT_MAX], targets[BATCH * CONTEXT_MAX];
-    assert_true(config_corpus(&corpus, &config, NULL, &err));
+    const Corpus corpus = config_corpus(&config, NULL);
     const ModelShape shape = model_shape(&config, corpus.vocabulary.count);
     assert_true(shape.T <= CONTEXT_MAX && config.train.batch == BATCH);
-    assert_true(model_make(&model, &shape, BATCH, 2, true, &err));
-    assert_true(engine_make(&engine, kind, (size_t)config.train.shards, &model, &err));
-    assert_true(optimizer_make(&optimizer, &config, &model.tensors, 2, &err));
+    model_make(&model, &shape, BATCH, 2, true);
+    engine_make(&engine, kind, (size_t)config.train.shards, &model);
+    optimizer_make(&optimizer, &config, &model.tensors, 2);
     tensors_initialize(&model.tensors, &shape, (Init)config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
         attention_set_step(&model.shape.attention, &config, step);
@@ -35,10 +33,6 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
         step_update(&model, &optimizer, &config, gradient_norm(&optimizer, model.gradients), step);
     }
     losses[STEPS] = evaluate(&engine, &corpus, BATCH, 0, tokens, targets).loss;
-    optimizer_free(&optimizer);
-    engine_free(&engine);
-    model_free(&model);
-    corpus_free(&corpus);
 }
 
 static void fifty_steps(void **state) {
@@ -77,14 +71,10 @@ static void either_engine_continues(void **state) {
     train("fast", 2);
     for (int first = ENGINE_FAST; first <= ENGINE_PLAIN; first++) {
         const char *const names[] = {"engine = fast", "engine = plain"};
-        Progress progress = progress_make(stderr, true);
-        const TrainOptions options = {.command_line = "./train resume", .progress = &progress};
-        Error err = {0};
         CONFIGURE(first == ENGINE_PLAIN ? "train.engine=plain" : "train.engine=fast", "train.steps=6", "eval.every=4");
         train("mixed", 2);
         set_text("mixed/config.ini", names[first], names[!first]);
-        bool done = train_resume(in("mixed"), (const char *const[]){"train.steps=12"}, 1, &options, &outcome, &err);
-        assert_that(done, "%s", err.message);
+        resume_with_key("mixed", "train.steps=12");
         const Table *mixed = read_metrics("mixed"), *fast = read_metrics("fast");
         assert_close(last_of(mixed, VAL_LOSS), last_of(fast, VAL_LOSS), 2e-2, "after half of each engine");
         assert_true(shell("rm -r mixed"));
@@ -109,11 +99,9 @@ static void refused(void **state) {
     for (size_t n = 0; n < COUNT_OF(pairs); n++) {
         const char *const overrides[] = {"train.engine=plain", pairs[n][0]};
         Config other;
-        Error err = {0};
         CONFIGURE("train.steps=1");
-        assert_false(config_load(&other, NULL, in("tiny.ini"), overrides, 2, &err));
-        assert_int_equal(err.status, STATUS_USAGE);
-        assert_that(strstr(err.message, pairs[n][1]) && strstr(err.message, "train.engine"), "%s", err.message);
+        assert_refused(pairs[n][1], config_load(&other, NULL, in("tiny.ini"), overrides, 2));
+        assert_that(strstr(err.message, "train.engine") != NULL, "%s", err.message);
     }
 }
 

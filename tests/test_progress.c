@@ -23,7 +23,7 @@ static int enter(void **state) {
     return tcsetattr(fileno(terminal), TCSANOW, &raw) != 0;
 }
 static int leave(void **state) {
-    (void)state;
+    support_release(state);
     const bool closed = !terminal || fclose(terminal) == 0;
     return screen >= 0 && close(screen) != 0 ? 1 : !closed;
 }
@@ -48,33 +48,43 @@ static void assert_shows(const char *expected) {
 static void one_line_over_another(void **state) {
     (void)state;
     NEED_TERMINAL();
-    Progress p = progress_make(terminal, false);
-    Progress recall = progress_make(terminal, false);
-    progress_update(&recall, 10, 123, 1000, 0.01, 0.02, 0.9984, 35100, 7);
+    Progress *p = progress_make(terminal, false);
+    Progress *recall = progress_make(terminal, false);
+    progress_update(recall, 10, 123, 1000, 0.01, 0.02, 0.9984, 35100, 7);
     assert_shows("\rstep 123/1000  train 0.010  accuracy 0.998  35.1k tokens/s  0:07 left");
-    progress_update(&p, 10, 120, 1000, 2.31, 2.4, NAN, 35100, 42);
+    progress_update(p, 10, 120, 1000, 2.31, 2.4, NAN, 35100, 42);
     assert_shows("\rstep 120/1000  train 2.310  val 2.400  35.1k tokens/s  0:42 left");
-    progress_update(&p, 10.2, 121, 1000, 2.31, 2.4, NAN, 35100, 42); /* too soon */
+    progress_update(p, 10.2, 121, 1000, 2.31, 2.4, NAN, 35100, 42); /* too soon */
     assert_shows("");
-    progress_update(&p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
+    progress_update(p, 11, 122, 1000, NAN, NAN, NAN, 35100, 7);
     assert_shows("\rstep 122/1000  35.1k tokens/s  0:07 left"
                  "                        "); /* what is left of the longer one */
-    progress_message(&p, "step %d", 122);
+    progress_message(p, "step %d", 122);
     assert_shows("\r                                        \rstep 122\n");
-    progress_message(&p, "again");
+    progress_message(p, "again");
     assert_shows("again\n");
-    progress_count(&p, 12, "tensors", 12, 58);
+    progress_count(p, 12, "tensors", 12, 58);
     assert_shows("\r12/58 tensors");
-    progress_count(&p, 12.2, "tensors", 13, 58); /* too soon */
+    progress_count(p, 12.2, "tensors", 13, 58); /* too soon */
     assert_shows("");
-    assert_true(progress_is_due(&p, 13));
-    assert_false(progress_is_due(&p, 13.2));
-    progress_line(&p, "3 of 4 runs");
+    assert_true(progress_is_due(p, 13));
+    assert_false(progress_is_due(p, 13.2));
+    progress_line(p, "3 of 4 runs");
     assert_shows("\r3 of 4 runs  ");
-    progress_clear(&p);
+    progress_clear(p);
     assert_shows("\r           \r");
-    progress_clear(&p);
+    progress_clear(p);
     assert_shows("");
+}
+
+/* As by an error. */
+static void wiped_when_released(void **state) {
+    (void)state;
+    NEED_TERMINAL();
+    Progress *p = progress_make(terminal, false);
+    progress_line(p, "3 of 4 runs");
+    memory_free(p);
+    assert_shows("\r3 of 4 runs\r           \r");
 }
 
 static void set_width(unsigned short columns) {
@@ -89,8 +99,8 @@ static void never_wider_than_a_terminal(void **state) {
     NEED_TERMINAL();
     char expected[] =
         "\rstep 1000000000000000000/1000000000000000000  train 2.310  val 2.400  35.1k tokens/s  0:42 left";
-    Progress p = progress_make(terminal, false);
-    progress_update(&p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, NAN, 35100, 42);
+    Progress *p = progress_make(terminal, false);
+    progress_update(p, 0, 1000000000000000000, 1000000000000000000, 2.31, 2.4, NAN, 35100, 42);
     expected[80] = 0;
     assert_shows(expected);
 }
@@ -100,21 +110,21 @@ static void never_wider_than_a_terminal(void **state) {
 static void follows_a_resize(void **state) {
     (void)state;
     NEED_TERMINAL();
-    Progress p = progress_make(terminal, false);
+    Progress *p = progress_make(terminal, false);
     set_width(100);
-    progress_line(&p, "twenty characters...twenty characters...twenty characters...twenty characters...ten more..");
+    progress_line(p, "twenty characters...twenty characters...twenty characters...twenty characters...ten more..");
     assert_shows("\rtwenty characters...twenty characters...twenty characters...twenty characters...ten more..");
     set_width(30);
-    progress_line(&p, "twenty characters...twenty characters...");
+    progress_line(p, "twenty characters...twenty characters...");
     assert_shows("\rtwenty characters...twenty ch");
     set_width(11);
-    progress_line(&p, "3 of 4");
+    progress_line(p, "3 of 4");
     assert_shows("\r3 of 4    ");
     set_width(60);
-    progress_line(&p, "twenty characters...twenty characters...");
+    progress_line(p, "twenty characters...twenty characters...");
     assert_shows("\rtwenty characters...twenty characters...");
     set_width(6);
-    progress_message(&p, "a message is whole");
+    progress_message(p, "a message is whole");
     assert_shows("\r     \ra message is whole\n");
 }
 
@@ -122,19 +132,19 @@ static void follows_a_resize(void **state) {
 static void messages_are_plain(void **state) {
     (void)state;
     NEED_TERMINAL();
-    Progress p = progress_make(terminal, false);
-    progress_message(&p, "into %s", "a\nb\033]0;title\a\302\2332J\342\200\256√é");
+    Progress *p = progress_make(terminal, false);
+    progress_message(p, "into %s", "a\nb\033]0;title\a\302\2332J\342\200\256√é");
     assert_shows("into a?b?]0;title??2J?√é\n");
 }
 
 static void quiet_is_silent(void **state) {
     (void)state;
     NEED_TERMINAL();
-    Progress p = progress_make(terminal, true);
-    progress_update(&p, 0, 1, 2, 3, 4, NAN, 5, 6);
-    progress_count(&p, 1, "tensors", 12, 58);
-    progress_message(&p, "nothing");
-    progress_clear(&p);
+    Progress *p = progress_make(terminal, true);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_count(p, 1, "tensors", 12, 58);
+    progress_message(p, "nothing");
+    progress_clear(p);
     assert_shows("");
 }
 
@@ -144,10 +154,10 @@ static void a_file_gets_messages_only(void **state) {
     size_t size;
     FILE *file = open_memstream(&text, &size);
     assert_non_null(file);
-    Progress p = progress_make(file, false);
-    progress_update(&p, 0, 1, 2, 3, 4, NAN, 5, 6);
-    progress_message(&p, "whole lines");
-    progress_clear(&p);
+    Progress *p = progress_make(file, false);
+    progress_update(p, 0, 1, 2, 3, 4, NAN, 5, 6);
+    progress_message(p, "whole lines");
+    progress_clear(p);
     fclose(file);
     assert_string_equal(text, "whole lines\n");
     free(text);
@@ -170,10 +180,14 @@ static void durations(void **state) {
 int main(void) {
 #define TERMINAL_TEST(function) cmocka_unit_test_setup_teardown(function, enter, leave)
     const struct CMUnitTest tests[] = {
-        TERMINAL_TEST(one_line_over_another), TERMINAL_TEST(never_wider_than_a_terminal),
-        TERMINAL_TEST(follows_a_resize),      TERMINAL_TEST(messages_are_plain),
-        TERMINAL_TEST(quiet_is_silent),       cmocka_unit_test(a_file_gets_messages_only),
-        cmocka_unit_test(durations),
+        TERMINAL_TEST(one_line_over_another),
+        TERMINAL_TEST(wiped_when_released),
+        TERMINAL_TEST(never_wider_than_a_terminal),
+        TERMINAL_TEST(follows_a_resize),
+        TERMINAL_TEST(messages_are_plain),
+        TERMINAL_TEST(quiet_is_silent),
+        TEST(a_file_gets_messages_only),
+        TEST(durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,25 +11,15 @@
 
 static Json *data; /* of the page that was read last */
 
-static int leave(void **state) {
-    js_free(data);
-    data = NULL;
-    return temporary_leave(state);
-}
-#define REPORT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
-
 /* The page, written again, and, as `data`, what is in its script element. */
 static const char *report(void) {
     static const char start[] = "<script type=\"application/json\" id=\"data\">";
-    Error err = {0};
-    assert_that(report_write(opened(in("run")), &err), "%s", err.message);
+    report_write(directory_open(in("run")));
     assert_false(path_exists(in("run/report.html" FILE_NEW)));
     char *page = contents(in("run/report.html"), NULL), *json = strstr(page, start);
     assert_non_null(json);
     json += strlen(start);
-    js_free(data);
-    const bool done = js_parse(json, (size_t)(strstr(json, "</script") - json), "the data", &data, &err);
-    assert_that(done, "%s", err.message);
+    data = js_parse(json, (size_t)(strstr(json, "</script") - json), "the data");
     return page;
 }
 
@@ -60,7 +50,7 @@ static void thinned_logs(void **state) {
     enum { ROWS = 70000, VALIDATED = 9999 };
     CONFIGURE("train.steps=2");
     train("run", 1);
-    char *log = kept(malloc(ROWS * 64)), *end = log;
+    char *log = memory_make(ROWS, 64, "a log"), *end = log;
     end += sprintf(end, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
     put("run/metrics.csv", log, (size_t)(end - log));
@@ -95,17 +85,13 @@ static void chosen_steps_and_layers(void **state) {
     (void)state;
     enum { L = 16, H = 48, STEPS = 3 };
     uint32_t text[SNAPSHOT_TEXT_MAX];
-    Snapshot snapshot;
-    Error err = {0};
     CONFIGURE("train.steps=2", "model.context=48", "log.attention_every=1", "log.page_model=no");
     train("run", 1);
     set_text("run/config.ini", "layers = 1\n", "layers = 16\n");
     set_text("run/config.ini", "heads = 2\n", "heads = 48\n");
     for (size_t i = 0; i < SNAPSHOT_TEXT_MAX; i++) text[i] = 'a';
-    assert_true(snapshot_make(&snapshot, L, H, text, SNAPSHOT_TEXT_MAX, &err));
-    for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++)
-        assert_that(snapshot_save(&snapshot, opened(in("run")), &err), "%s", err.message);
-    snapshot_free(&snapshot);
+    Snapshot snapshot = snapshot_make(L, H, text, SNAPSHOT_TEXT_MAX);
+    for (snapshot.step = 0; snapshot.step < STEPS; snapshot.step++) snapshot_save(&snapshot, directory_open(in("run")));
     report();
     const Json *shown = js_get(only_run(), "snapshots"), *steps = js_get(shown, "steps"),
                *layers = js_get(shown, "layers");
@@ -122,37 +108,32 @@ static void chosen_steps_and_layers(void **state) {
 /* A snapshot of a longer text than the run's others. */
 static void save_longer_text(size_t step) {
     static const uint32_t text[] = {'a', 'a', 'a', 'a', 'a'};
-    Snapshot snapshot;
-    Error err = {0};
-    assert_true(
-        snapshot_make(&snapshot, (size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text), &err));
+    Snapshot snapshot = snapshot_make((size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text));
     snapshot.step = step;
-    assert_that(snapshot_save(&snapshot, opened(in("run")), &err), "%s", err.message);
-    snapshot_free(&snapshot);
+    snapshot_save(&snapshot, directory_open(in("run")));
 }
 
 /* What cannot be read, or no longer written, leaves the page that there was. */
 static void old_page_stays(void **state) {
     (void)state;
-    Error err = {0};
     struct rlimit before;
     CONFIGURE("train.steps=2", "log.attention_text=the");
     train("run", 1);
     put_text("run/report.html", "old");
     set_text("run/metrics.csv", "\n2,", "\nx,");
-    assert_refused(report_write(opened(in("run")), &err), &err, "metrics.csv", "a damaged log");
+    assert_refused("metrics.csv", report_write(directory_open(in("run"))));
     set_text("run/metrics.csv", "\nx,", "\n2,");
     set_text("run/attention/step000002.safetensors", "\"step\":\"2\"", "\"step\":\"3\"");
-    assert_refused(report_write(opened(in("run")), &err), &err, "step000002.safetensors", "a damaged snapshot");
+    assert_refused("step000002.safetensors", report_write(directory_open(in("run"))));
     set_text("run/attention/step000002.safetensors", "\"step\":\"3\"", "\"step\":\"2\"");
     save_longer_text(2);
-    assert_refused(report_write(opened(in("run")), &err), &err, "two texts", "another text in the last snapshot");
+    assert_refused("two texts", report_write(directory_open(in("run"))));
     train("again", 1);
     assert_true(rename(in("again/attention/step000002.safetensors"), in("run/attention/step000002.safetensors")) == 0);
     getrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, before.rlim_max});
-    const bool done = report_write(opened(in("run")), &err);
+    const bool done = works(report_write(directory_open(in("run"))));
     setrlimit(RLIMIT_FSIZE, &before);
     assert_that(!done && err.status == STATUS_FAILED && strstr(err.message, "report.html"), "full: %s", err.message);
     assert_string_equal(contents(in("run/report.html"), NULL), "old");
@@ -163,23 +144,24 @@ static void old_page_stays(void **state) {
 /* The losses of n-gram tables that the page has: `count` of them, as run.json of run/ has them. */
 static void assert_ngrams(const char *const *directories, size_t count, size_t expected) {
     double losses[NGRAM_ORDERS], on_page;
-    Error err = {0};
-    js_free(data);
-    assert_that(report_run_data(directories, count, &data, &err), "%s", err.message);
+    data = report_run_data(directories, count);
     const Json *list = js_get(data, "ngram_losses");
     assert_int_equal(js_array_size(list), expected);
-    assert_true(run_ngram_losses(in("run"), losses, &err) && !isnan(losses[0]));
+    run_ngram_losses(in("run"), losses);
+    assert_true(!isnan(losses[0]));
     for (size_t n = 0; n < expected; n++) {
         assert_true(js_as_number(js_at(list, n), &on_page));
         assert_true(on_page == losses[n]);
     }
 }
 
+static const char *copied(const char *path) { return memory_copy_text(path, strlen(path)); }
+
 /* A chart has the losses of n-gram tables where all of its runs have the same ones: not for runs on two texts, for a
    run of a version that had none, or for recall. */
 static void losses_of_ngram_tables(void **state) {
     (void)state;
-    const char *directories[] = {kept(strdup(in("run"))), kept(strdup(in("again"))), kept(strdup(in("other")))};
+    const char *directories[] = {copied(in("run")), copied(in("again")), copied(in("other"))};
     CONFIGURE("train.steps=1");
     train("run", 1);
     train("again", 1);
@@ -192,7 +174,7 @@ static void losses_of_ngram_tables(void **state) {
     assert_ngrams(directories, 2, 0);
     CONFIGURE("train.steps=1", "data.task=recall", "data.corpus=", "data.recall_pairs=2");
     train("recall", 1);
-    directories[0] = in("recall");
+    directories[0] = copied(in("recall"));
     assert_ngrams(directories, 1, 0);
 }
 
@@ -202,7 +184,6 @@ static const Json *only_model(void) { return js_get(only_run(), "model"); }
    or is not wanted is left out; so is a text that is no longer there. A checkpoint that cannot be read is an error. */
 static void model_in_page(void **state) {
     (void)state;
-    Error err = {0};
     CONFIGURE("train.steps=3");
     train("run", 1);
     report();
@@ -217,7 +198,7 @@ static void model_in_page(void **state) {
     assert_null(js_get(only_model(), "excerpt"));
     assert_non_null(strstr(text_of(only_model(), "no_excerpt"), "nowhere.txt"));
     set_text("run/checkpoint/last.safetensors", "\"step\\\":3", "\"step\\\":2");
-    assert_refused(report_write(opened(in("run")), &err), &err, "last.safetensors", "a damaged checkpoint");
+    assert_refused("last.safetensors", report_write(directory_open(in("run"))));
     set_text("run/config.ini", "page_model = auto", "page_model = no");
     report();
     assert_string_equal(text_of(only_model(), "left_out"), "log.page_model = no");
@@ -226,8 +207,7 @@ static void model_in_page(void **state) {
     CONFIGURE("train.steps=1", "train.optimizer=sgd", "train.lr=1e6", "train.warmup=0", "train.grad_clip=0");
     train("large", 1);
     const char *directory = in("large");
-    js_free(data);
-    assert_that(report_run_data(&directory, 1, &data, &err), "%s", err.message);
+    data = report_run_data(&directory, 1);
     assert_non_null(strstr(text_of(only_model(), "left_out"), "65504"));
 }
 
@@ -236,28 +216,23 @@ static void numbers_of_json(void **state) {
     (void)state;
     static const double numbers[] = {0.1, 1e-7, 8, 1e16, 1.0 / 3, -2.5e-300, 1.7976931348623157e308};
     static const char quoted[] = "0.10000000000000001 \"8.0000000000000004";
-    Error err = {0};
-    char *text = NULL;
     double number;
-    Json *array = js_array(), *read;
+    Json *array = js_array();
     for (size_t i = 0; i < COUNT_OF(numbers); i++) js_append(array, js_number(numbers[i]));
     js_append(array, js_text(quoted));
     js_append(array, js_number(NAN));
-    assert_true(js_dump(array, JS_LINE, &text, &err));
-    assert_true(js_parse(text, strlen(text), "numbers", &read, &err));
+    const char *text = js_dump(array, JS_LINE);
+    const Json *read = js_parse(text, strlen(text), "numbers");
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         assert_true(js_as_number(js_at(read, i), &number) && number == numbers[i]);
     assert_string_equal(js_as_text(js_at(read, COUNT_OF(numbers))), quoted);
     assert_string_equal(text + strlen(text) - strlen(",null]"), ",null]");
-    free(text);
-    js_free(array);
-    js_free(read);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        REPORT_TEST(hostile_text),   REPORT_TEST(thinned_logs),           REPORT_TEST(chosen_steps_and_layers),
-        REPORT_TEST(old_page_stays), REPORT_TEST(losses_of_ngram_tables), REPORT_TEST(model_in_page),
-        REPORT_TEST(numbers_of_json)};
+        TRAINING_TEST(hostile_text),   TRAINING_TEST(thinned_logs),           TRAINING_TEST(chosen_steps_and_layers),
+        TRAINING_TEST(old_page_stays), TRAINING_TEST(losses_of_ngram_tables), TRAINING_TEST(model_in_page),
+        TRAINING_TEST(numbers_of_json)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,25 +56,31 @@ void __wrap_matmul(Operands operands, Orientation op_a, Orientation op_b, size_t
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
+static TrainOptions child_options(char **arguments) {
+    return (TrainOptions){
+        .threads = (size_t)atol(arguments[3]), .command_line = "child", .progress = progress_make(stderr, true)};
+}
+static void child_trains(char **arguments) {
+    TrainOptions options = child_options(arguments);
+    options.out = arguments[2];
+    config_load(&config, NULL, arguments[1], NULL, 0);
+    outcome = train_run(&config, &options);
+}
+static void child_resumes(char **arguments) {
+    const TrainOptions options = child_options(arguments);
+    const char *set = arguments[2];
+    outcome = train_resume(arguments[1], &set, *set != '-', &options);
+}
+
 /* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
    failed, 100 nothing to do */
 static int child_main(char **arguments) {
-    Error err = {0};
-    Progress progress = progress_make(stderr, true);
-    bool resumes = strcmp(arguments[0], "resume") == 0, done;
-    TrainOptions options = {.threads = (size_t)atol(arguments[3]), .command_line = "child", .progress = &progress};
     interrupt_catch();
     dies_at = atol(arguments[4]), stops_at = atol(arguments[5]);
-    if (resumes) {
-        const char *set = arguments[2];
-        done = train_resume(arguments[1], &set, *set != '-', &options, &outcome, &err);
-    } else {
-        options.out = arguments[2];
-        done = config_load(&config, NULL, arguments[1], NULL, 0, &err) && train_run(&config, &options, &outcome, &err);
-    }
+    const bool done = works(strcmp(arguments[0], "resume") == 0 ? child_resumes(arguments) : child_trains(arguments));
     if (!done) printf("%s\n", err.message);
-    int status = !done ? (int)err.status : outcome.had_finished ? 100 : outcome.signal ? 128 + outcome.signal : 0;
-    return status;
+    memory_release(0);
+    return !done ? (int)err.status : outcome.had_finished ? 100 : outcome.signal ? 128 + outcome.signal : 0;
 }
 
 static char said[1200]; /* what the last child said */
@@ -109,7 +115,7 @@ static void children_train(const char *const *overrides) {
 
 /* A log without its column of seconds. */
 static char *timeless(char *csv) {
-    char *out = kept(calloc(strlen(csv) + 1, 1)), *end = out, *line;
+    char *out = memory_make(strlen(csv) + 1, 1, "a text"), *end = out, *line;
     while ((line = strsep(&csv, "\n")) != NULL) {
         int column = 0;
         for (char *field; (field = strsep(&line, ",")) != NULL; column++)
@@ -133,13 +139,14 @@ static void assert_same_file(const char *a, const char *b, const char *name) {
     assert_that(size_a == size_b && memcmp(x, y, size_a) == 0, "%s of %s is not that of %s", name, b, a);
 }
 
+static void remove_run(const char *name) { assert_true(!path_exists(in(name)) || directory_remove(in(name))); }
+
 /* A run that died as soon as it had begun. */
 static void run_to_first_checkpoint(const char *name) {
     char description[64];
-    Error err;
     snprintf(description, sizeof description, "%s/run.json", name);
     for (long n = 40;; n++) {
-        if (path_exists(in(name))) assert_true(directory_remove(in(name), &err));
+        remove_run(name);
         int status = run(name, 1, n, -1);
         assert_that(status == 99, "dying at write %ld: status %d: %s", n, status, said);
         if (path_exists(in(description))) return;
@@ -161,18 +168,13 @@ static void assert_same_run(const char *a, const char *b) {
                                         "attention/step000008.safetensors",
                                         "checkpoint/last.safetensors",
                                         "checkpoint/best.safetensors"};
-    size_t pooled = support_pool.count;
+    const size_t mark = memory_mark();
     char command[2400];
     for (size_t i = 0; i < COUNT_OF(names); i++) assert_same_file(a, b, names[i]);
     snprintf(command, sizeof command, "test -z \"$(find %s -name '*.new*')\" && grep -q '\"finished\"' %s/run.json",
              in(b), in(b));
     assert_that(system(command) == 0, "%s has files that are half done, or a run.json that is", b);
-    while (support_pool.count > pooled) free(support_pool.items[--support_pool.count]);
-}
-
-static void remove_run(const char *name) {
-    Error err;
-    assert_true(!path_exists(in(name)) || directory_remove(in(name), &err));
+    memory_release(mark);
 }
 
 #ifdef SANITIZED
@@ -307,14 +309,13 @@ static void no_former_end(void **state) {
 
 static void one_process_at_a_time(void **state) {
     (void)state;
-    Directory lock;
-    Error err = {0};
     CHILDREN_TRAIN("log.checkpoint_every=6");
     run_to_first_checkpoint("run");
-    assert_true(directory_lock(&lock, in("run"), &err));
+    const size_t mark = memory_mark();
+    directory_lock(in("run"));
     assert_int_equal(resume("run", -1, -1), STATUS_USAGE);
     assert_non_null(strstr(said, "in use"));
-    directory_close(&lock);
+    memory_release(mark);
     assert_int_equal(resume("run", -1, -1), 0);
 }
 

@@ -12,15 +12,9 @@ static void make_run(void) {
     assert_non_null(strstr(state_of("run"), "\"step\":6,"));
 }
 
-static bool try_resume(const char *set, Error *err) {
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.command_line = "resume", .progress = &progress};
-    return train_resume(in("run"), &set, 1, &options, &outcome, err);
-}
-
 /* Names and checksums of a run's files. */
 static char *checksums(void) {
-    char command[1200], *sums = kept(calloc(1, 8192));
+    char command[1200], *sums = memory_make(8192, 1, "checksums");
     snprintf(command, sizeof command, "cd %s && find . -type f -exec cksum {} + | sort", in("run"));
     FILE *stream = popen(command, "r");
     assert_non_null(stream);
@@ -30,9 +24,8 @@ static char *checksums(void) {
 }
 
 static void refuse(const char *word, const char *set) {
-    Error err = {0};
     const char *before = checksums();
-    assert_refused(try_resume(set, &err), &err, word, word);
+    assert_refused(word, resume_with_key("run", set));
     assert_string_equal(before, checksums());
 }
 
@@ -166,16 +159,15 @@ static void fewer_keys(void **state) {
                                           {"\\\"model.d_k\\\":\\\"16\\\",", "d_k = 16\n"},
                                           {"\\\"train.min_lr\\\":\\\"0.001\\\",", "min_lr = 0.001\n"},
                                           {"\\\"version\\\":\\\"" SQRTDK_VERSION "\\\",", NULL}};
-    Error err = {0};
     make_run();
     assert_true(shell("cp -a run whole"));
     for (size_t i = 0; i < COUNT_OF(gone); i++) set_header("run/checkpoint/last.safetensors", gone[i][0], "");
-    assert_that(open_model("run", &err), "%s", err.message);
+    open_model("run");
     for (size_t i = 0; i < COUNT_OF(gone); i++)
         if (gone[i][1]) set_text("run/config.ini", gone[i][1], "");
-    assert_that(try_resume(RAISED, &err), "%s", err.message);
+    resume_with_key("run", RAISED);
     assert_true(shell("mv run fewer && mv whole run"));
-    assert_that(try_resume(RAISED, &err), "%s", err.message);
+    resume_with_key("run", RAISED);
     assert_true(same_parameters("run", "fewer"));
     assert_true(shell("diff run/config.ini fewer/config.ini && diff run/attention.csv fewer/attention.csv"));
 }
@@ -185,11 +177,10 @@ static void fewer_keys(void **state) {
 static void more_keys(void **state) {
     (void)state;
     const char *const path = "run/checkpoint/last.safetensors";
-    Error err = {0};
     make_run();
     set_header(path, "\\\"step\\\"", "\\\"new\\\":[1],\\\"step\\\"");
     set_text("run/run.json", "\"version\": \"" SQRTDK_VERSION "\"", "\"version\": \"9.9\", \"new\": {}");
-    assert_that(open_model("run", &err), "%s", err.message);
+    open_model("run");
     set_header(path, "version\\\":\\\"" SQRTDK_VERSION, "version\\\":\\\"9.9");
     set_header(path, "config\\\":{", "config\\\":{\\\"model.new\\\":\\\"1\\\",");
     refuse("made with model.new = 1 by sqrtdk 9.9, and sqrtdk " SQRTDK_VERSION " has no such key", RAISED);
@@ -205,7 +196,6 @@ static void not_finite(void **state) {
     static const char *const names[] = {"\"wte.weight\"", "\"ln_f.bias\"", "\"exp_avg.wte.weight\"",
                                         "\"exp_avg_sq.ln_f.bias\""};
     size_t size;
-    Error err = {0};
     uint64_t header;
     make_run();
     char *whole = contents(in(path), &size);
@@ -216,13 +206,13 @@ static void not_finite(void **state) {
         assert_non_null(entry);
         assert_int_equal(sscanf(strstr(entry, "data_offsets"), "data_offsets\":[%zu,%zu]", &begin, &end), 2);
         const real bad = i % 2 ? INFINITY : (real)NAN;
-        char *changed = kept(malloc(size)), word[64];
+        char *changed = memory_make(size, 1, "a file"), word[64];
         memcpy(changed, whole, size);
         memcpy(changed + sizeof header + header + (i < 2 ? begin : end - sizeof bad), &bad, sizeof bad);
         put(path, changed, size);
         snprintf(word, sizeof word, "the tensor %.*s has a NaN", (int)strlen(names[i]) - 2, names[i] + 1);
         refuse(word, RAISED);
-        assert_false(open_model("run", &err));
+        assert_false(works(open_model("run")));
     }
 }
 
@@ -234,16 +224,15 @@ static void mutated(void **state) {
     uint64_t header;
     make_run();
     size_t size;
-    char *whole = contents(in(path), &size), *text = kept(malloc(size));
+    char *whole = contents(in(path), &size), *text = memory_make(size, 1, "a file");
     memcpy(&header, whole, sizeof header);
     Rng rng = rng_make(3, RNG_SAMPLE, 2);
     for (uint64_t n = 0; n < 400; n++) {
-        Error err = {0};
         memcpy(text, whole, size);
         text[rng_below(&rng, 2 * n, sizeof header + header)] = likely[rng_below(&rng, 2 * n + 1, sizeof likely - 1)];
         put(path, text, size);
         /* Fewer steps than were made: refused there at the latest, so that no mutation trains. */
-        bool done = try_resume("train.steps=1", &err);
+        bool done = works(resume_with_key("run", "train.steps=1"));
         if (!done) assert_that(err.status == STATUS_USAGE && err.message[0], "mutation %d: %s", (int)n, err.message);
     }
 }
@@ -265,7 +254,6 @@ static void lost_checkpoint(void **state) {
         "rm checkpoint/last.safetensors metrics.csv samples.txt && sed -i '/\"steps\"/d' run.json",
         "rm checkpoint/last.safetensors *.csv samples.txt",
     };
-    Error err = {0};
     make_run();
     assert_true(shell("cp -a run whole"));
     for (size_t i = 0; i < COUNT_OF(losses); i++) {
@@ -273,23 +261,21 @@ static void lost_checkpoint(void **state) {
         snprintf(command, sizeof command, "rm -r run && cp -a whole run && cd run && %s", losses[i]);
         assert_true(shell(command));
         refuse(lost, RAISED);
-        assert_refused(open_model("run", &err), &err, lost, losses[i]);
+        assert_refused(lost, open_model("run"));
     }
 }
 
 /* What evaluates or samples takes the config the checkpoint was made with, and a checkpoint. */
 static void model_of_its_config(void **state) {
     (void)state;
-    Error err = {0};
     make_run();
-    assert_that(open_model("run", &err), "%s", err.message);
+    open_model("run");
     const char *whole = contents(in("run/config.ini"), NULL);
     set_text("run/config.ini", "scale_divisor = sqrt_dk", "scale_divisor = none");
-    assert_refused(open_model("run", &err), &err, "made with attention.scale_divisor = sqrt_dk, and",
-                   "another divisor");
+    assert_refused("made with attention.scale_divisor = sqrt_dk, and", open_model("run"));
     put_text("run/config.ini", whole);
     set_text("run/config.ini", "steps = 6", "steps = 7");
-    assert_that(open_model("run", &err), "%s", err.message);
+    open_model("run");
 }
 
 /* checkpoint/ or attention/ is elsewhere: what is written into it would not be in the run's directory. */

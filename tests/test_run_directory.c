@@ -1,7 +1,7 @@
 /* Where results may be made, and that --force moves what is there and loses nothing. */
 #include "temporary.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,25 +10,36 @@
 static const char OURS[] = "{\"program\": \"sqrtdk\", \"version\": \"0.1.0\"}";
 static const char SWEEP[] = "{\"program\": \"sqrtdk\", \"runs\": [{\"name\": \"lr=1\"}, {\"name\": \"lr=2\"}]}";
 
-static bool make(const char *out, const char *log_out, bool force, char made_at[RESULTS_PATH], Error *err) {
-    ResultsDirectory d;
-    bool allowed = results_check(out, force, err);
-    bool made = results_make(&d, out, log_out, force, err);
-    assert_true(allowed || !made);
-    if (made && made_at) memcpy(made_at, d.directory.path, sizeof d.directory.path);
-    if (!made) assert_true(!*d.directory.path && !*d.old);
-    results_release(&d);
-    return made;
+static void begin(ResultsDirectory *results) { results_begin(results, js_parse(OURS, strlen(OURS), "run.json")); }
+
+/* Makes a directory in which results begin, and lets it go. */
+static char made_at[RESULTS_PATH];
+static void make(const char *out, const char *log_out, bool force) {
+    const size_t mark = memory_mark();
+    const bool allowed = works(results_check(out, force));
+    ResultsDirectory *results = results_make(out, log_out, force);
+    assert_true(allowed);
+    begin(results);
+    memcpy(made_at, results->directory->path, sizeof made_at);
+    memory_release(mark);
 }
 static void assert_made(const char *out, const char *log_out, bool force, const char *expected) {
-    Error err = {0};
-    char made_at[RESULTS_PATH], beginning[RESULTS_PATH + 16];
-    assert_that(make(out, log_out, force, made_at, &err), "%s", err.message);
+    char description[RESULTS_PATH + 16];
+    make(out, log_out, force);
     assert_string_equal(made_at, expected);
-    snprintf(beginning, sizeof beginning, "%s/run.json.new", made_at);
-    assert_int_equal(remove(beginning), 0);
+    snprintf(description, sizeof description, "%s/run.json", made_at);
+    assert_int_equal(remove(description), 0);
     assert_int_equal(rmdir(made_at), 0); /* it held nothing else */
     assert_int_equal(mkdir(made_at, 0777), 0);
+}
+
+/* Makes a directory, in which nothing begins because of an error. */
+static void fail_to_begin(const char *out, bool force) {
+    results_make(out, NULL, force);
+    runtime_error("the disk is full");
+}
+static void assert_not_begun(const char *out, bool force) {
+    assert_fails(STATUS_FAILED, "the disk is full", fail_to_begin(out, force));
 }
 
 static void shell(const char *command) {
@@ -38,7 +49,7 @@ static void shell(const char *command) {
 }
 /* Names, types, links and contents of everything in the test's directory. */
 static const char *listing(void) {
-    char *text = kept(calloc(1, 1 << 16)), command[1024];
+    char *text = memory_make(1, 1 << 16, "a listing"), command[1024];
     snprintf(command, sizeof command,
              "cd %s && find . -printf '%%y %%p %%l\n' | sort && find . -type f -exec cksum {} + | sort", temporary);
     FILE *stream = popen(command, "r");
@@ -71,14 +82,12 @@ static void slash_at_the_end(void **state) {
     put_text("named/run.json", OURS);
     put_text("named/metrics.csv", "");
     assert_made(in("named/"), NULL, true, in("named"));
-    Error err = {0};
     put_text("named/metrics.csv", "");
-    assert_refused(make(in("named/"), NULL, false, NULL, &err), &err, "--force", "an existing --out");
+    assert_refused("--force", make(in("named/"), NULL, false));
 }
 
 static void named_and_there(void **state) {
     (void)state;
-    Error err = {0};
     const struct {
         const char *run_json;
     } others[] = {
@@ -95,23 +104,21 @@ static void named_and_there(void **state) {
         put_text("deep/er/run/metrics.csv", "stays");
         if (others[n].run_json) put_text("deep/er/run/run.json", others[n].run_json);
         for (int force = 0; force < 2; force++) {
-            assert_refused(results_check(in("deep/er/run"), force, &err), &err, in("deep/er/run"), "check");
-            assert_refused(make(in("deep/er/run"), NULL, force, NULL, &err), &err, force ? "run.json" : "--force",
-                           "make");
+            assert_refused(in("deep/er/run"), results_check(in("deep/er/run"), force));
+            assert_refused(force ? "run.json" : "--force", make(in("deep/er/run"), NULL, force));
             assert_string_equal(contents(in("deep/er/run/metrics.csv"), NULL), "stays");
         }
     }
     put_text("deep/er/run/run.json", OURS);
-    assert_refused(make(in("deep/er/run"), NULL, false, NULL, &err), &err, "--force", "a run, without --force");
-    assert_true(results_check(in("deep/er/run"), true, &err));
+    assert_refused("--force", make(in("deep/er/run"), NULL, false));
+    results_check(in("deep/er/run"), true);
     assert_true(path_exists(in("deep/er/run/metrics.csv"))); /* the check writes nothing */
     assert_made(in("deep/er/run"), NULL, true, in("deep/er/run"));
     assert_made(in("new"), NULL, true, in("new"));
     assert_true(path_exists(in("deep/er")));
 
     put_text("file", "stays");
-    for (int force = 0; force < 2; force++)
-        assert_refused(make(in("file"), NULL, force, NULL, &err), &err, in("file"), "a file");
+    for (int force = 0; force < 2; force++) assert_refused(in("file"), make(in("file"), NULL, force));
     assert_string_equal(contents(in("file"), NULL), "stays");
 }
 
@@ -127,15 +134,15 @@ static void make_run_and_sweep(void) {
 /* What was there is whole under the first free name, and the note says where. */
 static void moved(void **state) {
     (void)state;
-    Error err = {0};
-    ResultsDirectory d;
+    const size_t mark = memory_mark();
     make_run_and_sweep();
     shell("cp -a run first && cp -a sweep kept && echo mine >sweep.old");
-    assert_true(results_make(&d, in("run//"), NULL, true, &err));
-    assert_string_equal(d.directory.path, in("run"));
-    assert_string_equal(d.old, in("run.old"));
+    ResultsDirectory *results = results_make(in("run//"), NULL, true);
+    assert_string_equal(results->directory->path, in("run"));
+    assert_string_equal(results->old, in("run.old"));
+    begin(results);
+    memory_release(mark);
     put_text("run/run.json", SWEEP);
-    results_release(&d);
     assert_made(in("run"), NULL, true, in("run"));
     shell("diff -r first run.old && test -L run.old/checkpoint/link && test -e run.old-2/run.json");
     put_text("run/run.json", OURS);
@@ -145,20 +152,19 @@ static void moved(void **state) {
     shell("diff -r first run.old && test -e run.old-2/run.json && test -e run.old-4/run.json && test -L run.old-3");
     assert_made(in("sweep"), NULL, true, in("sweep"));
     shell("diff -r kept sweep.old-2 && test \"$(cat sweep.old)\" = mine");
-    assert_true(results_make(&d, in("fresh"), NULL, true, &err) && !*d.old);
-    results_release(&d);
+    assert_int_equal(*results_make(in("fresh"), NULL, true)->old, 0);
+    memory_release(mark);
     shell("test ! -e fresh.old");
 }
 
 /* The working directory goes with what is moved. */
 static void working_directory(void **state) {
     (void)state;
-    Error err = {0};
     char here[1024];
     make_run_and_sweep();
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(in("run/checkpoint")), 0);
-    bool done = make("..", NULL, true, NULL, &err);
+    const bool done = works(make("..", NULL, true));
     assert_int_equal(chdir(here), 0);
     assert_that(done && path_exists(in("run.old/notes.txt")), "%s", err.message);
 }
@@ -166,11 +172,9 @@ static void working_directory(void **state) {
 /* A path through the directory that is moved: it leads to the new one, and what was there is whole. */
 static void through_itself(void **state) {
     (void)state;
-    Error err = {0};
-    char made_at[RESULTS_PATH];
     make_run_and_sweep();
     shell("cp -a run first");
-    assert_that(make(in("run/../run"), NULL, true, made_at, &err), "%s", err.message);
+    make(in("run/../run"), NULL, true);
     assert_string_equal(strrchr(made_at, '/'), "/run");
     assert_null(strstr(made_at, ".."));
     shell("diff -r first run.old && test -d run && test ! -e run/notes.txt");
@@ -185,82 +189,93 @@ static void unused(void **state) {
         "mkdir new/checkpoint && touch new/run.json.new new/metrics.csv new/checkpoint/last.safetensors"};
     static const char *const used[] = {"touch new/config.ini", "cp ours new/run.json", "touch new/mine.txt",
                                        "cp ours new/run.json && touch new/run.json.new"};
-    Error err = {0};
     put_text("ours", OURS);
     for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(used); i++) {
         char command[256];
         const bool taken = i < COUNT_OF(left);
         snprintf(command, sizeof command, "mkdir new && %s", taken ? left[i] : used[i - COUNT_OF(left)]);
         shell(command);
-        shell("cp -r new before && touch before/run.json.new");
-        for (int force = 0; taken && force < 2; force++)
-            assert_that(make(in("new"), NULL, force, NULL, &err), "%s: %s", command, err.message);
-        if (taken) shell("diff -r before new");
-        else assert_refused(make(in("new"), NULL, false, NULL, &err), &err, "exists", command);
+        shell("cp -r new before");
+        for (int force = 0; taken && force < 2; force++) assert_not_begun(in("new"), force);
+        assert_int_equal(results_unused(in("new")), taken);
+        if (taken) make(in("new"), NULL, false);
+        if (taken) shell("diff -r -x run.json -x run.json.new before new");
+        else assert_refused("exists", make(in("new"), NULL, false));
         shell("rm -r new before");
     }
+}
+
+/* Releases blocks; returns what they say to stderr. */
+static const char *said_by_release(size_t mark) {
+    const int shown = dup(STDERR_FILENO), file = open(in("said"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(shown >= 0 && file >= 0);
+    dup2(file, STDERR_FILENO);
+    memory_release(mark);
+    dup2(shown, STDERR_FILENO);
+    close(shown);
+    close(file);
+    return contents(in("said"), NULL);
 }
 
 /* Results that could not begin leave everything as it was. */
 static void abandoned(void **state) {
     (void)state;
-    Error err = {0};
-    ResultsDirectory d;
-    assert_true(results_make(&d, in("new"), NULL, false, &err));
-    assert_refused(make(in("new"), NULL, true, NULL, &err), &err, "is in use", "one that was made a moment ago");
+    const size_t mark = memory_mark();
+    results_make(in("new"), NULL, false);
+    assert_refused("is in use", make(in("new"), NULL, true));
     put_text("new/run.json", OURS);
     shell("mkdir victim new/checkpoint && touch victim/stays new/config.ini.new new/checkpoint/last.safetensors"
           " && ln -s ../victim new/link");
-    results_abandon(&d, &err);
+    memory_release(mark);
     shell("test ! -e new && test -e victim/stays");
+    assert_not_begun(in("new"), false);
+    shell("test ! -e new");
     shell("mkdir new && touch new/run.json.new new/mine.txt");
-    assert_true(results_make(&d, in("new"), NULL, false, &err));
-    results_abandon(&d, &err);
+    assert_not_begun(in("new"), false);
     shell("test -e new/mine.txt && test -e new/run.json.new && test ! -e new/owner");
     make_run_and_sweep();
     shell("cp -a run first");
-    assert_true(results_make(&d, in("run"), NULL, true, &err));
+    assert_not_begun(in("run"), true);
+    shell("diff -r first run && test ! -e run.old");
+    results_make(in("run"), NULL, true);
     put_text("run/run.json", OURS);
-    results_abandon(&d, &err);
+    memory_release(mark);
     shell("diff -r first run && test ! -e run.old");
     shell("cp -a first kept");
-    assert_true(results_make(&d, in("run"), NULL, true, &err)); /* moved before it began: what took its place stays */
+    results_make(in("run"), NULL, true); /* moved before it began: what took its place stays */
     shell("mv run away && mv first run");
-    results_abandon(&d, &err);
-    assert_non_null(strstr(err.message, "run.old"));
+    assert_non_null(strstr(said_by_release(mark), "run.old"));
     shell("diff -r kept run && diff -r kept run.old && test -z \"$(ls -A away)\"");
 }
 
 static void no_new_name(void **state) {
     (void)state;
     static const char *const names[] = {"/", "//", ".", "..", "a/..", "a/../"};
-    Error err = {0};
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        assert_refused(make(NULL, names[i], false, NULL, &err), &err, "does not end in the name", names[i]);
+        assert_refused("does not end in the name", make(NULL, names[i], false));
 }
 
 /* --force is refused, and nothing is moved, for a link, a parent that cannot be written, a process in the directory
    or in a run of the sweep that it holds. */
 static void not_moved(void **state) {
     (void)state;
-    Error err = {0};
-    Directory lock;
     make_run_and_sweep();
     assert_int_equal(symlink("run", in("link")), 0);
     const char *before = listing();
-    assert_refused(make(in("link/"), NULL, true, NULL, &err), &err, "is a symbolic link", "a link");
+    assert_refused("is a symbolic link", make(in("link/"), NULL, true));
     static const char *const places[][2] = {{"run", "run"}, {"sweep", "sweep"}, {"sweep/lr=1", "sweep"}};
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        assert_true(directory_lock(&lock, in(places[i][0]), &err));
-        assert_refused(results_check(in(places[i][1]), true, &err), &err, "is in use", places[i][0]);
-        assert_refused(make(in(places[i][1]), NULL, true, NULL, &err), &err, "is in use", places[i][0]);
-        directory_close(&lock);
+        const size_t mark = memory_mark();
+        directory_lock(in(places[i][0]));
+        assert_refused("is in use", results_check(in(places[i][1]), true));
+        assert_refused("is in use", make(in(places[i][1]), NULL, true));
+        memory_release(mark);
     }
     const bool root = geteuid() == 0; /* to whom everything is writable */
     if (root) shell("chown -R 65534 .");
     assert_int_equal(chmod(temporary, 0555), 0);
     if (root) assert_int_equal(seteuid(65534), 0);
-    bool done = make(in("run"), NULL, true, NULL, &err);
+    const bool done = works(make(in("run"), NULL, true));
     if (root) assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(temporary, 0755), 0);
     assert_false(done);
@@ -271,43 +286,36 @@ static void not_moved(void **state) {
 /* The new directory is locked, and once that is released the one that was moved is not. */
 static void locked(void **state) {
     (void)state;
-    Error err = {0};
-    ResultsDirectory d;
-    Directory lock;
+    const size_t mark = memory_mark();
     make_run_and_sweep();
-    assert_true(results_make(&d, in("run"), NULL, true, &err));
-    put_text("run/run.json", OURS);
-    assert_refused(make(in("run"), NULL, true, NULL, &err), &err, "is in use", "a second --force");
-    results_release(&d);
+    begin(results_make(in("run"), NULL, true));
+    assert_refused("is in use", make(in("run"), NULL, true));
+    memory_release(mark);
     for (int old = 0; old < 2; old++) {
-        assert_true(directory_lock(&lock, in(old ? "run.old" : "run"), &err));
-        directory_close(&lock);
+        directory_lock(in(old ? "run.old" : "run"));
+        memory_release(mark);
     }
 }
 
 static void impossible(void **state) {
     (void)state;
-    Error err = {0};
     char lengthy[5000];
     put_text("file", "x");
-    assert_false(make(NULL, in("file/run"), false, NULL, &err));
-    assert_int_not_equal(err.status, STATUS_OK);
-    assert_false(make(in("file/run"), NULL, true, NULL, &err));
+    assert_false(works(make(NULL, in("file/run"), false)));
+    assert_false(works(make(in("file/run"), NULL, true)));
     memset(lengthy, 'x', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = 0;
-    assert_false(make(lengthy, NULL, false, NULL, &err));
-    assert_false(make("", NULL, false, NULL, &err));
+    assert_false(works(make(lengthy, NULL, false)));
+    assert_false(works(make("", NULL, false)));
 }
 
 static void description(void **state) {
     (void)state;
-    Error err = {0};
-    Json *run = run_description("./train \"a b\" --set x=\\ é", 3), *read;
-    assert_that(run_description_save(run, opened(temporary), &err), "%s", err.message);
-    js_free(run);
+    Json *run = run_description("./train \"a b\" --set x=\\ é", 3);
+    run_description_save(run, directory_open(temporary));
     size_t size;
     const char *text = contents(in("run.json"), &size);
-    assert_true(js_parse(text, size, "run.json", &read, &err));
+    const Json *read = js_parse(text, size, "run.json");
     int64_t threads = 0;
     assert_string_equal(js_as_text(js_get(read, "program")), "sqrtdk");
     assert_string_equal(js_as_text(js_get(read, "command")), "./train \"a b\" --set x=\\ é");
@@ -319,21 +327,17 @@ static void description(void **state) {
     sscanf(js_as_text(js_get(read, "start")), "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour, &minute,
            &second, &end);
     assert_int_equal(end, 20);
-    js_free(read);
 }
 
 /* A command line is bytes: one that is not UTF-8 must not end a run. */
 static void description_of_any_bytes(void **state) {
     (void)state;
-    Error err = {0};
-    Json *run = run_description("./train caf\xE9.ini \xC3", 1), *read;
-    assert_that(run_description_save(run, opened(temporary), &err), "%s", err.message);
-    js_free(run);
+    Json *run = run_description("./train caf\xE9.ini \xC3", 1);
+    run_description_save(run, directory_open(temporary));
     size_t size;
     const char *text = contents(in("run.json"), &size);
-    assert_true(js_parse(text, size, "run.json", &read, &err));
+    const Json *read = js_parse(text, size, "run.json");
     assert_non_null(strstr(js_as_text(js_get(read, "command")), "./train caf"));
-    js_free(read);
 }
 
 int main(void) {

@@ -78,21 +78,14 @@ static Model model;
 static int32_t *ids;
 
 static void start(AttentionConfig attention) {
-    Error err = {0};
     attention.H = H, attention.D = D, attention.qk_init_scale = attention.qk_lr_scale = 1;
     if (attention.multiplier == 0) attention.multiplier = 1;
     const ModelShape shape = {
         .T = T, .C = C, .F = 7, .V = V, .L = L, .attention = attention, .pre_norm = true, .bias = true, .tied = true};
-    assert_that(model_make(&model, &shape, STEPS_B, 2, true, &err), "%s", err.message);
+    model_make(&model, &shape, STEPS_B, 2, true);
     tensors_initialize(&model.tensors, &shape, INIT_TORCH, 3, 1, model.parameters);
-    ids = malloc(4 * STEPS_B * T * sizeof *ids);
+    ids = memory_make((size_t)4 * STEPS_B * T, sizeof *ids, "the tokens");
     random_tokens(ids, 4 * STEPS_B * T, V);
-}
-static int leave(void **state) {
-    model_free(&model);
-    free(ids);
-    ids = NULL;
-    return support_release(state);
 }
 /* Makes micro-batch 0 or 1 of a step. */
 static double backward(size_t micro, bool first) {
@@ -120,8 +113,7 @@ static void qk_clip(void **state) {
         least = whole[i] < least ? whole[i] : least, most = whole[i] > most ? whole[i] : most;
     }
     const double limit = (double)(least + most) / 2;
-    real *before = malloc(model.tensors.flat * sizeof *before);
-    memcpy(before, model.parameters, model.tensors.flat * sizeof *before);
+    const real *before = copied_reals(model.parameters, model.tensors.flat);
     model_qk_clip(&model, limit);
     const Tensor *w = tensor_find(&model.tensors, ATTN_W, 0);
     for (size_t i = w->offset; i < w->offset + w->count; i++) {
@@ -133,7 +125,6 @@ static void qk_clip(void **state) {
     backward(1, false);
     for (size_t i = 0; i < H; i++)
         assert_close(model.score_max[i], fmin((double)whole[i], limit), 1e-5 * limit, "head %zu", i);
-    free(before);
 }
 
 /* Two heads of the second layer get huge queries: scores of fp16 overflow there, and the first of them is named. */
@@ -167,13 +158,11 @@ static void cached(void **state) {
             for (size_t at = begin * V; at < ends[i] * V; at++)
                 assert_close(model.logits.values[at], whole[at], 1e-5, "way %zu, position %zu", way, at / V);
         }
-        leave(state);
+        support_release(state);
     }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), TEST(counts), cmocka_unit_test(cached),
-                                       cmocka_unit_test_teardown(qk_clip, leave),
-                                       cmocka_unit_test_teardown(not_finite, leave)};
+    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts), TEST(cached), TEST(qk_clip), TEST(not_finite)};
     return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
 }

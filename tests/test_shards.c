@@ -24,21 +24,22 @@ typedef struct {
 } Setup;
 
 static void setup(Setup *s, size_t threads) {
-    Error err = {0};
     const size_t batch = (size_t)config.train.batch;
-    assert_true(config_corpus(&s->corpus, &config, NULL, &err));
+    s->corpus = config_corpus(&config, NULL);
     const ModelShape shape = model_shape(&config, s->corpus.vocabulary.count);
-    assert_true(model_make(&s->model, &shape, batch, threads, true, &err));
-    assert_true(engine_make(&s->engine, (EngineKind)config.train.engine, (size_t)config.train.shards, &s->model, &err));
+    model_make(&s->model, &shape, batch, threads, true);
+    engine_make(&s->engine, (EngineKind)config.train.engine, (size_t)config.train.shards, &s->model);
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
-    s->tokens = kept(calloc(2 * batch * shape.T, sizeof *s->tokens));
+    s->tokens = memory_make(2 * batch * shape.T, sizeof *s->tokens, "an array");
     s->targets = s->tokens + batch * shape.T;
 }
 
+/* Gives back the large arrays. */
 static void teardown(Setup *s) {
-    engine_free(&s->engine);
-    model_free(&s->model);
-    corpus_free(&s->corpus);
+    arena_free(&s->engine.shards.arena);
+    arena_free(&s->engine.plain.arena);
+    arena_free(&s->model.activation_arena);
+    arena_free(&s->model.parameter_arena);
 }
 
 /* `delivered` threads run although the engine was made for `threads`, as when OpenMP has no more. */
@@ -175,14 +176,10 @@ static void sum_is_a_tree(void **state) {
 /* A checkpoint is of its shards: with others the sums would have another order. */
 static void resumed_with_its_own(void **state) {
     (void)state;
-    Error err = {0};
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.threads = 1, .command_line = "./train resume", .progress = &progress};
     CONFIGURE("train.steps=5", "train.shards=2", "train.qk_clip=0.5");
     train("run", 1);
     set_text("run/config.ini", "shards = 2", "shards = 4");
-    assert_false(train_resume(in("run"), NULL, 0, &options, &outcome, &err));
-    assert_that(err.status == STATUS_USAGE && strstr(err.message, "train.shards = 2"), "%s", err.message);
+    assert_refused("train.shards = 2", resume_with_key("run", "train.steps=5"));
 }
 
 static void refused(void **state) {
@@ -195,12 +192,9 @@ static void refused(void **state) {
         {{"train.shards=0"}, "from 1 to 65536"},
     };
     CONFIGURE("train.shards=4");
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        Error err = {0};
-        assert_false(config_load(&config, NULL, in("tiny.ini"), cases[i].settings, 1 + !!cases[i].settings[1], &err));
-        assert_int_equal(err.status, STATUS_USAGE);
-        assert_that(strstr(err.message, cases[i].says) != NULL, "%s", err.message);
-    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_refused(cases[i].says,
+                       config_load(&config, NULL, in("tiny.ini"), cases[i].settings, 1 + !!cases[i].settings[1]));
 }
 
 int main(void) {

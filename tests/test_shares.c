@@ -14,10 +14,9 @@
     "train.steps=800", "eval.every=200", "log.every=1", "log.attention_every=400", "log.sample_tokens=0",              \
         "log.checkpoint_every=100", "sweep.attention.scale_divisor=none, sqrt_dk", "sweep.train.seed=1, 2, 3"
 
-static Progress silent;
 static TrainOptions options_of(const char *out) {
-    silent = progress_make(stderr, true);
-    return (TrainOptions){.threads = 1, .jobs = 1, .out = out, .command_line = "./train sweep", .progress = &silent};
+    Progress *silent = progress_make(stderr, true);
+    return (TrainOptions){.threads = 1, .jobs = 1, .out = out, .command_line = "./train sweep", .progress = silent};
 }
 
 /* Trains or resumes a run as ./train does, on the host that the environment names. */
@@ -29,10 +28,12 @@ static int as_program(int argc, char **argv) {
     snprintf(host, sizeof host, "%s", getenv("TEST_HOST"));
     flocks = (int)strtol(getenv("TEST_FLOCKS"), NULL, 10);
     interrupt_catch();
-    if (command_parse(verb, argc - resumes, argv + resumes, &command, &err) && verb->run(&command, &caught, &err))
-        return caught ? 128 + caught : 0;
-    fprintf(stderr, "%s: %s\n", program_name, err.message);
-    return (int)err.status;
+    if (!works(command_parse(verb, argc - resumes, argv + resumes, &command)) || !works(caught = verb->run(&command))) {
+        fprintf(stderr, "%s: %s\n", program_name, err.message);
+        return (int)err.status;
+    }
+    memory_release(0);
+    return caught ? 128 + caught : 0;
 }
 
 /* The name of the run that a share of a sweep trains as its number-th, counted from 0; valid until the next call. */
@@ -40,12 +41,13 @@ static const char *run_of(const char *name, size_t share, size_t shares, size_t 
     static char run[RUN_NAME];
     static Sweep s; /* large */
     size_t runs[RUNS_MAX];
+    const size_t mark = memory_mark();
     const TrainOptions options = options_of(NULL);
     s = (Sweep){.options = &options, .share = share, .shares = shares};
-    assert_true(sweep_read(&s, in(name), false, &err));
+    sweep_read(&s, in(name), false);
     assert_true(number < share_runs(&s, runs));
     snprintf(run, sizeof run, "%s", s.runs[runs[number]].name);
-    sweep_free(&s);
+    memory_release(mark);
     return run;
 }
 static const char *file_of(const char *name, size_t share, size_t shares, size_t number, const char *file) {
@@ -56,21 +58,23 @@ static const char *file_of(const char *name, size_t share, size_t shares, size_t
 
 /* Prepares a sweep; returns what was printed. */
 static const char *prepare(const char *name) {
+    const size_t mark = memory_mark();
     const TrainOptions options = options_of(in(name));
     FILE *out = fopen(in("said"), "w");
-    bool done = sweep_prepare(&config, &axes, &options, out, &err);
-    assert_that(done, "%s", err.message);
+    sweep_prepare(&config, &axes, &options, out);
     assert_int_equal(fclose(out), 0);
+    memory_release(mark);
     return contents(in("said"), NULL);
 }
 
 /* Makes the tables; returns what was printed. */
 static const char *tables(const char *name) {
+    const size_t mark = memory_mark();
     const TrainOptions options = options_of(NULL);
     FILE *out = fopen(in("said"), "w");
-    bool done = sweep_tables(in(name), &options, out, &err);
-    assert_that(done, "%s", err.message);
+    sweep_tables(in(name), &options, out);
     assert_int_equal(fclose(out), 0);
+    memory_release(mark);
     return contents(in("said"), NULL);
 }
 
@@ -83,6 +87,7 @@ static pid_t start_share_with(const char *on, const char *share, const char *job
     if (child) return child;
     char flocks_text[8];
     int signal_number = 0;
+    const size_t mark = memory_mark();
     FILE *said = fopen(in("shares"), "a");
     TrainOptions options = options_of(NULL);
     options.progress = &(Progress){.stream = said};
@@ -95,9 +100,12 @@ static pid_t start_share_with(const char *on, const char *share, const char *job
     if (files) setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
     setpgid(0, 0);
     interrupt_catch();
-    const bool ok = sweep_share(in("sweep"), share, &options, said, &signal_number, &err);
-    if (!ok) fprintf(said, "%s\n", err.message);
-    exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
+    if (!works(signal_number = sweep_share(in("sweep"), share, &options, said))) {
+        fprintf(said, "%s\n", err.message);
+        exit((int)err.status);
+    }
+    memory_release(mark);
+    exit(signal_number ? 128 + signal_number : 0);
 }
 static pid_t start_share(const char *on, const char *share) { return start_share_with(on, share, NULL, 0); }
 
@@ -168,24 +176,25 @@ static void what_is_there(void **state) {
     assert_result("sweep", "finished");
     assert_true(shell("for run in sweep/scale*; do cmp $run/config.ini sweep/configs/${run##*/}.ini || exit 1; done"));
     assert_int_equal(status_of(start_share("a", "1/1")), 0); /* nothing is left */
-    assert_refused(sweep_prepare(&config, &axes, &(TrainOptions){.out = in("sweep"), .threads = 1}, stdout, &err), &err,
-                   "sweep exists: continue that sweep with", "a sweep in the place of another");
+    const TrainOptions options = options_of(in("sweep"));
+    assert_refused("sweep exists: continue that sweep with", sweep_prepare(&config, &axes, &options, stdout));
 }
 
 /* A run that a share cannot take is named at once, with the reason, and the share fails; its other runs are trained. */
 static void what_cannot_be_taken(void **state) {
     (void)state;
-    Directory held;
     CONFIGURE(FOUR);
     prepare("sweep");
     char run[512];
     snprintf(run, sizeof run, "%s", in(file_of("sweep", 0, 2, 0, "")));
-    assert_true(directory_make(run, true, &err) && directory_lock(&held, run, &err));
+    assert_true(directory_make_new(run));
+    const size_t mark = memory_mark();
+    directory_lock(run);
     assert_int_equal(status_of(start_share("a", "1/2")), STATUS_FAILED);
     assert_true(shell("grep -q '^.1/2. .*: failed: .* is in use' shares"));
     assert_true(shell("grep -q '^.2/2. .*: val ' shares"));
     assert_non_null(strstr(tables("sweep"), "3 of 4 runs did not finish"));
-    directory_close(&held);
+    memory_release(mark);
     put_text(file_of("sweep", 0, 2, 0, "owner"), "somebody");
     assert_int_equal(status_of(start_share("a", "1/2")), STATUS_FAILED);
     assert_true(shell("grep -q '^.2/2. .*: failed: .*/owner does not name a process' shares"));
@@ -238,6 +247,7 @@ static void dies_at_the_start(void **state) {
     int how = 0, begun = 0, made = 0;
     CONFIGURE(FOUR);
     for (rlim_t bytes = 0; bytes < 8000 && !made; bytes += 100) {
+        const size_t mark = memory_mark();
         const TrainOptions options = options_of(in("sweep"));
         const struct rlimit longest = {bytes, bytes}, no_core = {0, 0};
         FILE *nowhere = fopen("/dev/null", "w");
@@ -247,7 +257,9 @@ static void dies_at_the_start(void **state) {
         if (child == 0) {
             setrlimit(RLIMIT_CORE, &no_core);
             setrlimit(RLIMIT_FSIZE, &longest);
-            _exit(sweep_prepare(&config, &axes, &options, nowhere, &err) ? 0 : 1);
+            const bool done = works(sweep_prepare(&config, &axes, &options, nowhere));
+            if (done) memory_release(mark);
+            _exit(done ? 0 : 1);
         }
         assert_int_equal(waitpid(child, &how, 0), child);
         fclose(nowhere);
@@ -255,7 +267,7 @@ static void dies_at_the_start(void **state) {
         begun += WIFSIGNALED(how) && path_exists(in("sweep/config.ini.new"));
         if (!path_exists(in("sweep/run.json"))) prepare("sweep");
         assert_non_null(strstr(tables("sweep"), "4 of 4 runs did not finish"));
-        assert_true(directory_remove(in("sweep"), &err));
+        assert_true(directory_remove(in("sweep")));
     }
     assert_true(made && begun > 5);
 }
@@ -268,9 +280,7 @@ static void linked_run(void **state) {
     assert_true(shell("mkdir victim && ln -s ../victim sweep/scale_divisor=none+seed=1"));
     assert_int_equal(status_of(start_share("a", "1/1")), STATUS_USAGE);
     const TrainOptions options = options_of(NULL);
-    int signal_number;
-    assert_refused(sweep_resume(in("sweep"), &options, stdout, &signal_number, &err), &err,
-                   "none+seed=1 is a symbolic link", "a run elsewhere");
+    assert_refused("none+seed=1 is a symbolic link", sweep_resume(in("sweep"), &options, stdout));
     assert_true(shell("rmdir victim")); /* empty */
 }
 
@@ -325,11 +335,12 @@ static void which_share(void **state) {
             unsetenv(VARIABLES[v]);
             if (cases[i].variables[v]) setenv(VARIABLES[v], cases[i].variables[v], 1);
         }
-        const bool done = share_read(cases[i].text, &share, &shares, &err);
-        if (cases[i].refused) assert_refused(done, &err, cases[i].refused, cases[i].text);
-        else
-            assert_that(done && share == cases[i].share && shares == cases[i].shares, "case %zu: %zu/%zu", i, share,
-                        shares);
+        if (cases[i].refused) {
+            assert_refused(cases[i].refused, share_read(cases[i].text, &share, &shares));
+            continue;
+        }
+        share_read(cases[i].text, &share, &shares);
+        assert_that(share == cases[i].share && shares == cases[i].shares, "case %zu: %zu/%zu", i, share, shares);
     }
     for (size_t v = 0; v < COUNT_OF(VARIABLES); v++) unsetenv(VARIABLES[v]);
 }
@@ -347,7 +358,7 @@ static void runs_of_shares(void **state) {
         static Sweep s; /* large */
         configure(sweeps[i]);
         s = (Sweep){.config = config, .axes = axes};
-        assert_true(sweep_plan(&s, &err));
+        sweep_plan(&s);
         for (s.shares = 2; s.shares < 30; s.shares++) {
             size_t runs[RUNS_MAX], seen[RUNS_MAX] = {0};
             for (s.share = 0; s.share < s.shares; s.share++) {
@@ -360,7 +371,6 @@ static void runs_of_shares(void **state) {
             }
             for (size_t r = 0; r < s.run_count; r++) assert_int_equal(seen[r], 1);
         }
-        sweep_free(&s);
     }
 }
 

@@ -8,33 +8,19 @@
 #include "run/snapshot.h"
 
 static Run run;
-static Snapshot snapshot;
-static Model model;
-
-static int leave(void **state) {
-    snapshot_free(&snapshot);
-    model_free(&model);
-    run_close(&run);
-    return temporary_leave(state);
-}
-#define SNAPSHOT_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, leave)
-
-static bool load(const char *name, size_t step, Error *err) {
-    snapshot_free(&snapshot);
-    return snapshot_load(&snapshot, in(name), &config, step, err);
-}
 
 /* The last snapshot is of the parameters that the run ends with: its scores and weights are worked out again, a weight
    from the scores by its definition. */
 static void of_the_model(void **state) {
     (void)state;
-    Error err = {0};
     CONFIGURE("model.layers=2", "attention.scale_divisor=3", "train.steps=10", "log.attention_text=the naïve keys");
     train("run", 1);
-    assert_that(load("run", 10, &err), "%s", err.message);
+    const Snapshot snapshot = snapshot_load(in("run"), &config, 10);
     assert_true(snapshot.L == 2 && snapshot.H == 2 && snapshot.T == 14 && snapshot.step == 10);
     assert_int_equal(snapshot.text[6], 0xEF); /* ï */
-    assert_true(run_open(&run, in("run"), NULL, 0, false, &err) && run_load_model(&run, &model, 1, 1, &err));
+    Model model;
+    run_open(&run, in("run"), NULL, 0, false);
+    run_load_model(&run, &model, 1, 1);
     int32_t ids[14];
     for (size_t i = 0; i < 14; i++) ids[i] = vocabulary_id(&run.vocabulary, snapshot.text[i]);
     model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = 14});
@@ -61,31 +47,27 @@ static void of_the_model(void **state) {
 
 static void metadata(void **state) {
     (void)state;
-    SafetensorsFile file;
-    Error err = {0};
     CONFIGURE("train.steps=1", "log.attention_text=\"keys\\nand\"", "attention.scale_divisor=none");
     train("run", 1);
-    assert_true(safetensors_open(&file, in("run/attention/step000001.safetensors"), 1 << 20, &err));
+    const SafetensorsFile file = safetensors_open(in("run/attention/step000001.safetensors"), 1 << 20);
     assert_string_equal(safetensors_metadata(&file, "step"), "1");
     assert_string_equal(safetensors_metadata(&file, "text"), "keys\nand");
     assert_null(safetensors_metadata(&file, "author"));
-    safetensors_close(&file);
 }
 
 static void refused(void **state) {
     (void)state;
-    Error err = {0};
     size_t size;
     CONFIGURE("train.steps=1", "log.attention_text=keys");
     train("run", 1);
     const char *path = "run/attention/step000001.safetensors", *whole = contents(in(path), &size);
-    assert_refused(load("run", 2, &err), &err, "step000002", "no such step");
+    assert_refused("step000002", snapshot_load(in("run"), &config, 2));
     config.model.heads = 4;
-    assert_refused(load("run", 1, &err), &err, "another shape", "a model of other heads");
+    assert_refused("another shape", snapshot_load(in("run"), &config, 1));
     config.model.heads = 2;
     for (size_t cut = 0; cut < size; cut += 7) {
         put(path, whole, cut);
-        assert_refused(load("run", 1, &err), &err, "step000001.safetensors", "a file cut short");
+        assert_refused("step000001.safetensors", snapshot_load(in("run"), &config, 1));
     }
     static const char *const changes[][3] = {{"\"step\":\"1\"", "\"step\":\"7\"", "is not of step 1"},
                                              {"\"step\":\"1\"", "\"step\":\"x\"", "is not of step 1"},
@@ -94,16 +76,16 @@ static void refused(void **state) {
                                              {"\"scores\"", "\"scares\"", "scores"},
                                              {"\"sink\"", "\"mink\"", "has no tensor sink"}};
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
-        char *changed = kept(malloc(size));
+        char *changed = memory_make(size, 1, "a file");
         memcpy(changed, whole, size);
         char *place = memmem(changed, size, changes[i][0], strlen(changes[i][0]));
         assert_non_null(place);
         memcpy(place, changes[i][1], strlen(changes[i][1]));
         put(path, changed, size);
-        assert_refused(load("run", 1, &err), &err, changes[i][2], changes[i][1]);
+        assert_refused(changes[i][2], snapshot_load(in("run"), &config, 1));
     }
     put(path, whole, size);
-    assert_that(load("run", 1, &err), "%s", err.message);
+    snapshot_load(in("run"), &config, 1);
 }
 
 /* Every picture of a finished run, from its logs and snapshots alone: resume draws them again as they were. */
@@ -113,9 +95,7 @@ static void drawn_again(void **state) {
                                         "run/attention/step000003_layer0.png", "run/attention/step000006_layer1.png"};
     const char *before[COUNT_OF(names)];
     size_t sizes[COUNT_OF(names)], size;
-    Error err = {0};
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.command_line = "resume", .progress = &progress};
+    const TrainOptions options = {.command_line = "resume", .progress = progress_make(stderr, true)};
     CONFIGURE("model.layers=2", "train.steps=6", "log.attention_every=3");
     train("run", 1);
     const char *json = contents(in("run/run.json"), NULL);
@@ -123,30 +103,30 @@ static void drawn_again(void **state) {
         before[i] = contents(in(names[i]), &sizes[i]);
         assert_int_equal(remove(in(names[i])), 0);
     }
-    assert_true(train_resume(in("run"), NULL, 0, &options, &outcome, &err) && outcome.had_finished);
+    const size_t mark = memory_mark();
+    assert_true(train_resume(in("run"), NULL, 0, &options).had_finished);
+    memory_release(mark);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *after = contents(in(names[i]), &size);
         assert_that(size == sizes[i] && memcmp(before[i], after, size) == 0, "%s", names[i]);
     }
     assert_string_equal(contents(in("run/run.json"), NULL), json);
     assert_int_equal(remove(in("run/attention/step000003.safetensors")), 0);
-    assert_refused(train_resume(in("run"), NULL, 0, &options, &outcome, &err), &err, "step000003.safetensors",
-                   "a run without one of its snapshots");
+    assert_refused("step000003.safetensors", train_resume(in("run"), NULL, 0, &options));
 }
 
 /* attention.csv's rows are the labels: a head without one is not drawn as if it had. */
 static void without_a_row(void **state) {
     (void)state;
-    Error err = {0};
     CONFIGURE("train.steps=1");
     train("run", 1);
-    assert_true(run_open(&run, in("run"), NULL, 0, true, &err));
-    assert_true(picture_attention(&run, 1, &err));
+    run_open(&run, in("run"), NULL, 0, true);
+    picture_attention(&run, 1);
     char *csv = contents(in("run/attention.csv"), NULL);
     *(strrchr(csv, '\n')) = 0;
     *(strrchr(csv, '\n') + 1) = 0;
     put_text("run/attention.csv", csv);
-    assert_refused(picture_attention(&run, 1, &err), &err, "no row of step 1, layer 0, head 1", "a row that is gone");
+    assert_refused("no row of step 1, layer 0, head 1", picture_attention(&run, 1));
 }
 
 /* More heads than one picture can show: the first of them are drawn, and training continues. */
@@ -159,8 +139,8 @@ static void many_heads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SNAPSHOT_TEST(of_the_model), SNAPSHOT_TEST(metadata),      SNAPSHOT_TEST(refused),
-        SNAPSHOT_TEST(drawn_again),  SNAPSHOT_TEST(without_a_row), SNAPSHOT_TEST(many_heads),
+        TRAINING_TEST(of_the_model), TRAINING_TEST(metadata),      TRAINING_TEST(refused),
+        TRAINING_TEST(drawn_again),  TRAINING_TEST(without_a_row), TRAINING_TEST(many_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,22 +8,33 @@
 
 static FILE *no_table; /* /dev/null */
 
-static bool resume(const char *program, const char *directory) { return resume_with(program, directory, no_table); }
+static void resume(const char *program, const char *directory) { resume_with(program, directory, no_table); }
 static void resumes(const char *directory) {
-    bool done = resume(NULL, directory);
-    assert_that(done, "%s", err.message);
+    resume(NULL, directory);
     assert_result(directory, "finished");
 }
-static void assert_says(const char *words) { assert_that(strstr(err.message, words) != NULL, "%s", err.message); }
+
+/* Trains a sweep of which one run fails. */
+#define FAILS "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today"
+static void sweep_failing(const char *name, bool force) {
+    assert_fails(STATUS_FAILED, FAILS, sweep_with(no_such_luck(), name, 2, force));
+    assert_string_equal(err.message, FAILS);
+}
+
+/* Makes the tables of "sweep". */
+static void make_tables(void) {
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.command_line = "./train sweep", .progress = progress_make(stderr, true)};
+    sweep_tables(in("sweep"), &options, no_table);
+    memory_release(mark);
+}
 
 /* Whatever happens to a run, the others are trained, and only it is trained when the sweep is resumed. */
 static void failures_are_the_runs_own(void **state) {
     (void)state;
     CONFIGURE(FOUR);
     sweep("straight", 2);
-    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
-    assert_int_equal(err.status, STATUS_FAILED);
-    assert_string_equal(err.message, "1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
+    sweep_failing("sweep", false);
     assert_result("sweep", "failed");
     assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"no such luck, today\""));
     const char *csv = timeless("sweep");
@@ -31,13 +42,13 @@ static void failures_are_the_runs_own(void **state) {
         strstr(csv, "scale_divisor=none+seed=2,none,2,1,failed,,,,,,,,,,,,,,,,,,,,,,,\"no such luck, today\"\n"));
     assert_non_null(strstr(csv, "scale_divisor=sqrt_dk+seed=2,sqrt_dk,2,4,finished,12,"));
 
-    assert_false(resume(program_where(THE_ONE, "kill -9 $$"), "sweep"));
-    assert_says("scale_divisor=none+seed=2: killed by signal 9");
-    assert_false(resume(program_where(THE_ONE, "exit 0"), "sweep"));
-    assert_says("ended with status 0 before it had finished");
-    assert_false(resume(program_where(THE_ONE, "exit 7"), "sweep"));
-    assert_says("ended with status 7 before it had finished");
-    assert_true(resume(program_where("*seed=1*", NO_SUCH_LUCK), "sweep"));
+    assert_fails(STATUS_FAILED, "scale_divisor=none+seed=2: killed by signal 9",
+                 resume(program_where(THE_ONE, "kill -9 $$"), "sweep"));
+    assert_fails(STATUS_FAILED, "ended with status 0 before it had finished",
+                 resume(program_where(THE_ONE, "exit 0"), "sweep"));
+    assert_fails(STATUS_FAILED, "ended with status 7 before it had finished",
+                 resume(program_where(THE_ONE, "exit 7"), "sweep"));
+    resume(program_where("*seed=1*", NO_SUCH_LUCK), "sweep");
     assert_result("sweep", "finished");
     assert_same_sweep("straight", "sweep");
 }
@@ -56,7 +67,7 @@ static void resumes_from_anything(void **state) {
     for (size_t i = 0; i < COUNT_OF(remains); i++) {
         char name[16], run[600], command[4096];
         snprintf(name, sizeof name, "sweep%zu", i);
-        assert_false(sweep_with(no_such_luck(), name, 2, false));
+        sweep_failing(name, false);
         snprintf(run, sizeof run, "%s/%s/scale_divisor=none+seed=2", temporary, name);
         if (i < 2) snprintf(command, sizeof command, i ? remains[1] : remains[0], run, run);
         else snprintf(command, sizeof command, remains[2], in("straight/scale_divisor=none+seed=2"), run, run);
@@ -70,21 +81,18 @@ static void resumes_from_anything(void **state) {
 static void other_sweeps_are_left_alone(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck(), NULL, 2, false));
+    sweep_failing(NULL, false);
     sweep(NULL, 2);
     assert_result("run", "failed");
     assert_result("run-2", "finished");
-    assert_refused(sweep_with(NULL, "run", 2, false), &err, "run exists: continue that sweep with ./train resume ",
-                   "a sweep in the place of another");
+    assert_refused("run exists: continue that sweep with ./train resume ", sweep_with(NULL, "run", 2, false));
     resumes("run");
     static Run no_run;
-    assert_refused(run_open(&no_run, in("run"), NULL, 0, false, &err), &err,
-                   "run is a sweep, whose runs are below it: name one, such as", "a sweep where a run is wanted");
-    run_close(&no_run);
-    bool is_sweep;
-    assert_true(sweep_is(in("run"), &is_sweep, &err) && is_sweep);
-    assert_true(sweep_is(in("run/scale_divisor=none+seed=1"), &is_sweep, &err) && !is_sweep);
-    assert_true(sweep_is(in("none"), &is_sweep, &err) && !is_sweep);
+    assert_refused("run is a sweep, whose runs are below it: name one, such as",
+                   run_open(&no_run, in("run"), NULL, 0, false));
+    assert_true(sweep_is(in("run")));
+    assert_true(!sweep_is(in("run/scale_divisor=none+seed=1")));
+    assert_true(!sweep_is(in("none")));
 }
 
 /* --force: the old sweep is whole in sweep.old, however the new one ends. */
@@ -93,12 +101,10 @@ static void force_moves_the_old_sweep(void **state) {
     CONFIGURE(FOUR);
     sweep("sweep", 2);
     assert_true(shell("cp -a sweep first"));
-    assert_false(sweep_with(no_such_luck(), "sweep", 2, true));
-    assert_says("1 of 4 runs failed; scale_divisor=none+seed=2: no such luck, today");
+    sweep_failing("sweep", true);
     assert_result("sweep", "failed");
     assert_true(shell("diff -r first sweep.old"));
-    bool done = sweep_with(NULL, "sweep", 2, true);
-    assert_that(done, "%s", err.message);
+    sweep_with(NULL, "sweep", 2, true);
     assert_same_sweep("first", "sweep");
     assert_true(shell("diff -r first sweep.old"));
     assert_result("sweep.old-2", "failed");
@@ -108,16 +114,15 @@ static void force_moves_the_old_sweep(void **state) {
 static void what_is_not_ours_stays(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
-    assert_true(directory_make(in("sweep/scale_divisor=none+seed=2"), true, &err));
+    sweep_failing("sweep", false);
+    assert_true(directory_make_new(in("sweep/scale_divisor=none+seed=2")));
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{}");
-    assert_refused(resume(NULL, "sweep"), &err, "is not a run.json of this program", "another program's run.json");
+    assert_refused("is not a run.json of this program", resume(NULL, "sweep"));
     put_text("sweep/scale_divisor=none+seed=2/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
     put_text("sweep/scale_divisor=none+seed=2/notes.txt", "mine");
-    assert_refused(resume(NULL, "sweep"), &err, "seed=2/config.ini: No such file", "a run.json without a run");
+    assert_refused("seed=2/config.ini: No such file", resume(NULL, "sweep"));
     assert_true(shell("rm sweep/*none+seed=2/run.json"));
-    assert_false(resume(NULL, "sweep"));
-    assert_says("seed=2 is not the directory of a run: it holds no run.json");
+    assert_refused("seed=2 is not the directory of a run: it holds no run.json", resume(NULL, "sweep"));
     assert_string_equal(contents(in("sweep/scale_divisor=none+seed=2/notes.txt"), NULL), "mine");
 }
 
@@ -126,34 +131,32 @@ static void what_is_not_ours_stays(void **state) {
 static void changes_are_refused(void **state) {
     (void)state;
     CONFIGURE(FOUR);
-    assert_false(sweep_with(no_such_luck(), "sweep", 2, false));
+    sweep_failing("sweep", false);
     const char *run_json = contents(in("sweep/run.json"), NULL), *before = contents(in("sweep/config.ini"), NULL);
-    Directory held;
-    assert_true(directory_lock(&held, in("sweep"), &err));
-    assert_refused(resume(NULL, "sweep"), &err, "in use", "a sweep that another process is at");
-    directory_close(&held);
+    const size_t mark = memory_mark();
+    directory_lock(in("sweep"));
+    assert_refused("in use", resume(NULL, "sweep"));
+    memory_release(mark);
     /* one line that is as valid as before, and would leave the runs that have ended as they are */
-    char *edited = kept(strdup(before)), *steps = strstr(edited, "\nsteps = 12\n");
+    char *edited = memory_copy_text(before, strlen(before)), *steps = strstr(edited, "\nsteps = 12\n");
     assert_non_null(steps);
     memcpy(steps, "\nsteps = 15\n", strlen("\nsteps = 15\n"));
     put_text("sweep/config.ini", edited);
-    assert_refused(
-        resume(NULL, "sweep"), &err,
-        "sweep/config.ini gives the run scale_divisor=none+seed=1 \"train.steps = 15\", but it was trained with \"train.steps = 12\"",
-        "another config");
+    assert_refused("sweep/config.ini gives the run scale_divisor=none+seed=1 \"train.steps = 15\", but it was trained "
+                   "with \"train.steps = 12\"",
+                   resume(NULL, "sweep"));
     put_text("sweep/config.ini", before);
     const char *of_run = contents(in("sweep/scale_divisor=sqrt_dk+seed=1/config.ini"), NULL);
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", "[train]\nsteps = 3\n");
-    assert_refused(resume(NULL, "sweep"), &err, "but it was trained with \"data.corpus = \"\"\": set back",
-                   "another config of a run");
+    assert_refused("but it was trained with \"data.corpus = \"\"\": set back", resume(NULL, "sweep"));
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", of_run);
     const char *corpus = contents(in("corpus.txt"), NULL);
     put_text("corpus.txt", corpus + 7);
-    assert_refused(resume(NULL, "sweep"), &err, "another text", "another text");
+    assert_refused("another text", resume(NULL, "sweep"));
     put_text("corpus.txt", corpus);
     assert_string_equal(contents(in("sweep/run.json"), NULL), run_json);
     /* A key that the program did not have yet had what is its default now. */
-    char *older = kept(strdup(of_run)), *key = strstr(older, "momentum = 0.9\n");
+    char *older = memory_copy_text(of_run, strlen(of_run)), *key = strstr(older, "momentum = 0.9\n");
     assert_non_null(key);
     memset(key, '\n', strlen("momentum = 0.9"));
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", older);
@@ -170,21 +173,19 @@ static void made_again(void **state) {
     for (int seed = 1; seed <= 2; seed++) { /* no model is needed */
         char path[128];
         snprintf(path, sizeof path, "sweep/scale_divisor=none+seed=%d/checkpoint", seed);
-        assert_true(directory_remove(in(path), &err));
+        assert_true(directory_remove(in(path)));
     }
-    bool done = resume(program_where("*", NO_SUCH_LUCK), "sweep");
-    assert_that(done, "%s", err.message);
+    resume(program_where("*", NO_SUCH_LUCK), "sweep");
     assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
     /* a run that is not readable is not trained again; one that was removed is */
     const char *run_json = contents(in("sweep/scale_divisor=none+seed=1/run.json"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/run.json", "{");
-    assert_refused(resume(NULL, "sweep"), &err, "scale_divisor=none+seed=1/run.json", "a run that cannot be read");
+    assert_refused("scale_divisor=none+seed=1/run.json", resume(NULL, "sweep"));
     put_text("sweep/scale_divisor=none+seed=1/run.json", run_json);
     const char *metrics = contents(in("sweep/scale_divisor=none+seed=1/metrics.csv"), NULL);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", "step\n1\n");
-    assert_false(resume(NULL, "sweep"));
-    assert_says("sweep has finished, but scale_divisor=none+seed=1 cannot be read: ");
+    assert_refused("sweep has finished, but scale_divisor=none+seed=1 cannot be read: ", resume(NULL, "sweep"));
     assert_string_equal(contents(in("sweep/run.json"), NULL), json);
     put_text("sweep/scale_divisor=none+seed=1/metrics.csv", metrics);
     resumes("sweep");
@@ -214,11 +215,9 @@ static void damaged_logs(void **state) {
         char command[512];
         snprintf(command, sizeof command, "cd sweep/*none+seed=1 && %s", cases[i].damage);
         assert_true(shell(command));
-        assert_refused(resume(NULL, "sweep"), &err, cases[i].words, cases[i].damage);
+        assert_refused(cases[i].words, resume(NULL, "sweep"));
         assert_non_null(strstr(err.message, "scale_divisor=none+seed=1"));
-        Progress progress = progress_make(stderr, true);
-        const TrainOptions options = {.command_line = "./train sweep", .progress = &progress};
-        assert_refused(sweep_tables(in("sweep"), &options, stdout, &err), &err, cases[i].words, cases[i].damage);
+        assert_refused(cases[i].words, make_tables());
         assert_string_equal(contents(in("sweep/summary.csv"), NULL), before);
         assert_true(shell("rm -r sweep && cp -a whole sweep"));
     }
@@ -258,7 +257,7 @@ static void a_run_cannot_be_dropped(void **state) {
     assert_non_null(seeds);
     seeds[strlen("train.seed = 1, 2") - 1] = '3';
     put_text("sweep/config.ini", text);
-    assert_refused(resume(NULL, "sweep"), &err, "no longer has the run scale_divisor=none+seed=2", "a dropped run");
+    assert_refused("no longer has the run scale_divisor=none+seed=2", resume(NULL, "sweep"));
 }
 
 /* What follows from a swept key with a single value is that run's, not the base config's. */
@@ -266,8 +265,7 @@ static void one_value(void **state) {
     (void)state;
     CONFIGURE(TINY, "sweep.attention.scale_divisor=dk", "sweep.train.lr=1e-4");
     sweep("sweep", 1);
-    bool done = resume(NULL, "sweep");
-    assert_that(done, "%s", err.message);
+    resume(NULL, "sweep");
 }
 
 static void removed_run_is_trained_again(void **state) {
@@ -275,7 +273,7 @@ static void removed_run_is_trained_again(void **state) {
     CONFIGURE(FOUR);
     sweep("straight", 2);
     sweep("sweep", 2);
-    assert_true(directory_remove(in("sweep/scale_divisor=none+seed=1"), &err));
+    assert_true(directory_remove(in("sweep/scale_divisor=none+seed=1")));
     resumes("sweep");
     assert_same_sweep("straight", "sweep");
 }
@@ -294,19 +292,20 @@ static pid_t start_sweep(const char *out, size_t jobs) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child > 0) return child;
-    Progress progress = progress_make(stderr, true);
+    const size_t mark = memory_mark();
     const TrainOptions options = {.threads = 1,
                                   .jobs = jobs,
                                   .out = in(out),
                                   .command_line = "./train sweep tiny.ini",
                                   .program = built(),
-                                  .progress = &progress};
-    int signal_number = 0;
+                                  .progress = progress_make(stderr, true)};
     setpgid(0, 0);
     signal(SIGHUP, SIG_DFL); /* nohup, under which a test may run, ignores it, and interrupt_catch leaves that so */
     interrupt_catch();
-    const bool ok = sweep_run(&config, &axes, &options, fopen("/dev/null", "w"), &signal_number, &err);
-    exit(ok ? signal_number ? 128 + signal_number : 0 : (int)err.status);
+    int signal_number = 0;
+    if (!works(signal_number = sweep_run(&config, &axes, &options, no_table))) exit((int)err.status);
+    memory_release(mark);
+    exit(signal_number ? 128 + signal_number : 0);
 }
 
 /* The first process that a sweep's process has started for a run. */
@@ -342,15 +341,13 @@ static void assert_both_as_alone(const char *sweep_name) {
    finishes that run with the bits of one by itself. */
 static void a_killed_run(void **state) {
     (void)state;
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {.command_line = "./train sweep", .progress = &progress};
     train_both_alone();
     const pid_t child = start_sweep("sweep", 1);
     wait_for_steps("sweep", NAMES[0], 25);
     assert_int_equal(kill(child_of(child), SIGKILL), 0);
     assert_int_equal(status_of(child), STATUS_FAILED);
     for (int again = 0; again <= 1; again++) {
-        if (again) assert_false(sweep_tables(in("sweep"), &options, no_table, &err));
+        if (again) assert_fails(STATUS_FAILED, "killed by signal 9", make_tables());
         assert_non_null(strstr(contents(in("sweep/run.json"), NULL), "\"error\": \"killed by signal 9 (Killed)\""));
         const char *csv = timeless("sweep");
         assert_non_null(strstr(csv, "\nscale_divisor=none,none,1,failed,"));
@@ -358,7 +355,7 @@ static void a_killed_run(void **state) {
         assert_non_null(strstr(csv, "\nscale_divisor=sqrt_dk,sqrt_dk,4,finished,600,"));
         assert_true(remove(in("sweep/summary.csv")) == 0);
     }
-    assert_true(resume(NULL, "sweep"));
+    resume(NULL, "sweep");
     assert_non_null(strstr(timeless("sweep"), "\nscale_divisor=none,none,1,finished,600,"));
     assert_both_as_alone("sweep");
 }
@@ -371,31 +368,59 @@ static void a_killed_parent(void **state) {
     for (int k = 0; k < 2; k++) wait_for_steps("sweep", NAMES[k], 15);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(status_of(child), 128 + SIGKILL);
-    bool done = resume(NULL, "sweep");
-    assert_that(done, "%s", err.message);
+    resume(NULL, "sweep");
     assert_both_as_alone("sweep");
     assert_true(shell("! grep resumed sweep/scale*/run.json"));
+}
+
+/* Resume says for what it waits, a signal ends the wait, and where nobody is known to live it does not wait. */
+static void waiting_is_ended(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    assert_false(works(sweep_with(no_such_luck(), "sweep", 2, false)));
+    const char *run = in("sweep/scale_divisor=none+seed=2");
+    assert_true(directory_make_new(run));
+    put_text("sweep/scale_divisor=none+seed=2/owner", "host elsewhere\nprocess 12\nstart 3\njob -\n");
+    assert_refused("remove ", resume(NULL, "sweep"));
+    assert_int_equal(remove(in("sweep/scale_divisor=none+seed=2/owner")), 0);
+    const size_t mark = memory_mark();
+    directory_lock(in("sweep/scale_divisor=none+seed=2"));
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        Progress progress = {.stream = fopen(in("said"), "w")};
+        const TrainOptions options = {.command_line = "./train resume", .program = built(), .progress = &progress};
+        setvbuf(progress.stream, NULL, _IOLBF, 0);
+        interrupt_catch();
+        _exit(128 + sweep_resume(in("sweep"), &options, no_table));
+    }
+    assert_true(shell("until grep -q 'waiting for the end of scale_divisor=none+seed=2' said; do sleep .02; done"));
+    assert_int_equal(kill(child, SIGINT), 0);
+    assert_int_equal(status_of(child), 128 + SIGINT);
+    assert_result("sweep", "interrupted");
+    memory_release(mark);
+    resumes("sweep");
 }
 
 /* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
 static void stopped_at_birth(void **state) {
     (void)state;
     static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
-    Progress progress = progress_make(stderr, true);
     CONFIGURE(FOUR);
     sweep("straight", 2);
     for (size_t i = 0; i < COUNT_OF(signals); i++) {
         char name[16], action[32];
-        int signal_number = 0;
+        const size_t mark = memory_mark();
         snprintf(name, sizeof name, "sweep%zu", i);
         snprintf(action, sizeof action, "kill -%d $$", signals[i]);
         const TrainOptions options = {.threads = 1,
                                       .out = in(name),
                                       .command_line = "./train sweep tiny.ini",
                                       .program = program_where(THE_ONE, action),
-                                      .progress = &progress};
-        bool done = sweep_run(&config, &axes, &options, no_table, &signal_number, &err);
-        assert_that(done && signal_number == signals[i], "signal %d", signal_number);
+                                      .progress = progress_make(stderr, true)};
+        assert_int_equal(sweep_run(&config, &axes, &options, no_table), signals[i]);
+        memory_release(mark);
         assert_result(name, "interrupted");
         assert_non_null(strstr(timeless(name), "\nscale_divisor=none+seed=2,none,2,1,not finished,"));
         resumes(name);
@@ -430,8 +455,7 @@ static void signals_reach_all(void **state) {
             const char *json = contents(inside(run, "run.json"), NULL);
             assert_that(strstr(json, "\"result\": \"interrupted\"") != NULL, "case %zu: %s", i, json);
         }
-        bool done = resume(NULL, name);
-        assert_that(done, "case %zu: %s", i, err.message);
+        resume(NULL, name);
         assert_both_as_alone(name);
     }
 }
@@ -477,6 +501,7 @@ int main(void) {
         SWEEP_TEST(removed_run_is_trained_again),
         SWEEP_TEST(a_killed_run),
         SWEEP_TEST(a_killed_parent),
+        SWEEP_TEST(waiting_is_ended),
         SWEEP_TEST(stopped_at_birth),
         SWEEP_TEST(signals_reach_all),
         SWEEP_TEST(stopped_and_continued),

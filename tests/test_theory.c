@@ -20,10 +20,7 @@ static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",
 
 static void measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
                     const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
-    int signal;
-    Error err;
-    bool done = theory_measure(d_k, keys, samples, seed, threads, scorings, count, figures, &signal, &err);
-    assert_that(done && !signal, "%s", done ? "a signal" : err.message);
+    assert_int_equal(theory_measure(d_k, keys, samples, seed, threads, scorings, count, figures), 0);
 }
 static Estimate figure(const TheoryFigures *f, int i) {
     const Estimate all[FIGURES] = {f->score_mean, f->score_var, f->entropy,    f->max_weight,
@@ -216,9 +213,9 @@ static void two_keys_are_integrals(void **state) {
 static void draw_otherwise(size_t d_k, size_t n, double divisor, size_t samples, TheoryFigures *f) {
     enum { KEYS_MAX = 64 };
     Rng rng = rng_make(99, RNG_SAMPLE, (uint32_t)d_k);
-    double *x = calloc(7 * samples, sizeof *x), a[2 * KEYS_MAX], z[KEYS_MAX + 1];
+    double *x = memory_make(7 * samples, sizeof *x, "the samples"), a[2 * KEYS_MAX], z[KEYS_MAX + 1];
     uint64_t next = 0;
-    assert_true(n <= KEYS_MAX && x);
+    assert_true(n <= KEYS_MAX);
     for (size_t i = 0; i < samples; i++) {
         double q = 0, across = 0, total = 0, mean = 0, along = 0, square = 0, top = 0;
         for (size_t k = 0; k < d_k; k++) q += pow(rng_normal(&rng, next++), 2);
@@ -247,7 +244,7 @@ static void draw_otherwise(size_t d_k, size_t n, double divisor, size_t samples,
                          .grad_mean = estimate_mean(x + 4 * samples, samples),
                          .grad_median = estimate_median(x + 6 * samples, samples)};
     f->grad_rms = (Estimate){sqrt(grad_square.value), grad_square.error / 2 / sqrt(grad_square.value)};
-    free(x);
+    memory_free(x);
 }
 
 static void any_number_of_keys(void **state) {
@@ -449,12 +446,9 @@ static void the_median_and_its_error(void **state) {
 
 static void too_much_is_refused(void **state) {
     TheoryFigures f;
-    int signal;
-    Error err;
     (void)state;
-    assert_false(theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f, &signal, &err));
-    assert_int_equal(err.status, STATUS_FAILED);
-    assert_non_null(strstr(err.message, "GB"));
+    assert_fails(STATUS_FAILED, "GB of memory for 1000 threads",
+                 theory_measure(THEORY_DK_MAX, THEORY_KEYS_MAX, 2, 1, 1000, FOUR, 1, &f));
 }
 
 int main(void) {

@@ -51,13 +51,6 @@ static Model model;
 static Engine engine;
 static Optimizer optimizer;
 
-static int leave(void **state) {
-    engine_free(&engine);
-    model_free(&model);
-    optimizer_free(&optimizer);
-    return fixture_leave(state);
-}
-
 /* The keys of the config are those of the metadata that begin with `prefix`. */
 static void load_config(const Fixture *f, const char *prefix) {
     enum { KEYS_MAX = 64 };
@@ -65,7 +58,6 @@ static void load_config(const Fixture *f, const char *prefix) {
     const char *overrides[KEYS_MAX];
     const Json *metadata = fixture_metadata(f);
     size_t count = 0;
-    Error err = {0};
     for (size_t i = 0; i < js_object_size(metadata); i++) {
         const char *key = js_object_key(metadata, i);
         if (strncmp(key, prefix, strlen(prefix)) != 0) continue;
@@ -76,28 +68,25 @@ static void load_config(const Fixture *f, const char *prefix) {
         overrides[count] = text[count], count++;
     }
     assert_true(count > 0);
-    bool loaded = config_load(&config, NULL, put_text("fixture.ini", ""), overrides, count, &err);
-    assert_that(loaded, "%s", err.message);
+    config_load(&config, NULL, put_text("fixture.ini", ""), overrides, count);
 }
 
 /* Whether the plain engine trains the model of the config, which then says so. */
 static bool choose_plain(void) {
     static const char *const key = "train.engine", *const value = "plain";
     static Config plain;
-    Error err = {0};
     plain = config;
-    if (!config_set_all(&plain, "test", 1, &key, &value, &err)) return false;
+    if (!works(config_set_all(&plain, "test", 1, &key, &value))) return false;
     config = plain;
     return true;
 }
 
 /* The model of the config, its initial parameters, its engine and its optimizer. */
 static void start(Fixture *f, size_t threads) {
-    Error err = {0};
     ModelShape shape = model_shape(&config, fixture_number(f, "vocabulary"));
-    assert_that(model_make(&model, &shape, (size_t)config.train.batch, threads, true, &err), "%s", err.message);
-    assert_true(engine_make(&engine, (EngineKind)config.train.engine, 1, &model, &err));
-    assert_that(optimizer_make(&optimizer, &config, &model.tensors, threads, &err), "%s", err.message);
+    model_make(&model, &shape, (size_t)config.train.batch, threads, true);
+    engine_make(&engine, (EngineKind)config.train.engine, 1, &model);
+    optimizer_make(&optimizer, &config, &model.tensors, threads);
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
         const double *x = fixture_reals(f, t->count, "initial.%s", t->name);
@@ -175,9 +164,6 @@ static void training(void **state) {
         start(f, threads[n]);
         compare_training(f);
         plain_runs += n == 3;
-        engine_free(&engine);
-        model_free(&model);
-        optimizer_free(&optimizer);
     }
     fixture_was_read(f);
 }
@@ -263,8 +249,7 @@ static void make_model_of(const double *q, const double *k, size_t B, size_t H, 
                               .V = 2,
                               .L = 1,
                               .pre_norm = true};
-    Error err = {0};
-    assert_that(model_make(&model, &shape, B, 2, false, &err), "%s", err.message);
+    model_make(&model, &shape, B, 2, false);
     for (size_t i = 0; i < B * H * T * D; i++) {
         size_t d = i % D, t = i / D % T, h = i / D / T % H, b = i / D / T / H;
         real *row = model.blocks[0].qkv.values + (b * T + t) * 3 * H * D + h * D + d;
@@ -292,13 +277,12 @@ static void statistics(void **state) {
         compare(STATISTICS, "score_max", most, fixture_reals(f, H, "%zu.score_max", n), H);
         compare(STATISTICS, "entropy", entropy, fixture_reals(f, H, "%zu.entropy", n), H);
         compare(STATISTICS, "max_weight", weight, fixture_reals(f, H, "%zu.max_weight", n), H);
-        model_free(&model);
     }
     fixture_was_read(f);
 }
 
 #define FIXTURE(function, file)                                                                                        \
-    { file, function, temporary_enter, leave, file }
+    { file, function, temporary_enter, fixture_leave, file }
 static const struct CMUnitTest FIXTURES[] = {
     FIXTURE(training, "pre_gelu"),    FIXTURE(training, "post_relu"),     FIXTURE(training, "pre_relu"),
     FIXTURE(training, "post_gelu"),   FIXTURE(training, "no_bias"),       FIXTURE(training, "one_position"),
@@ -327,6 +311,4 @@ static int print_worst(void **state) {
     return plain_runs != 6; /* the first six */
 }
 
-int main(void) {
-    return cmocka_run_group_tests(FIXTURES, count_files, print_worst);
-}
+int main(void) { return cmocka_run_group_tests(FIXTURES, count_files, print_worst); }

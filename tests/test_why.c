@@ -21,17 +21,19 @@ static double heads_mean(const char *run, int column, bool last) {
 
 /* Sets the losses of tables in run.json of a run. */
 static void set_ruler(const char *run, const double losses[4]) {
-    Json *description, *list = js_array();
-    assert_true(run_description_load(&description, in(run), &err));
+    Json *description = run_description_load(in(run)), *list = js_array();
     for (size_t i = 0; i < 4; i++) js_append(list, js_number(losses[i]));
     js_set(description, "ngram_losses", list);
-    assert_true(run_description_save(description, opened(in(run)), &err));
-    js_free(description);
+    run_description_save(description, directory_open(in(run)));
 }
 
-static void read_run(const char *run) {
-    const bool done = why_run(in(run), &why, &err);
-    assert_that(done, "%s", err.message);
+static void read_run(const char *run) { why_run(in(run), &why); }
+
+/* Reads a sweep. */
+static void read_sweep(void) {
+    Sweep s = {0};
+    sweep_view(&s, in("sweep"));
+    why_sweep(&s, &why);
 }
 
 /* Whether any paragraph has these words. */
@@ -149,12 +151,10 @@ static void nothing_invented(void **state) {
 }
 
 static void set_result(const char *result, const char *error) {
-    Json *description;
-    assert_true(run_description_load(&description, in("run"), &err));
+    Json *description = run_description_load(in("run"));
     js_set(description, "result", js_text(result));
     if (error) js_set(description, "error", js_text(error));
-    assert_true(run_description_save(description, opened(in("run")), &err));
-    js_free(description);
+    run_description_save(description, directory_open(in("run")));
 }
 
 static void unfinished_runs(void **state) {
@@ -175,10 +175,10 @@ static void unfinished_runs(void **state) {
     assert_false(says("nats per"));
     /* A log that is damaged, and a step with fewer rows than there are heads. */
     set_text("run/config.ini", "heads = 2\n", "heads = 3\n");
-    assert_refused(why_run(in("run"), &why, &err), &err, "attention.csv:4: a step does not have 3 rows", "3 heads");
+    assert_refused("attention.csv:4: a step does not have 3 rows", read_run("run"));
     set_text("run/config.ini", "heads = 3\n", "heads = 2\n");
     set_text("run/attention.csv", "\n4,0,1,", "\nx,0,1,");
-    assert_refused(why_write_first(in("run"), out, &err), &err, "attention.csv:5", "a damaged log");
+    assert_refused("attention.csv:5", why_write_first(in("run"), out));
     fclose(out);
 }
 
@@ -186,7 +186,6 @@ static void figures_of_a_sweep(void **state) {
     (void)state;
     static const char *const names[] = {"none+seed=1", "none+seed=2", "sqrt_dk+seed=1", "sqrt_dk+seed=2"};
     double loss[4], deviation[4], entropy[4], first[4], last[4];
-    Sweep s = {0};
     CONFIGURE(FOUR, "model.d_k=64", "model.layers=1");
     sweep("sweep", 2);
     for (size_t i = 0; i < 4; i++) {
@@ -200,8 +199,7 @@ static void figures_of_a_sweep(void **state) {
         last[i] = heads_mean(run, GRADIENT_MEDIAN, true);
         set_ruler(run, (double[]){9, .5, .25, .125});
     }
-    assert_true(sweep_view(&s, in("sweep"), &err));
-    assert_true(why_sweep(&s, &why, &err));
+    read_sweep();
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
 #define MEAN(values, at) ((values[at] + values[(at) + 1]) / 2)
     const char *labels[] = {"÷ 1 (none)", "", "÷ √d_k = 8"};
@@ -219,31 +217,24 @@ static void figures_of_a_sweep(void **state) {
     assert_said("uncertain by up to ± %.2g (95 %%)",
                 12.706 * fmax(fabs(loss[0] - loss[1]), fabs(loss[2] - loss[3])) / 2);
     assert_false(says("diverged"));
-    sweep_free(&s);
 
     /* A run less. */
-    s = (Sweep){0};
     set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
-    assert_true(sweep_view(&s, in("sweep"), &err));
-    assert_true(why_sweep(&s, &why, &err));
+    read_sweep();
     assert_said("Of 4 runs 1 diverged, 0 failed and 0 did not finish; they are in no mean. The first is "
                 "scale_divisor=none+seed=2.");
     assert_said("÷ 1 (none)                  1 ");
-    sweep_free(&s);
 }
 
 /* The table has the best and the last of many settings, and says how many it leaves out; its lines, and those of the
    first paragraph, fit a terminal. */
 static void many_settings(void **state) {
     (void)state;
-    Sweep s = {0};
     size_t lines = 0;
     CONFIGURE("train.steps=2", "sweep.attention.scale_divisor=none, sqrt_dk, dk, 2sqrt_dk, 1.5",
               "sweep.train.lr=1e-3, 2e-3, 3e-3");
     sweep("sweep", 2);
-    assert_true(sweep_view(&s, in("sweep"), &err));
-    assert_true(why_sweep(&s, &why, &err));
-    sweep_free(&s);
+    read_sweep();
     assert_said("(3 settings between these are left out)\n");
     for (char *rest = why.table, *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL; lines++)
         assert_that(utf8_columns(line, strlen(line)) <= 80, "%s", line);
@@ -251,7 +242,7 @@ static void many_settings(void **state) {
     assert_said("the best rate is chosen by the losses that are shown");
 
     FILE *out = fopen(in("first"), "w");
-    assert_true(why_write_first(in("sweep"), out, &err));
+    why_write_first(in("sweep"), out);
     assert_int_equal(fclose(out), 0);
     char *text = contents(in("first"), NULL);
     for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -279,24 +270,18 @@ static void prediction_of_the_first_layer(void **state) {
 /* With a context of one character there is no entropy and no gradient of scores. */
 static void nothing_measured(void **state) {
     (void)state;
-    Sweep s = {0};
     CONFIGURE("train.steps=2", "sweep.model.context=1, 16");
     sweep("sweep", 2);
-    assert_true(sweep_view(&s, in("sweep"), &err));
-    assert_true(why_sweep(&s, &why, &err));
-    sweep_free(&s);
+    read_sweep();
     assert_said("       -        -       -        - ");
     assert_false(says("nan"));
 }
 
 static void sweep_without_results(void **state) {
     (void)state;
-    Sweep s = {0};
     CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
     sweep("sweep", 2);
-    assert_true(sweep_view(&s, in("sweep"), &err));
-    assert_true(why_sweep(&s, &why, &err));
-    sweep_free(&s);
+    read_sweep();
     assert_string_equal(why.sentence[0], "None of the sweep's 2 runs has finished with a validation loss.");
     assert_said("Of 2 runs 2 diverged, 0 failed");
     assert_string_equal(why.table, "");

@@ -29,27 +29,31 @@ static inline const char *make_corpus(void) {
 static inline void configure(const char *const *overrides) {
     char text[2048];
     size_t count = 0;
-    Error err = {0};
     while (overrides[count]) count++;
     snprintf(text, sizeof text,
              "[data]\ncorpus = %s\nval_fraction = 0.2\n[model]\nlayers = 1\nheads = 2\nd_model = 32\ncontext = 16\n"
              "[train]\nsteps = 60\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 20\n"
              "[log]\nout = %s\nsample_tokens = 20\nattention_every = 25\nevery = 7\n",
              path_exists(in("corpus.txt")) ? in("corpus.txt") : make_corpus(), in("run"));
-    bool done = config_load(&config, &axes, put_text("tiny.ini", text), overrides, count, &err);
-    assert_that(done, "%s", err.message);
+    config_load(&config, &axes, put_text("tiny.ini", text), overrides, count);
 }
 
-static inline bool try_training(const char *name, size_t threads, Error *err) {
-    Progress progress = progress_make(stderr, true);
-    const TrainOptions options = {
-        .threads = threads, .out = name ? in(name) : NULL, .command_line = "./train tiny.ini", .progress = &progress};
-    return train_run(&config, &options, &outcome, err);
-}
+/* Trains a run, or continues one with a key set and as many threads as it had, and gives back what the command would
+   keep to its end: the lock on the directory, for one. */
 static inline void train(const char *name, size_t threads) {
-    Error err = {0};
-    bool done = try_training(name, threads, &err);
-    assert_that(done, "%s", err.message);
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.threads = threads,
+                                  .out = name ? in(name) : NULL,
+                                  .command_line = "./train tiny.ini",
+                                  .progress = progress_make(stderr, true)};
+    outcome = train_run(&config, &options);
+    memory_release(mark);
+}
+static inline void resume_with_key(const char *name, const char *set) {
+    const size_t mark = memory_mark();
+    const TrainOptions options = {.command_line = "./train resume", .progress = progress_make(stderr, true)};
+    outcome = train_resume(in(name), &set, 1, &options);
+    memory_release(mark);
 }
 
 /* A CSV file as a table of numbers; NaN where a field is empty. */
@@ -61,7 +65,7 @@ typedef struct {
 
 /* Every row must have as many columns as the header, which must be as given. */
 static inline const Table *read_table(const char *path, const char *header) {
-    Table *table = kept(calloc(1, sizeof *table));
+    Table *table = memory_make(1, sizeof *table, "a table");
     char *rest = contents(path, NULL), *line = strsep(&rest, "\n");
     assert_string_equal(line, header);
     for (const char *c = header; (c = strchr(c, ',')) != NULL; c++) table->columns++;
@@ -118,7 +122,7 @@ static inline bool shell(const char *command) {
 /* The first `from` in a file becomes `to`. */
 static inline void set_text(const char *name, const char *from, const char *to) {
     size_t size;
-    char *text = contents(in(name), &size), *changed = kept(malloc(size + strlen(to)));
+    char *text = contents(in(name), &size), *changed = memory_make(size + strlen(to), 1, "a text");
     const char *place = memmem(text, size, from, strlen(from));
     assert_that(place != NULL, "no %s in %s", from, name);
     const size_t at = (size_t)(place - text), rest = at + strlen(from);
@@ -131,13 +135,9 @@ static inline void set_text(const char *name, const char *from, const char *to) 
 /* The state that a checkpoint has in its metadata, as JSON. */
 static inline const char *state_of(const char *run) {
     char path[128];
-    SafetensorsFile file;
-    Error err = {0};
     snprintf(path, sizeof path, "%s/checkpoint/last.safetensors", run);
-    assert_that(safetensors_open(&file, in(path), (size_t)1 << 28, &err), "%s", err.message);
-    const char *state = kept(strdup(safetensors_metadata(&file, "state")));
-    safetensors_close(&file);
-    return state;
+    const SafetensorsFile file = safetensors_open(in(path), (size_t)1 << 28);
+    return safetensors_metadata(&file, "state");
 }
 
 /* The first `from` in a checkpoint's header becomes `to`; \" is a quotation mark of the state there. The checksum is
@@ -155,12 +155,12 @@ static inline void set_header(const char *name, const char *from, const char *to
     put(name, file, size);
 }
 
-/* Opens a run and its model, as eval and sample do. */
-static inline bool open_model(const char *name, Error *err) {
+/* Opens a run and its model, as eval and sample do, and gives them back. */
+static inline void open_model(const char *name) {
     static Run run;
-    Model model = {0};
-    bool done = run_open(&run, in(name), NULL, 0, false, err) && run_load_model(&run, &model, 0, 1, err);
-    model_free(&model);
-    run_close(&run);
-    return done;
+    Model model;
+    const size_t mark = memory_mark();
+    run_open(&run, in(name), NULL, 0, false);
+    run_load_model(&run, &model, 0, 1);
+    memory_release(mark);
 }

@@ -4,41 +4,32 @@
 
 #include <math.h>
 
-bool attend_to_text(Snapshot *s, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
-                    Error *err) {
+Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress) {
     const size_t T = (size_t)run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX];
-    size_t count, kept = 0;
-    Model model = {0};
-    *s = (Snapshot){0};
-    if (size == 0) return usage_error(err, "--text is empty");
+    size_t kept = 0;
+    Model model;
+    if (size == 0) usage_error("--text is empty");
     for (size_t i = 0; i < limit && kept < size; i++) {
         const size_t length = utf8_decode(text + kept, size - kept, &characters[i]);
         kept += length ? length : 1; /* a byte that is not UTF-8: vocabulary_encode names it */
     }
-    bool ok = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX, &count, err) &&
-              run_load_model(run, &model, 1, threads, err) &&
-              snapshot_make(s, model.shape.L, model.shape.attention.H, characters, count, err);
-    if (ok) {
-        if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
-        s->step = run->step;
-        model_forward(&model, &(Batch){ids, NULL, 1, count});
-        measure_snapshot(&model, count, &s->attention);
-    }
-    model_free(&model);
-    return ok;
+    const size_t count = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX);
+    run_load_model(run, &model, 1, threads);
+    Snapshot s = snapshot_make(model.shape.L, model.shape.attention.H, characters, count);
+    if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
+    s.step = run->step;
+    model_forward(&model, &(Batch){ids, NULL, 1, count});
+    measure_snapshot(&model, count, &s.attention);
+    return s;
 }
 
-bool attend_to_log(Snapshot *s, const Run *run, Error *err) {
-    LogTable attention;
-    *s = (Snapshot){0};
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err);
-    const double step = ok ? log_last(&attention, ATTENTION_STEP) : (double)NAN;
-    log_table_free(&attention);
-    if (!ok) return false;
-    if (isnan(step)) return usage_error(err, "%s has no attention measured yet", run->directory);
-    return snapshot_load(s, run->directory, &run->config, (size_t)step, err);
+Snapshot attend_to_log(const Run *run) {
+    const LogTable attention = logs_read(run->directory, LOG_ATTENTION);
+    const double step = log_last(&attention, ATTENTION_STEP);
+    if (isnan(step)) usage_error("%s has no attention measured yet", run->directory);
+    return snapshot_load(run->directory, &run->config, (size_t)step);
 }
 
 /* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
@@ -104,22 +95,17 @@ static void show_losses(const Terminal *t, const LogTable *metrics) {
     }
 }
 
-bool attend_show_run(const Terminal *t, const Run *run, Error *err) {
+void attend_show_run(const Terminal *t, const Run *run) {
     const Config *c = &run->config;
-    LogTable metrics;
+    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
+    const char *result = js_as_text(js_get(run->description, "result"));
+    const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
     char duration[32];
-    const bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err);
-    if (ok) {
-        const char *result = js_as_text(js_get(run->description, "result"));
-        const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
-        progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
-        print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
-        fprintf(t->out, "layers %lld, heads %lld, d_k %lld, context %lld\n\n", (long long)c->model.layers,
-                (long long)c->model.heads, (long long)c->model.d_k, (long long)c->model.context);
-        show_losses(t, &metrics);
-        if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
-        fputc('\n', t->out);
-    }
-    log_table_free(&metrics);
-    return ok;
+    progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
+    print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
+    fprintf(t->out, "layers %lld, heads %lld, d_k %lld, context %lld\n\n", (long long)c->model.layers,
+            (long long)c->model.heads, (long long)c->model.d_k, (long long)c->model.context);
+    show_losses(t, &metrics);
+    if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
+    fputc('\n', t->out);
 }

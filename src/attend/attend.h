@@ -8,12 +8,10 @@
 #include "show/terminal.h"
 
 /* The attention of the last checkpoint's model on the beginning of a UTF-8 text: as much as the context and a snapshot
-   hold; a text that is cut is noted. Errors about the text have status STATUS_USAGE. Free with snapshot_free, also
-   after a failure; the same goes for attend_to_log. */
-bool attend_to_text(Snapshot *snapshot, Run *run, const char *text, size_t size, size_t threads, Progress *progress,
-                    Error *err);
+   hold; a text that is cut is noted. Errors about the text have status STATUS_USAGE. */
+Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress);
 /* The last attention that the run has logged. */
-bool attend_to_log(Snapshot *snapshot, const Run *run, Error *err);
+Snapshot attend_to_log(const Run *run);
 
 /* The figures that attention.csv has for a batch, here for one head of a snapshot: means over its rows with at least
    two keys, a sink being one. NaN without such a row. */
@@ -28,6 +26,6 @@ SnapshotStatistics snapshot_statistics(const Snapshot *snapshot, size_t layer, s
 void attend_write_csv(const Snapshot *snapshot, Range layers, Range heads, FILE *out);
 
 /* Shows a run at a glance: what it is, how it ended, its losses. */
-bool attend_show_run(const Terminal *terminal, const Run *run, Error *err);
+void attend_show_run(const Terminal *terminal, const Run *run);
 
 extern const Verb attend_verb;

@@ -1,6 +1,5 @@
 /* The verb attend. All its outputs (picture, numbers, CSV, terminal) are made from one Snapshot, restricted to the
    layers and heads that were asked for. */
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -37,36 +36,35 @@ static bool out_ends_with(const char *suffix) {
     return length > end && strcmp(out + length - end, suffix) == 0;
 }
 
-static bool check_options(Error *err) {
-    if (show && csv) return usage_error(err, "--show and --csv both print: choose one of them");
+static void check_options(void) {
+    if (show && csv) usage_error("--show and --csv both print: choose one of them");
     if (out && !out_ends_with(NUMBERS) && !out_ends_with(PICTURE))
-        return usage_error(err, "--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
-    return !out_ends_with(NUMBERS) || (layer < 0 && head < 0) ||
-           usage_error(err, "a .safetensors file has all layers and heads: leave out --layer and --head");
+        usage_error("--out takes the name of a .png or .safetensors file, not \"%.100s\"", out);
+    if (out_ends_with(NUMBERS) && (layer >= 0 || head >= 0))
+        usage_error("a .safetensors file has all layers and heads: leave out --layer and --head");
 }
 
-/* The range of one out of `count`; of all where `one` is negative. */
-static bool choose(long long one, size_t count, const char *what, Range *range, Error *err) {
-    *range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
-    return range->end <= count ||
-           usage_error(err, "there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
+/* Returns the range of one out of `count`; of all where `one` is negative. */
+static Range choose(long long one, size_t count, const char *what) {
+    const Range range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
+    if (range.end > count) usage_error("there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
+    return range;
 }
 
-/* Fills the snapshot, from --text or from the run's log. */
-static bool attend(const Command *command, Error *err) {
+/* Makes the snapshot, from --text or from the run's log. */
+static Snapshot make_snapshot(const Command *command) {
     static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is noticed */
-    Progress progress = progress_make(stderr, command->quiet);
-    const bool piped = text && strcmp(text, "-") == 0;
-    if (!text) return attend_to_log(&snapshot, &run, err);
-    size_t size = strlen(text);
-    if (piped && !input_read(input, sizeof input, &size, err)) return false;
-    return attend_to_text(&snapshot, &run, piped ? input : text, size, command_threads(command), &progress, err);
+    Progress *progress = progress_make(stderr, command->quiet);
+    if (!text) return attend_to_log(&run);
+    const bool piped = strcmp(text, "-") == 0;
+    const size_t size = piped ? input_read(input, sizeof input) : strlen(text);
+    return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-static bool make_figure(HeadsFigure *f, char title[TITLE], Error *err) {
+static void make_figure(HeadsFigure *f, char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
     double entropy = 0;
-    if (!heads_figure(f, &snapshot, layers, heads, err)) return false;
+    heads_figure(f, &snapshot, layers, heads);
     for (size_t i = 0; i < count; i++) {
         const size_t l = layers.begin + i / H, h = heads.begin + i % H;
         const SnapshotStatistics one = snapshot_statistics(&snapshot, l, h);
@@ -79,48 +77,50 @@ static bool make_figure(HeadsFigure *f, char title[TITLE], Error *err) {
     f->figure.title = title;
     f->figure.subtitle =
         "entropy: 1 is uniform, 0 one-hot; largest weight: mean over the queries that see two keys or more";
-    return true;
 }
 
 /* Writes the file that --out names; without --out attend.png, or the first of attend-2.png, ... that is free. */
-static bool write_file(const HeadsFigure *f, Error *err) {
-    char path[4096];
+static void write_file(const HeadsFigure *f) {
+    char path[RESULTS_PATH];
     const bool numbers = out_ends_with(NUMBERS);
     for (unsigned number = 1; !out && (number == 1 || path_exists(path)); number++) {
-        if (!results_name(path, sizeof path, "attend", number, err)) return false;
+        results_name(path, "attend", number);
         text_append(path, sizeof path, PICTURE);
     }
     const char *name = out ? out : path;
-    if (!(numbers ? snapshot_write(&snapshot, &no_directory, name, err)
-                  : attention_figure_save(&f->figure, &no_directory, name, err)))
-        return false;
+    if (numbers) snapshot_write(&snapshot, &no_directory, name);
+    else attention_figure_save(&f->figure, &no_directory, name);
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
-    return true;
 }
 
-static bool write_all(Error *err) {
+static void write_all(void) {
     const Terminal terminal = terminal_make(stdout);
     const bool glance = show && !text && layer < 0 && head < 0;
     HeadsFigure f;
     char title[TITLE];
     const bool figure = show || (!csv && !out) || out_ends_with(PICTURE);
-    if (figure && !make_figure(&f, title, err)) return false;
-    if ((out || (!show && !csv)) && !write_file(&f, err)) return false;
+    if (figure) make_figure(&f, title);
+    if (out || (!show && !csv)) write_file(&f);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
-    if (glance && !attend_show_run(&terminal, &run, err)) return false;
+    if (glance) attend_show_run(&terminal, &run);
     if (show) attention_figure_show(&f.figure, &terminal, glance ? GLANCE : terminal.columns);
-    return true;
 }
 
-static bool run_attend(const Command *command, int *signal, Error *err) {
-    const bool ok = check_options(err) && run_open(&run, command->target, NULL, 0, false, err) &&
-                    choose(layer, (size_t)run.config.model.layers, "layer", &layers, err) &&
-                    choose(head, (size_t)run.config.model.heads, "head", &heads, err) && attend(command, err) &&
-                    write_all(err);
-    snapshot_free(&snapshot);
-    run_close(&run);
-    if (!ok) *signal = interrupt_signal(); /* which ended the wait for standard input */
-    return ok || *signal;
+static void attend(void *command) {
+    check_options();
+    run_open(&run, ((const Command *)command)->target, NULL, 0, false);
+    layers = choose(layer, (size_t)run.config.model.layers, "layer");
+    heads = choose(head, (size_t)run.config.model.heads, "head");
+    snapshot = make_snapshot(command);
+    write_all();
+}
+
+static int run_attend(const Command *command) {
+    Error error;
+    if (protect(attend, (void *)command, &error)) return 0;
+    const int signal = interrupt_signal(); /* which ended the wait for standard input */
+    if (!signal) error_raise_again(&error);
+    return signal;
 }
 
 const Verb attend_verb = {

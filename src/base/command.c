@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/range.h"
 #include "base/text.h"
 
@@ -43,7 +44,7 @@ static size_t list_options(const Verb *verb, Command *command, Option all[OPTION
     return count;
 }
 
-static bool take_number(const Option *o, const char *text, Error *err) {
+static void take_number(const Option *o, const char *text) {
     const bool whole = o->kind == OPTION_INTEGER;
     char *end;
     errno = 0;
@@ -52,41 +53,37 @@ static bool take_number(const Option *o, const char *text, Error *err) {
     const bool in_range = whole ? errno == 0 && integer >= o->least && integer <= o->most
                                 : number >= (double)o->least && number <= (double)o->most;
     if (end == text || *end || !in_range)
-        return usage_error(err, "--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name,
-                           whole ? "whole " : "", o->least, o->most, text);
+        usage_error("--%s takes a %snumber from %lld to %lld, not \"%.100s\"", o->name, whole ? "whole " : "", o->least,
+                    o->most, text);
     if (whole) *(long long *)o->variable = integer;
     else *(double *)o->variable = number;
-    return true;
 }
 
-static bool take_value(const Option *o, const char *text, Error *err) {
+static void take_value(const Option *o, const char *text) {
     OptionList *list = o->variable;
     switch (o->kind) {
-    case OPTION_SWITCH: *(bool *)o->variable = true; return true;
+    case OPTION_SWITCH: *(bool *)o->variable = true; break;
     case OPTION_LIST:
-        if (list->count == OPTION_LIST_MAX) return usage_error(err, "more than %d --%s", OPTION_LIST_MAX, o->name);
+        if (list->count == OPTION_LIST_MAX) usage_error("more than %d --%s", OPTION_LIST_MAX, o->name);
         list->items[list->count++] = text;
-        return true;
+        break;
     case OPTION_DIRECTORY:
-        if (!*text) return usage_error(err, "--%s takes a directory", o->name);
+        if (!*text) usage_error("--%s takes a directory", o->name);
         /* fall through */
-    case OPTION_TEXT: *(const char **)o->variable = text; return true;
+    case OPTION_TEXT: *(const char **)o->variable = text; break;
     case OPTION_INTEGER:
-    case OPTION_NUMBER: return take_number(o, text, err);
+    case OPTION_NUMBER: take_number(o, text); break;
     }
-    return false;
 }
 
-static bool take_target(const Verb *verb, Command *command, const char *word, Error *err) {
+static void take_target(const Verb *verb, Command *command, const char *word) {
     OptionList *all = &command->targets;
     const bool full = !verb->target || all->count == (verb->many ? OPTION_LIST_MAX : 1);
     if (full && verb->takes_set && strchr(word, '='))
-        return usage_error(err, "one argument too many: \"%.100s\"; write --set %.100s to set a key of the config",
-                           word, word);
-    if (full) return usage_error(err, "one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
+        usage_error("one argument too many: \"%.100s\"; write --set %.100s to set a key of the config", word, word);
+    if (full) usage_error("one argument too many: \"%.100s\"; usage: %s", word, verb_usage(verb));
     all->items[all->count++] = word;
     command->target = all->items[0];
-    return true;
 }
 
 /* Writes "--top-k or --top-p": the options that begin with a word such as "--top" or "--top=5". */
@@ -98,36 +95,35 @@ static void list_meant(const char *word, const Option *options, size_t count, ch
             text_append(out, capacity, "%s--%s", *out ? " or " : "", options[i].name);
 }
 
-/* The error for an option that getopt_long refuses: it is unknown, is cut too short, has a value and takes none, or
-   lacks its value. */
-static bool refuse(const Verb *verb, const Option *options, size_t count, const char *word, Error *err) {
+/* Raises the error for an option that getopt_long refuses: it is unknown, is cut too short, has a value and takes none,
+   or lacks its value. */
+static _Noreturn void refuse(const Verb *verb, const Option *options, size_t count, const char *word) {
     const Option *o = optopt < FIRST_CODE ? NULL : &options[optopt - FIRST_CODE];
     char meant[256];
     list_meant(word, options, count, meant, sizeof meant);
-    if (!o && *meant) return usage_error(err, "%.100s may mean %s: write more of it", word, meant);
+    if (!o && *meant) usage_error("%.100s may mean %s: write more of it", word, meant);
     if (!o)
-        return usage_error(err, "there is no option %.100s here: %s%s%s --help lists them%s", word, program_name,
-                           verb->name ? " " : "", verb->name ? verb->name : "",
-                           verb->takes_set && word[1] == '-' ? "; --set KEY=VALUE sets a key of the config" : "");
-    if (!o->value) return usage_error(err, "--%s takes no value", o->name);
-    return usage_error(err, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        usage_error("there is no option %.100s here: %s%s%s --help lists them%s", word, program_name,
+                    verb->name ? " " : "", verb->name ? verb->name : "",
+                    verb->takes_set && word[1] == '-' ? "; --set KEY=VALUE sets a key of the config" : "");
+    if (!o->value) usage_error("--%s takes no value", o->name);
+    usage_error("--%s needs a value: --%s %s", o->name, o->name, o->value);
 }
 
 /* Sets an option's variable. Where a value is missing, getopt_long takes the next option for it: that is refused. */
-static bool take_option(const Option *o, const char *last_word, Error *err) {
+static void take_option(const Option *o, const char *last_word) {
     if (o->value && optarg == last_word && strncmp(optarg, "--", 2) == 0)
-        return usage_error(err,
-                           "--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant",
-                           o->name, optarg, o->name, optarg);
-    return take_value(o, optarg, err);
+        usage_error("--%s needs a value, and %.100s looks like an option: write --%s=%.100s if that is meant", o->name,
+                    optarg, o->name, optarg);
+    take_value(o, optarg);
 }
 
-bool command_check_force(bool force, const char *out, Error *err) {
-    return !force || out ||
-           usage_error(err, "--force replaces the directory that --out names: add --out DIR, or leave --force out");
+void command_check_force(bool force, const char *out) {
+    if (force && !out)
+        usage_error("--force replaces the directory that --out names: add --out DIR, or leave --force out");
 }
 
-bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err) {
+void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
     Option options[OPTIONS_MAX];
     struct option names[OPTIONS_MAX + 1] = {0};
     const size_t count = list_options(verb, command, options);
@@ -142,18 +138,17 @@ bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Er
         const char *letter = code > 1 && code < FIRST_CODE ? strchr(LETTERS, code) : NULL;
         if (code == -1) break;
         if (letter) code = FIRST_CODE + (int)count - 2 + (int)(letter - LETTERS);
-        bool taken = code == 1           ? take_target(verb, command, optarg, err)
-                     : code < FIRST_CODE ? refuse(verb, options, count, word, err)
-                                         : take_option(&options[code - FIRST_CODE], argv[optind - 1], err);
-        if (!taken) return false;
+        if (code == 1) take_target(verb, command, optarg);
+        else if (code < FIRST_CODE) refuse(verb, options, count, word);
+        else take_option(&options[code - FIRST_CODE], argv[optind - 1]);
     }
-    for (; optind < argc; optind++) /* after "--" */
-        if (!take_target(verb, command, argv[optind], err)) return false;
-    if (command->help) return true;
-    if (command->target || !verb->target) return command_check_force(command->force, command->out, err);
-    return usage_error(err, "nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
-                       verb->name ? "" : ", for example ", verb->name ? "" : program_name,
-                       verb->name ? "" : " configs/dk64_scaled.ini");
+    for (; optind < argc; optind++) take_target(verb, command, argv[optind]); /* after "--" */
+    if (command->help) return;
+    if (!command->target && verb->target)
+        usage_error("nothing to do: usage: %s%s%s%s (--help says more)", verb_usage(verb),
+                    verb->name ? "" : ", for example ", verb->name ? "" : program_name,
+                    verb->name ? "" : " configs/dk64_scaled.ini");
+    command_check_force(command->force, command->out);
 }
 
 size_t command_threads(const Command *command) {

@@ -1,6 +1,7 @@
 /* The command line, by tables: a verb and each of its options is described once; parsing and help follow from that. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -47,9 +48,9 @@ typedef struct {
     char **argv;         /* the whole command line, ended by NULL */
     const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
-    bool (*report)(const Directory *directory, Error *err);
+    void (*report)(const Directory *directory);
     /* Writes the first sentence about a directory of results (why/why.h); the program sets it. */
-    bool (*why)(const char *directory, FILE *out, Error *err);
+    void (*why)(const char *directory, FILE *out);
 } Command;
 
 typedef struct {
@@ -60,21 +61,21 @@ typedef struct {
     bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
     bool makes_runs;       /* --out, --dry-run and --force */
     bool many;             /* one target or more */
-    /* Runs the verb. *signal becomes the signal that stopped it, and stays as it is otherwise. */
-    bool (*run)(const Command *command, int *signal, Error *err);
+    /* Runs the verb. Returns the signal that stopped it, or 0. */
+    int (*run)(const Command *command);
 } Verb;
 
 /* Fills in *command but for processors, argv and line, and the variables of the verb's options, from argv, which is
    ended by NULL and begins with a word that is skipped: the verb or the program's name. Options may stand anywhere, as
    --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
    options. Errors have status STATUS_USAGE. With --help no target is needed. */
-bool command_parse(const Verb *verb, int argc, char **argv, Command *command, Error *err);
+void command_parse(const Verb *verb, int argc, char **argv, Command *command);
 
 /* How many threads to use: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 
-/* An error of status STATUS_USAGE for --force without --out, which would replace nothing. */
-bool command_check_force(bool force, const char *out, Error *err);
+/* Raises an error of status STATUS_USAGE for --force without --out, which would replace nothing. */
+void command_check_force(bool force, const char *out);
 
 /* verb_usage returns "./train sweep CONFIG.ini [options]", valid until the next call. verb_print_help prints that,
    what the verb does, and its options; verb_print_options prints the options alone, in one line or two each. */

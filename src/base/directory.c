@@ -1,4 +1,4 @@
-/* Directories: opened, made, renamed, emptied. Errors name the path and the system's reason. */
+/* Directories: opened, made, flushed, emptied. Errors name the path and the system's reason. */
 #include "base/directory.h"
 
 #include <dirent.h>
@@ -10,87 +10,86 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 const Directory no_directory = {.fd = AT_FDCWD};
 
-bool directory_open(Directory *d, const char *path, Error *err) {
-    *d = (Directory){0};
-    if (strlen(path) >= sizeof d->path)
-        return usage_error(err, "the path of the directory of results is too long: %s", path);
+static void close_directory(void *block) {
+    const Directory *d = block;
+    if (d->fd > 0) close(d->fd);
+}
+
+Directory *directory_open(const char *path) {
+    Directory *d = memory_make_undone(sizeof *d, close_directory, "a directory");
+    if (strlen(path) >= sizeof d->path) usage_error("the path of the directory of results is too long: %s", path);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return usage_error(err, "%s is not the directory of a run: %s", path, strerror(errno));
-    if (fd < 0) return runtime_error(err, "cannot open the directory %s: %s", path, strerror(errno));
+        usage_error("%s is not the directory of a run: %s", path, strerror(errno));
+    if (fd < 0) runtime_error("cannot open the directory %s: %s", path, strerror(errno));
     d->fd = fd;
     memcpy(d->path, path, strlen(path) + 1);
-    return true;
+    return d;
 }
 
-bool directory_in_place(const Directory *d, Error *err) {
+bool directory_in_place(const Directory *d) {
     struct stat opened, there;
     if (d->fd == AT_FDCWD || fstat(d->fd, &opened) != 0) return true;
-    const bool found = stat(d->path, &there) == 0;
-    if (found ? opened.st_dev == there.st_dev && opened.st_ino == there.st_ino
-              : errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
-        return true;
-    return runtime_error(err,
-                         "%s was moved or removed while it trained: this process ends here, and what it has saved is "
-                         "where that directory is now",
-                         d->path);
+    if (stat(d->path, &there) == 0) return opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+    return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
 }
 
-bool directory_make(const char *path, bool must_be_new, Error *err) {
-    char part[4096];
-    struct stat info;
+static _Noreturn void cannot_make(const char *path, int reason) {
+    runtime_error("cannot make the directory %s: %s", path, strerror(reason));
+}
+
+bool directory_make_new(const char *path) {
+    char part[PATH_CAPACITY];
     const size_t length = strlen(path);
-    if (length >= sizeof part || length == 0)
-        return usage_error(err, "the directory's path is %s", length ? "too long" : "empty");
+    if (length >= sizeof part || length == 0) usage_error("the directory's path is %s", length ? "too long" : "empty");
     memcpy(part, path, length + 1);
     for (size_t n = length; n > 1 && part[n - 1] == '/'; n--) part[n - 1] = 0;
     for (char *slash = part; (slash = strchr(slash + 1, '/')); *slash = '/') { /* the directories above it */
         *slash = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return runtime_error(err, "cannot make the directory %s: %s", part, strerror(errno));
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) cannot_make(part, errno);
     }
-    if (!must_be_new && !directory_no_link(part, err)) return false;
     if (mkdir(part, 0777) == 0) return true;
-    const int reason = errno;
-    return (reason == EEXIST && !must_be_new && stat(part, &info) == 0 && S_ISDIR(info.st_mode)) ||
-           runtime_error(err, "cannot make the directory %s: %s", part, strerror(reason));
+    if (errno != EEXIST) cannot_make(part, errno);
+    return false;
 }
 
-bool directory_make_in(const Directory *d, const char *name, Error *err) {
+void directory_make_in(const Directory *d, const char *name) {
+    char path[RESULTS_PATH + 256];
     struct stat info;
-    if (mkdirat(d->fd, name, 0777) == 0) return true;
+    if (mkdirat(d->fd, name, 0777) == 0) return;
     const int reason = errno;
-    if (reason == EEXIST && fstatat(d->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
-        if (S_ISDIR(info.st_mode)) return true;
-        if (S_ISLNK(info.st_mode))
-            return usage_error(err, "%s/%s is a symbolic link, which is not followed: put the directory itself there",
-                               d->path, name);
-    }
-    return runtime_error(err, "cannot make the directory %s/%s: %s", d->path, name, strerror(reason));
+    const bool known = reason == EEXIST && fstatat(d->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (known && S_ISDIR(info.st_mode)) return;
+    snprintf(path, sizeof path, "%s/%s", d->path, name);
+    if (known && S_ISLNK(info.st_mode)) directory_check_no_link(path);
+    cannot_make(path, reason);
 }
 
-bool directory_no_link(const char *path, Error *err) {
+void directory_check_no_link(const char *path) {
     struct stat info;
-    return lstat(path, &info) != 0 || !S_ISLNK(info.st_mode) ||
-           usage_error(err, "%s is a symbolic link, which is not followed: put the directory itself there", path);
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        usage_error("%s is a symbolic link, which is not followed: put the directory itself there", path);
 }
 
-bool directory_sync(int fd, const char *path, Error *err) {
-    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ||
-           runtime_error(err, "cannot write the directory %s: %s", path, strerror(errno));
+static bool flush(int fd) { return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; }
+
+void directory_sync(int fd, const char *path) {
+    if (!flush(fd)) runtime_error("cannot write the directory %s: %s", path, strerror(errno));
 }
 
-bool directory_sync_above(const char *path, Error *err) {
-    char copy[4096];
+void directory_sync_above(const char *path) {
+    char copy[PATH_CAPACITY];
     snprintf(copy, sizeof copy, "%s", path);
     const char *above = dirname(copy);
     const int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return runtime_error(err, "cannot write the directory %s: %s", above, strerror(errno));
-    const bool ok = directory_sync(fd, above, err);
-    close(fd);
-    return ok;
+    const bool flushed = fd >= 0 && flush(fd);
+    const int reason = errno;
+    if (fd >= 0) close(fd);
+    if (!flushed) runtime_error("cannot write the directory %s: %s", above, strerror(reason));
 }
 
 void directory_empty(int fd) {

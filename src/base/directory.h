@@ -2,11 +2,12 @@
    the program runs, or a link is put in its place, nothing is written to what its path leads to by then. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
-enum { RESULTS_PATH = 2048, OWNER_TEXT = 512 };
+enum { PATH_CAPACITY = 4096, RESULTS_PATH = 2048, OWNER_TEXT = 512 };
 
-/* All zero: none is open. */
 typedef struct {
     int fd;
     char path[RESULTS_PATH]; /* as it was opened */
@@ -15,23 +16,24 @@ typedef struct {
 /* For a file that belongs to no directory of results: its name is a path, on which links are followed. */
 extern const Directory no_directory;
 
-/* Opens a directory that is there. Close it with directory_close (base/lock.h). */
-bool directory_open(Directory *directory, const char *path, Error *err);
-/* Fails with status STATUS_FAILED if the directory's path leads elsewhere by now, or nowhere. */
-bool directory_in_place(const Directory *directory, Error *err);
+/* Opens a directory that is there. It is closed when it is released; no directory at that path is an error of status
+   STATUS_USAGE. */
+Directory *directory_open(const char *path);
+/* Returns whether the directory's path still leads to it; true where the system does not say. */
+bool directory_in_place(const Directory *directory);
 
-/* Makes the directory and its parents. It is an error if the directory exists and `must_be_new` is set, or if it is a
-   symbolic link. */
-bool directory_make(const char *path, bool must_be_new, Error *err);
-/* Makes the directory NAME in a directory, unless it is there. */
-bool directory_make_in(const Directory *directory, const char *name, Error *err);
-/* Fails if the path is a symbolic link: files written into such a directory would be written elsewhere. */
-bool directory_no_link(const char *path, Error *err);
+/* Makes the directories above `path`, and then that one. Returns false if something is there already. */
+bool directory_make_new(const char *path);
+/* Makes the directory NAME in a directory, unless it is there. A symbolic link is an error of status STATUS_USAGE. */
+void directory_make_in(const Directory *directory, const char *name);
+/* Raises an error of status STATUS_USAGE if the path is a symbolic link: files written into such a directory would be
+   written elsewhere. */
+void directory_check_no_link(const char *path);
 
 /* Flushes the directory that `fd` is open on to disk, so that names made, renamed and removed in it last. A file system
    that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
-bool directory_sync(int fd, const char *path, Error *err);
+void directory_sync(int fd, const char *path);
 /* directory_sync of the directory that holds `path`. */
-bool directory_sync_above(const char *path, Error *err);
+void directory_sync_above(const char *path);
 /* Removes everything in the directory that `fd` is open on, as far as the system lets it. */
 void directory_empty(int fd);

@@ -1,8 +1,12 @@
-/* Errors are values. A function that can fail returns bool and takes `Error *` last; on false it has filled it in.
-   Only train.c prints an Error and turns its status into the exit status. */
+/* An error ends what is being done. usage_error and runtime_error do not return: they give back what was taken since
+   the innermost protect (base/memory.h), in reverse order, and continue behind that protect. This is Lua's protected
+   call (Ierusalimschy, de Figueiredo and Celes 2007). The protect in main prints the message and turns the status into
+   the exit status; docs/development.md names the few others. So a function returns its result or nothing, and no caller
+   passes a failure on. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Kinds of errors. Their values are also the exit statuses of the program. */
 typedef enum {
@@ -17,13 +21,25 @@ typedef struct {
     char message[1024]; /* one line: what, where, what to do */
 } Error;
 
-/* Fills in *err (printf-style, made plain as by text_make_plain, so that the message stays one line) and returns
-   false: `return error_set(err, STATUS_DIVERGED, ...)`. The arguments may be err's own, to put words around them. */
-bool error_set(Error *err, Status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* This macro shows static analysers that the result is always false. */
-#ifdef __clang_analyzer__
-#define error_set(...) (error_set(__VA_ARGS__), false)
-#endif
-/* `return usage_error(err, ...)` for what the user gave, `return runtime_error(err, ...)` for what the system did. */
-#define usage_error(err, ...) error_set(err, STATUS_USAGE, __VA_ARGS__)
-#define runtime_error(err, ...) error_set(err, STATUS_FAILED, __VA_ARGS__)
+/* Calls function(argument). Returns true if it returned; then error->status is STATUS_OK. Returns false if an error
+   ended it; *error then describes the error, and all blocks made meanwhile have been given back. */
+bool protect(void (*function)(void *argument), void *argument, Error *error);
+
+/* Ends what is being done with an error of this status and a message (printf-style, made plain as by text_make_plain,
+   so that it stays one line). Without a protect, prints the message to stderr and exits with the status. Never call
+   this in a parallel region: the other threads would wait for ever. */
+_Noreturn void error_raise(Status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Errors of what the user gave, and of what the system did. */
+#define usage_error(...) error_raise(STATUS_USAGE, __VA_ARGS__)
+#define runtime_error(...) error_raise(STATUS_FAILED, __VA_ARGS__)
+
+/* Raises an error that a protect has caught. */
+_Noreturn void error_raise_again(const Error *error);
+
+/* A protect that has not ended: for error.c, and for tests, which protect single statements. */
+typedef struct Protection {
+    struct Protection *outer;
+    Error *error;
+    size_t mark; /* of the blocks: what is newer is given back */
+} Protection;
+extern Protection *innermost_protection;

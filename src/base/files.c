@@ -13,48 +13,55 @@
 
 #include "base/lock.h"
 #include "base/machine.h"
+#include "base/memory.h"
 
-bool file_read(const char *path, const char *what, size_t limit, Status status, char **data, size_t *size, Error *err) {
-    /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
-    int fd = open(path, O_RDONLY | O_NONBLOCK);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
-    struct stat info = {0};
-    char *bytes = NULL;
-    const char *wrong = !file || fstat(fd, &info) != 0 ? strerror(errno)
-                        : S_ISDIR(info.st_mode)        ? "it is a directory; name a file"
-                        : !S_ISREG(info.st_mode)       ? "it is not a regular file"
-                                                       : NULL;
-    bool ok = !wrong || error_set(err, status, "cannot read %s %s: %s", what, path, wrong);
-    if (ok && (unsigned long long)info.st_size > limit)
-        ok = error_set(err, status, "%s %s has %lld bytes; at most %zu are accepted", what, path,
-                       (long long)info.st_size, limit);
-    if (ok) {
-        *size = (size_t)info.st_size;
-        bytes = malloc(*size + 1);
-        ok = bytes || runtime_error(err, "no memory for the %zu bytes of %s", *size, path);
-    }
-    if (ok && fread(bytes, 1, *size, file) != *size)
-        ok = error_set(err, status, "cannot read %s %s: %s", what, path,
-                       ferror(file) ? strerror(errno) : "it became shorter while it was read");
-    if (file) fclose(file);
-    if (!file && fd >= 0) close(fd);
-    if (ok) bytes[*size] = 0, *data = bytes;
-    else free(bytes);
-    return ok;
+static void close_file(void *block) {
+    const int *file = block;
+    if (*file >= 0) close(*file);
 }
 
-bool input_read(char *text, size_t capacity, size_t *size, Error *err) {
-    *size = fread(text, 1, capacity, stdin);
-    if (ferror(stdin)) return runtime_error(err, "cannot read standard input: %s", strerror(errno));
-    if (*size > 0 && text[*size - 1] == '\n') --*size;
-    return true;
+char *file_read(const char *path, const char *what, size_t limit, Status status, size_t *size) {
+    char words[PATH_CAPACITY + 32];
+    struct stat info = {0};
+    int *file = memory_make_undone(sizeof *file, close_file, path);
+    /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever, before its type is known. */
+    *file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const char *wrong = *file < 0 || fstat(*file, &info) != 0 ? strerror(errno)
+                        : S_ISDIR(info.st_mode)               ? "it is a directory; name a file"
+                        : !S_ISREG(info.st_mode)              ? "it is not a regular file"
+                                                              : NULL;
+    if (wrong) error_raise(status, "cannot read %s %s: %s", what, path, wrong);
+    if ((unsigned long long)info.st_size > limit)
+        error_raise(status, "%s %s has %lld bytes; at most %zu are accepted", what, path, (long long)info.st_size,
+                    limit);
+    *size = (size_t)info.st_size;
+    snprintf(words, sizeof words, "the %zu bytes of %s", *size, path);
+    char *bytes = memory_make(size_add(*size, 1), 1, words);
+    for (size_t done = 0; done < *size;) {
+        const ssize_t count = read(*file, bytes + done, *size - done);
+        if (count <= 0)
+            error_raise(status, "cannot read %s %s: %s", what, path,
+                        count < 0 ? strerror(errno) : "it became shorter while it was read");
+        done += (size_t)count;
+    }
+    memory_free(file);
+    return bytes;
+}
+
+size_t input_read(char *text, size_t capacity) {
+    const size_t size = fread(text, 1, capacity, stdin);
+    if (ferror(stdin)) runtime_error("cannot read standard input: %s", strerror(errno));
+    return size > 0 && text[size - 1] == '\n' ? size - 1 : size;
 }
 
 /* Writes the path of a file for messages and, where the directory is none, for opening it. */
-static bool join(char path[4096], const Directory *d, const char *name, Error *err) {
-    if (*d->path) return path_join(path, 4096, d->path, name, err);
-    const int length = snprintf(path, 4096, "%s", name);
-    return (length > 0 && length < 4096) || runtime_error(err, "the path is too long: %s", name);
+static void join(char path[PATH_CAPACITY], const Directory *d, const char *name) {
+    if (*d->path) {
+        path_join(path, d->path, name);
+        return;
+    }
+    if (strlen(name) >= PATH_CAPACITY) runtime_error("the path is too long: %s", name);
+    memcpy(path, name, strlen(name) + 1);
 }
 
 /* The file's name in the directory that holds it. */
@@ -65,7 +72,7 @@ static const char *last_part(const char *path) {
 
 /* Opens the directory that holds the file. Fails with errno. */
 static int open_parent(const Directory *d, const char *name) {
-    char above[4096];
+    char above[PATH_CAPACITY];
     snprintf(above, sizeof above, "%.*s", (int)(last_part(name) - name), name); /* "checkpoint/" */
     for (size_t n = strlen(above); n > 1 && above[n - 1] == '/'; n--) above[n - 1] = 0;
     if (!*above) return openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,108 +98,109 @@ static FILE *open_stream(int parent, const char *name, int flags) {
     return stream;
 }
 
-bool file_update(const Directory *d, const char *name, FILE **file, Error *err) {
-    char path[4096];
-    *file = NULL;
-    if (!join(path, d, name, err)) return false;
+FILE *file_update(const Directory *d, const char *name) {
+    char path[PATH_CAPACITY];
+    join(path, d, name);
     const char *wrong = not_writable(d->fd, name);
-    if (!wrong) *file = open_stream(d->fd, name, O_RDWR);
-    return *file || runtime_error(err, "cannot write %s: %s", path, wrong ? wrong : strerror(errno));
+    FILE *file = wrong ? NULL : open_stream(d->fd, name, O_RDWR);
+    if (!file) runtime_error("cannot write %s: %s", path, wrong ? wrong : strerror(errno));
+    return file;
 }
 
-/* The name that the file has while it is written. */
-static const char *new_name(const FileWriter *writer, char out[4096 + sizeof FILE_NEW]) {
-    snprintf(out, 4096 + sizeof FILE_NEW, "%s" FILE_NEW, last_part(writer->path));
-    return out;
+/* Writes the name that the file has while it is written. */
+enum { NEW_NAME = PATH_CAPACITY + sizeof FILE_NEW };
+static void new_name(const FileWriter *w, char out[NEW_NAME]) {
+    snprintf(out, NEW_NAME, "%s" FILE_NEW, last_part(w->path));
 }
 
-bool file_writer_open(FileWriter *w, const Directory *d, const char *name, Error *err) {
-    char new[4096 + sizeof FILE_NEW];
-    *w = (FileWriter){.directory = d};
-    if (!join(w->path, d, name, err) || !directory_holds(d, err)) return false;
+/* Returns whether the file that was begun still has its name. It has not where another process writes the same file. */
+static bool has_name(const FileWriter *w, const char *name) {
+    struct stat begun, there;
+    return fstat(fileno(w->stream), &begun) == 0 && fstatat(w->parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           begun.st_dev == there.st_dev && begun.st_ino == there.st_ino;
+}
+
+/* Removes the file that was begun, unless it was committed. */
+static void close_writer(void *block) {
+    FileWriter *w = block;
+    char name[NEW_NAME];
+    if (w->parent < 0) return;
+    new_name(w, name);
+    if (w->stream && has_name(w, name)) unlinkat(w->parent, name, 0);
+    if (w->stream) fclose(w->stream);
+    close(w->parent);
+}
+
+FileWriter *file_writer_open(const Directory *d, const char *name) {
+    char new[NEW_NAME];
+    FileWriter *w = memory_make_undone(sizeof *w, close_writer, name);
+    w->directory = d;
+    w->parent = -1;
+    join(w->path, d, name);
+    directory_check(d);
     w->parent = open_parent(d, name);
-    if (w->parent < 0) return runtime_error(err, "cannot write %s: %s", w->path, strerror(errno));
+    if (w->parent < 0) runtime_error("cannot write %s: %s", w->path, strerror(errno));
     const char *wrong = not_writable(w->parent, last_part(w->path));
-    if (!wrong) {
-        new_name(w, new);
-        unlinkat(w->parent, new, 0); /* left by a killed process, or a link or a pipe that somebody put there */
-        w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
-        if (w->stream) return true;
-    }
-    runtime_error(err, "cannot write %s%s: %s", w->path, wrong ? "" : FILE_NEW, wrong ? wrong : strerror(errno));
-    close(w->parent);
-    return false;
-}
-
-/* Renames the file that was written. It is another one by now where a second process writes the same file. */
-static bool put_in_place(const FileWriter *w, const char *new, const struct stat *written) {
-    struct stat there;
-    if (fstatat(w->parent, new, &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    errno = EBUSY;
-    return there.st_dev == written->st_dev && there.st_ino == written->st_ino &&
-           renameat(w->parent, new, w->parent, last_part(w->path)) == 0;
-}
-
-void file_writer_close(FileWriter *w) {
-    if (!w->stream) return;
-    fclose(w->stream);
-    close(w->parent);
-    w->stream = NULL;
-}
-
-bool file_writer_commit(FileWriter *w, Error *err) {
-    char new[4096 + sizeof FILE_NEW];
-    struct stat written;
+    if (wrong) runtime_error("cannot write %s: %s", w->path, wrong);
     new_name(w, new);
-    bool ok = !ferror(w->stream) && fflush(w->stream) == 0 && fsync(fileno(w->stream)) == 0 &&
-              fstat(fileno(w->stream), &written) == 0;
-    int reason = errno ? errno : EIO; /* the failed write's, unless a later call changed it */
-    if (fclose(w->stream) != 0 && ok) ok = false, reason = errno;
-    w->stream = NULL;
-    const bool moved = ok && !directory_holds(w->directory, err); /* the name may be another process's by now */
-    if (ok && !moved && !put_in_place(w, new, &written)) ok = false, reason = errno;
-    if (!ok && reason != EBUSY) unlinkat(w->parent, new, 0);
-    if (!ok) runtime_error(err, "cannot write %s: %s", w->path, strerror(reason));
-    else if (!moved) ok = directory_sync(w->parent, w->path, err);
-    close(w->parent);
-    return ok && !moved;
+    unlinkat(w->parent, new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+    w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
+    if (!w->stream) runtime_error("cannot write %s" FILE_NEW ": %s", w->path, strerror(errno));
+    return w;
 }
 
-bool file_write(const Directory *d, const char *name, const void *data, size_t size, Error *err) {
-    FileWriter writer;
-    if (!file_writer_open(&writer, d, name, err)) return false;
-    if (size) fwrite(data, 1, size, writer.stream);
-    return file_writer_commit(&writer, err);
+void file_writer_commit(FileWriter *w) {
+    char new[NEW_NAME];
+    const bool written = !ferror(w->stream) && fflush(w->stream) == 0 && fsync(fileno(w->stream)) == 0;
+    if (!written) runtime_error("cannot write %s: %s", w->path, strerror(errno ? errno : EIO));
+    directory_check(w->directory);
+    new_name(w, new);
+    errno = EBUSY;
+    if (!has_name(w, new) || renameat(w->parent, new, w->parent, last_part(w->path)) != 0)
+        runtime_error("cannot write %s: %s", w->path, strerror(errno));
+    directory_sync(w->parent, w->path);
+    memory_free(w);
 }
 
-bool path_join(char *out, size_t capacity, const char *directory, const char *name, Error *err) {
-    int length = snprintf(out, capacity, "%s/%s", directory, name);
-    if (length < 0 || (size_t)length >= capacity)
-        return runtime_error(err, "the path is too long: %s/%s", directory, name);
-    return true;
+void file_write(const Directory *d, const char *name, const void *data, size_t size) {
+    FileWriter *writer = file_writer_open(d, name);
+    if (size) fwrite(data, 1, size, writer->stream);
+    file_writer_commit(writer);
 }
 
-bool path_find(const char *path, bool *exists, Error *err) {
+void path_join(char out[PATH_CAPACITY], const char *directory, const char *name) {
+    const int length = snprintf(out, PATH_CAPACITY, "%s/%s", directory, name);
+    if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s/%s", directory, name);
+}
+
+/* Returns whether the path exists; errno is 0 if the answer is known. */
+static bool find(const char *path) {
     struct stat info;
-    *exists = lstat(path, &info) == 0;
-    if (*exists || errno == ENOENT || errno == ENOTDIR) return true;
-    return runtime_error(err, "cannot determine what %s is: %s", path, strerror(errno));
+    errno = 0;
+    const bool found = lstat(path, &info) == 0;
+    if (errno == ENOENT || errno == ENOTDIR) errno = 0;
+    return found;
+}
+
+bool path_find(const char *path) {
+    const bool found = find(path);
+    if (errno) runtime_error("cannot determine what %s is: %s", path, strerror(errno));
+    return found;
 }
 
 bool path_exists(const char *path) {
-    bool exists;
-    Error ignored;
-    return !path_find(path, &exists, &ignored) || exists;
+    const bool found = find(path);
+    return found || errno != 0;
 }
 
-const char *path_installed(const char *path, char out[4096]) {
+const char *path_installed(const char *path, char out[PATH_CAPACITY]) {
     if (*path == '/' || path_exists(path)) return path;
     char *program = program_path(); /* PREFIX/bin/sqrtdk */
     for (int i = 0; program && i < 2; i++) {
         char *slash = strrchr(program, '/');
         if (slash) *slash = 0;
     }
-    const int length = program ? snprintf(out, 4096, "%s/share/sqrtdk/%s", program, path) : -1;
+    const int length = program ? snprintf(out, PATH_CAPACITY, "%s/share/sqrtdk/%s", program, path) : -1;
     free(program);
-    return length > 0 && length < 4096 && path_exists(out) ? out : path;
+    return length > 0 && length < PATH_CAPACITY && path_exists(out) ? out : path;
 }

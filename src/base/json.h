@@ -1,4 +1,5 @@
-/* JSON, over jansson: the one file that includes it is json.c. Builders take ownership of what they are given. */
+/* JSON, over jansson, which json.c alone includes. Values are blocks of base/memory.h, so that memory_release and
+   errors free them. Builders take ownership of what they are given. */
 #pragma once
 
 #include <stddef.h>
@@ -14,26 +15,24 @@ Json *js_text(const char *text); /* in a text that is not UTF-8, bytes that are 
 Json *js_boolean(bool value);
 Json *js_integer(int64_t value);
 Json *js_number(double value);                            /* null when it is not finite, as JSON has no such numbers */
-Json *js_set(Json *object, const char *key, Json *value); /* the value, which is the object's; NULL without memory */
+Json *js_set(Json *object, const char *key, Json *value); /* returns the value, which is the object's */
 void js_remove(Json *object, const char *key);            /* does nothing where there is no such key */
 void js_append(Json *array, Json *value);
 Json *js_list(Json *object, const char *key); /* the object's array of this name, made where there is none */
-Json *js_copy(Json *value);                   /* another reference to the same value */
-void js_free(Json *value);
 
-/* Writes a value as text, which the caller frees: on one line, on many, or on one with all that is not ASCII escaped.
-   A number has 17 digits, which read back as the same; in many lines, which people read, it has at most 15. Fails when
-   memory ran out since the last dump, so build, dump and free one document before the next. */
+/* Returns a value as text: on one line, on many, or on one with all that is not ASCII escaped. A number has 17 digits,
+   which read back as the same; in many lines, which people read, it has at most 15. */
 typedef enum { JS_LINE, JS_INDENTED, JS_ASCII } JsonLayout;
-bool js_dump(const Json *value, JsonLayout layout, char **text, Error *err);
+char *js_dump(const Json *value, JsonLayout layout);
 
-/* Parses text that must be one JSON value without repeated keys. The error starts with `what`, then line and column. */
-bool js_parse(const char *text, size_t size, const char *what, Json **value, Error *err);
+/* Returns the value of a text that must be one JSON value without repeated keys. The error, of status STATUS_USAGE,
+   starts with `what`, then line and column. */
+Json *js_parse(const char *text, size_t size, const char *what);
 
-/* js_save writes a value to a file, as file_write does, and frees the value. js_load reads a file of at most 64 MB,
-   which errors call `what`; a file that is no JSON has status STATUS_USAGE, and *value is NULL on failure. */
-bool js_save(Json *value, JsonLayout layout, const Directory *directory, const char *name, Error *err);
-bool js_load(Json **value, const char *path, const char *what, Error *err);
+/* js_save writes a value to a file, as file_write does. js_load returns the value in a file of at most 64 MB, which
+   errors call `what`; a file that is no JSON is an error of status STATUS_USAGE. */
+void js_save(const Json *value, JsonLayout layout, const Directory *directory, const char *name);
+Json *js_load(const char *path, const char *what);
 
 /* These return NULL, or false, when there is no such entry or it is of another type. */
 const Json *js_get(const Json *object, const char *key);

@@ -1,6 +1,6 @@
 /* Locks on directories. Every call is relative to the open directory, since the directory may be renamed while it is
    locked (--force). Where flock fails, two processes that replace the same owner may both make a file: the later one
-   stays, and the other process finds that out before its first write (directory_holds). */
+   stays, and the other process finds that out before its first write (directory_check). */
 #include "base/lock.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 /* --- the file */
@@ -68,100 +69,128 @@ static bool read_owner(int directory, char text[OWNER_TEXT]) {
 
 /* --- taking the directory */
 
-static bool in_use(const Directory *d, const Owner *o, bool here, Error *err) {
-    char job[160] = "";
-    if (strcmp(o->job, "-") != 0) snprintf(job, sizeof job, " (job %s)", o->job);
-    if (here)
-        return usage_error(err, "%s is in use: process %ld%s is training there; wait for it, or stop it", d->path,
-                           o->process, job);
-    return usage_error(err,
-                       "%s is in use: process %ld of %s%s is training there; if that process is known to have ended, "
-                       "remove %s/" OWNER_FILE,
-                       d->path, o->process, o->host, job, d->path);
-}
+/* What is known of the owner of a directory. */
+typedef enum {
+    OWNER_NONE,
+    OWNER_GONE,      /* it has ended: its file is to be removed */
+    OWNER_LIVES,     /* which process it is, is unknown while it has not written the file */
+    OWNER_ELSEWHERE, /* a process of another host, which may live */
+    OWNER_DAMAGED    /* the file does not name a process */
+} OwnerState;
 
-/* Whether this process may make the owner's file of an open directory, once an old one is removed (*old). Asks for
-   flock first. A process that was killed as it made the file leaves an empty one. */
-static bool may_take(const Directory *d, const Owner *self, bool *old, Error *err) {
+/* Finds the owner of an open directory. Asks for flock first. A process that was killed as it made the file leaves an
+   empty one. */
+static OwnerState find_owner(const Directory *d, const Owner *self, Owner *other) {
     char text[OWNER_TEXT];
-    Owner other;
     const bool flocked = flock(d->fd, LOCK_EX | LOCK_NB) == 0, blocked = !flocked && errno == EWOULDBLOCK;
-    *old = read_owner(d->fd, text);
-    if (!*old && errno != ENOENT)
-        return usage_error(err, "cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
-    const bool known = *old && owner_parse(text, &other);
-    if (blocked && !known) return usage_error(err, "%s is in use: another process is training there", d->path);
-    if (!*old || (flocked && !*text)) return true;
-    if (!known)
-        return usage_error(err,
-                           "%s/" OWNER_FILE " does not name a process, as this program writes it there: if no process "
-                           "trains in that directory, remove the file",
-                           d->path);
-    const bool here = strcmp(other.host, self->host) == 0;
-    const bool same_job = strcmp(other.job, self->job) == 0 && strcmp(self->job, "-") != 0;
-    const bool gone = here ? flocked || !process_lives(other.process, other.start) : same_job;
-    return (gone && !blocked) || in_use(d, &other, here, err);
+    const bool there = read_owner(d->fd, text);
+    if (!there && errno != ENOENT) usage_error("cannot read %s/" OWNER_FILE ": %s", d->path, strerror(errno));
+    const bool known = there && owner_parse(text, other);
+    if (!known) *other = (Owner){.job = "-"};
+    if (blocked) return OWNER_LIVES;
+    if (!there) return OWNER_NONE;
+    if (!known) return flocked && !*text ? OWNER_GONE : OWNER_DAMAGED;
+    if (strcmp(other->host, self->host) == 0)
+        return flocked || !process_lives(other->process, other->start) ? OWNER_GONE : OWNER_LIVES;
+    return strcmp(other->job, self->job) == 0 && strcmp(self->job, "-") != 0 ? OWNER_GONE : OWNER_ELSEWHERE;
 }
 
-/* Makes the file, which must be new, and writes this process into it. */
-static bool make_owner(Directory *d, const Owner *self, Error *err) {
-    const int length = snprintf(d->owner, sizeof d->owner, "host %s\nprocess %ld\nstart %llu\njob %s\n", self->host,
-                                self->process, self->start, self->job);
-    const int file = openat(d->fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST)
-        return usage_error(err, "%s is in use: another process is training there", d->path);
-    if (file < 0) return runtime_error(err, "cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
-    const ssize_t written = write(file, d->owner, (size_t)length);
-    const int reason = written < 0 ? errno : ENOSPC;
-    close(file);
-    if (written == length) return true;
-    unlinkat(d->fd, OWNER_FILE, 0);
-    return runtime_error(err, "cannot write %s/" OWNER_FILE ": %s", d->path, strerror(reason));
+static _Noreturn void in_use_by_another(const Directory *d) {
+    usage_error("%s is in use: another process is training there", d->path);
 }
 
-bool directory_lock(Directory *d, const char *path, Error *err) {
-    const Owner self = describe_self();
-    bool old;
-    if (!directory_open(d, path, err)) return false;
-    bool ok = may_take(d, &self, &old, err);
-    /* Between opening it and flock, another process may have moved the directory and made a new one (--force). */
-    if (ok && !directory_in_place(d, err)) ok = usage_error(err, "%s is in use: it was moved just now", path);
-    if (ok && old) unlinkat(d->fd, OWNER_FILE, 0);
-    if (ok) ok = make_owner(d, &self, err);
-    if (ok) return true;
-    *d->owner = 0;
-    directory_close(d);
-    return false;
+/* Checks that this process may make the owner's file. */
+static void check_owner(const Directory *d, OwnerState state, const Owner *other, const Owner *self) {
+    const bool here = strcmp(other->host, self->host) == 0;
+    char job[160] = "";
+    if (strcmp(other->job, "-") != 0) snprintf(job, sizeof job, " (job %s)", other->job);
+    if (state == OWNER_DAMAGED)
+        usage_error("%s/" OWNER_FILE " does not name a process, as this program writes it there: if no process trains "
+                    "in that directory, remove the file",
+                    d->path);
+    if (state == OWNER_NONE || state == OWNER_GONE) return;
+    if (other->process == 0) in_use_by_another(d);
+    if (!here)
+        usage_error(
+            "%s is in use: process %ld of %s%s is training there; if that process is known to have ended, remove "
+            "%s/" OWNER_FILE,
+            d->path, other->process, other->host, job, d->path);
+    usage_error("%s is in use: process %ld%s is training there; wait for it, or stop it", d->path, other->process, job);
 }
 
-bool directory_free(const char *path, Error *err) {
-    const Owner self = describe_self();
-    Directory d;
-    bool old;
-    if (!directory_open(&d, path, err)) return false;
-    const bool ok = may_take(&d, &self, &old, err);
-    directory_close(&d);
-    return ok;
-}
-
-/* Whether `owner` is known to be another process's, or gone. */
+/* Returns whether `owner` is known to be another process's, or gone. */
 static bool is_lost(const Directory *d) {
     char text[OWNER_TEXT];
     if (!read_owner(d->fd, text)) return errno == ENOENT;
     return strcmp(text, d->owner) != 0;
 }
 
-bool directory_holds(const Directory *d, Error *err) {
-    if (!directory_in_place(d, err)) return false;
-    return !*d->owner || !is_lost(d) ||
-           runtime_error(err,
-                         "%s/" OWNER_FILE " was removed, or replaced by another process, while this one trained: this "
-                         "one ends here",
-                         d->path);
+static void remove_owner(void *block) {
+    const Directory *d = *(Directory **)block;
+    if (*d->owner && !is_lost(d)) unlinkat(d->fd, OWNER_FILE, 0);
 }
 
-void directory_close(Directory *d) {
-    if (*d->owner && !is_lost(d)) unlinkat(d->fd, OWNER_FILE, 0);
-    if (d->fd > 0) close(d->fd);
-    *d = (Directory){0};
+/* Makes the file, which must be new, and writes this process into it. */
+static void make_owner(Directory *d, const Owner *self) {
+    Directory **lock = memory_make_undone(sizeof *lock, remove_owner, "a lock");
+    char text[OWNER_TEXT];
+    const int length = snprintf(text, sizeof text, "host %s\nprocess %ld\nstart %llu\njob %s\n", self->host,
+                                self->process, self->start, self->job);
+    *lock = d;
+    const int file = openat(d->fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST) in_use_by_another(d);
+    if (file < 0) runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));
+    const ssize_t written = write(file, text, (size_t)length);
+    const int reason = written < 0 ? errno : ENOSPC;
+    close(file);
+    if (written == length) {
+        memcpy(d->owner, text, sizeof text);
+        return;
+    }
+    unlinkat(d->fd, OWNER_FILE, 0);
+    runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(reason));
+}
+
+Directory *directory_lock(const char *path) {
+    const Owner self = describe_self();
+    Owner other;
+    Directory *d = directory_open(path);
+    const OwnerState state = find_owner(d, &self, &other);
+    check_owner(d, state, &other, &self);
+    /* Between opening it and flock, another process may have moved the directory and made a new one (--force). */
+    if (!directory_in_place(d)) usage_error("%s is in use: it was moved just now", path);
+    if (state == OWNER_GONE) unlinkat(d->fd, OWNER_FILE, 0);
+    make_owner(d, &self);
+    return d;
+}
+
+/* Finds the owner of the directory at `path`, without the file `owner` not by flock: a process that starts would take
+   this one for another. Checks it, or only returns what is known of it. */
+static OwnerState look_up_owner(const char *path, bool check) {
+    const size_t mark = memory_mark();
+    const Owner self = describe_self();
+    Owner other;
+    OwnerState state = OWNER_NONE;
+    const Directory *d = directory_open(path);
+    if (faccessat(d->fd, OWNER_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        state = find_owner(d, &self, &other);
+    if (check) check_owner(d, state, &other, &self);
+    memory_release(mark);
+    return state;
+}
+
+void directory_check_free(const char *path) { look_up_owner(path, true); }
+
+bool directory_held(const char *path) { return look_up_owner(path, false) == OWNER_LIVES; }
+
+void directory_check(const Directory *d) {
+    if (!directory_in_place(d))
+        runtime_error(
+            "%s was moved or removed while it trained: this process ends here, and what it has saved is where "
+            "that directory is now",
+            d->path);
+    if (*d->owner && is_lost(d))
+        runtime_error("%s/" OWNER_FILE " was removed, or replaced by another process, while this one trained: this one "
+                      "ends here",
+                      d->path);
 }

@@ -12,19 +12,18 @@
 
 #include "base/directory.h"
 
-/* Opens the directory at `path`, which is there, and keeps other processes of this program out of it until
-   directory_close. Fails with status STATUS_USAGE if another process holds it, or if `owner` is not a file of this
-   program. */
-bool directory_lock(Directory *directory, const char *path, Error *err);
-/* Closes a directory, and releases it if it is locked. */
-void directory_close(Directory *directory);
+/* Opens the directory at `path`, which is there, and keeps other processes of this program out of it until it is
+   released. If another process holds it, or if `owner` is not a file of this program, raises an error of status
+   STATUS_USAGE. */
+Directory *directory_lock(const char *path);
+/* Raises the error that directory_lock would raise now. Writes nothing. */
+void directory_check_free(const char *path);
+/* Returns whether a process that is known to live holds the directory, so that one can wait for its end. */
+bool directory_held(const char *path);
 
-/* Whether directory_lock would succeed now. Fails in the same way as directory_lock, and writes nothing. */
-bool directory_free(const char *path, Error *err);
-
-/* Whether the directory's path still leads to it and, if it is locked, `owner` is still this process's. If not, fails
-   with status STATUS_FAILED. Whatever writes results calls this before they take their place. */
-bool directory_holds(const Directory *directory, Error *err);
+/* Checks that the directory's path still leads to it and, if it is locked, that `owner` is still this process's. If
+   not, raises an error of status STATUS_FAILED. Whatever writes results calls this before they take their place. */
+void directory_check(const Directory *directory);
 
 #define OWNER_FILE "owner"
 typedef struct {
@@ -32,6 +31,6 @@ typedef struct {
     long process;
     unsigned long long start; /* 0: unknown */
 } Owner;
-/* Reads the text of an owner's file: lines of a name and a word. Without `host` and `process` it is false. `start` and
-   `job` may be missing, and a line of any other name is ignored. */
+/* Reads the text of an owner's file: lines of a name and a word. Returns false without `host` and `process`. `start`
+   and `job` may be missing, and a line of any other name is ignored. */
 bool owner_parse(const char *text, Owner *owner);

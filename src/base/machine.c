@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -133,3 +134,18 @@ char *program_path(void) {
     return realpath("/proc/self/exe", NULL);
 #endif
 }
+
+void *jump_target;
+
+/* _setjmp leaves the signal mask alone, on a Mac as well, where setjmp does not. */
+bool call_until_jump(void (*function)(void *argument), void *argument) {
+    jmp_buf here;
+    void *const outer = jump_target; /* unchanged after _setjmp, so that it is defined after the jump as well */
+    jump_target = &here;
+    const bool called = _setjmp(here) == 0;
+    if (called) function(argument);
+    jump_target = outer;
+    return called;
+}
+
+_Noreturn void jump(void) { _longjmp(*(jmp_buf *)jump_target, 1); }

@@ -34,3 +34,10 @@ bool process_lives(long process, unsigned long long start);
 /* The path of the program's file, links followed, which the caller frees; NULL, with errno, where the system does not
    say. */
 char *program_path(void);
+
+/* Calls function(argument). Returns true if it returned, false if `jump` ended it. Calls may be nested; a jump ends the
+   innermost one. WebAssembly, which has no jumps, stores the message of the error there and traps. */
+bool call_until_jump(void (*function)(void *argument), void *argument);
+_Noreturn void jump(void);
+/* The jmp_buf of the innermost call. Tests set it, to protect a statement. */
+extern void *jump_target;

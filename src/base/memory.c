@@ -1,11 +1,89 @@
-/* Sizes and arenas. The code that lays out arrays runs twice: first on an arena without memory, which only counts,
-   then on the arena that arena_allocate gave its memory. So each size is written once. */
+/* Blocks, sizes and arenas. The code that lays out arrays runs twice: first on an arena without memory, which only
+   counts, then on the arena that arena_allocate gave its memory. So each size is written once. */
 #include "base/memory.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "base/error.h"
 #include "base/machine.h"
+
+/* What stands before the bytes of a block. */
+typedef struct Block {
+    _Alignas(max_align_t) struct Block *older;
+    struct Block *newer;
+    void (*undo)(void *block);
+    size_t number; /* in the order in which blocks were made, from 1 */
+} Block;
+static Block *newest;
+static size_t made;
+
+/* Makes the block's neighbours in the list point to `block`, which has moved there, or past it if that is NULL. */
+static void relink(const Block *links, Block *block) {
+    if (links->older) links->older->newer = block ? block : links->newer;
+    if (links->newer) links->newer->older = block ? block : links->older;
+    else newest = block ? block : links->older;
+}
+
+static size_t with_block(size_t size) {
+    const size_t bytes = size_add(size, sizeof(Block));
+    return bytes < PTRDIFF_MAX ? bytes : 0;
+}
+
+void *memory_make(size_t count, size_t size, const char *what) {
+    const size_t bytes = with_block(size_mul(count, size));
+    Block *block = bytes ? calloc(bytes, 1) : NULL;
+    if (!block) runtime_error("no memory for %s", what);
+    made++;
+    *block = (Block){.older = newest, .number = made};
+    relink(block, block);
+    return block + 1;
+}
+
+void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what) {
+    void *memory = memory_make(1, size, what);
+    ((Block *)memory - 1)->undo = undo;
+    return memory;
+}
+
+void *memory_resize(void *memory, size_t size, const char *what) {
+    if (!memory) return memory_make(1, size, what);
+    Block *old = (Block *)memory - 1;
+    const size_t bytes = with_block(size);
+    Block *block = bytes ? realloc(old, bytes) : NULL;
+    if (!block) runtime_error("no memory for %s", what);
+    relink(block, block);
+    return block + 1;
+}
+
+char *memory_copy_text(const char *text, size_t length) {
+    char *copy = memory_make(size_add(length, 1), 1, "a text");
+    if (length) memcpy(copy, text, length);
+    return copy;
+}
+
+void memory_free(void *memory) {
+    if (!memory) return;
+    Block *block = (Block *)memory - 1;
+    void (*const undo)(void *) = block->undo;
+    block->undo = NULL; /* an error in it leaves the block to the next release */
+    if (undo) undo(memory);
+    relink(block, NULL);
+    free(block);
+}
+
+size_t memory_mark(void) { return made; }
+
+void memory_release(size_t mark) {
+    while (newest && newest->number > mark) memory_free(newest + 1);
+}
+
+void memory_release_undoing(size_t mark) {
+    Error ignored;
+    while (newest && newest->number > mark) protect(memory_free, newest + 1, &ignored);
+}
 
 enum { ALIGNMENT = 64 };
 
@@ -28,22 +106,31 @@ void *arena_take(Arena *arena, size_t count, size_t size) {
     return arena->base + at;
 }
 
-bool arena_allocate(Arena *arena, const char *what, Error *err) {
-    size_t bytes = arena->used, machine = memory_of_machine();
+/* The memory of an arena, which the system maps. */
+typedef struct {
+    void *base;
+    size_t bytes;
+} Mapping;
+
+static void unmap(void *block) {
+    const Mapping *mapping = block;
+    if (mapping->base) munmap(mapping->base, mapping->bytes);
+}
+
+void arena_allocate(Arena *arena, const char *what) {
+    const size_t bytes = arena->used ? arena->used : ALIGNMENT, machine = memory_of_machine();
     if (bytes >= SIZE_MAX / 2 || bytes > machine)
-        return runtime_error(err,
-                             "%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch",
-                             what, (double)bytes / 1e9, (double)machine / 1e9);
-    if (bytes == 0) bytes = ALIGNMENT;
+        runtime_error("%s need %.4g GB, and this machine has %.4g GB of memory: choose a smaller model or batch", what,
+                      (double)bytes / 1e9, (double)machine / 1e9);
+    Mapping *mapping = memory_make_undone(sizeof *mapping, unmap, what);
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
-        return runtime_error(err, "no memory for %s (%.1f MB): choose a smaller model or batch", what,
-                             (double)bytes / 1e6);
-    *arena = (Arena){.base = base, .used = 0, .capacity = bytes};
-    return true;
+        runtime_error("no memory for %s (%.1f MB): choose a smaller model or batch", what, (double)bytes / 1e6);
+    *mapping = (Mapping){base, bytes};
+    *arena = (Arena){.base = base, .used = 0, .capacity = bytes, .block = mapping};
 }
 
 void arena_free(Arena *arena) {
-    if (arena->base) munmap(arena->base, arena->capacity);
+    memory_free(arena->block);
     *arena = (Arena){0};
 }

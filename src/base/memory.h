@@ -1,9 +1,38 @@
-/* Sizes that cannot wrap, and arenas: one block for each family of arrays, sized before the first step. */
+/* Blocks of memory, and what else an error gives back; sizes that cannot wrap; arenas.
+
+   All memory of the program is made here, except for the arrays of arenas. The blocks are in a list, the newest first.
+   memory_mark names a place in this list, and memory_release gives back what was made since: a function that makes
+   several blocks for its own use takes a mark first. An error does the same with the mark of its protect
+   (base/error.h). A block may have a function that is called before it is freed. So an open file, a lock or a directory
+   that was begun is a block too, and an error closes, unlocks or removes it. At the end of the program main releases
+   all that is left, so what lives as long as a command is never freed by hand.
+
+   These functions are called by one thread, outside of parallel regions. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+/* Returns `count` items of `size` bytes, all zero; never NULL, also for 0 bytes. Without memory raises an error of
+   status STATUS_FAILED: "no memory for WHAT". */
+void *memory_make(size_t count, size_t size, const char *what);
+/* Returns a zeroed block of `size` bytes. undo(block) is called before the block is freed. It may raise an error, which
+   is ignored where another error is the reason. */
+void *memory_make_undone(size_t size, void (*undo)(void *block), const char *what);
+/* Returns the block with `size` bytes, of which the first are kept and the others are not zeroed. The block may have
+   moved; its place in the list stays. NULL makes a block. */
+void *memory_resize(void *block, size_t size, const char *what);
+/* Returns a copy of a text, ended by a zero. */
+char *memory_copy_text(const char *text, size_t length);
+/* Calls the block's undo and frees it. NULL does nothing. */
+void memory_free(void *block);
+
+/* Returns how many blocks were ever made. */
+size_t memory_mark(void);
+/* Frees, the newest first, all blocks that were made since the mark and are still there. */
+void memory_release(size_t mark);
+/* As memory_release, ignoring errors of undo: only for error.c. */
+void memory_release_undoing(size_t mark);
 
 /* Product and sum of sizes; SIZE_MAX when the true value does not fit, and SIZE_MAX stays SIZE_MAX, so that a whole
    expression can be checked once, at the end. */
@@ -15,13 +44,14 @@ size_t size_add(size_t a, size_t b);
 typedef struct {
     char *base;
     size_t used, capacity;
+    void *block; /* what frees it */
 } Arena;
 
-/* Bytes of `count` items of `size` bytes, aligned to 64 (a cache line); NULL while measuring. `used` becomes
-   SIZE_MAX when the layout does not fit into size_t. */
+/* Returns `count` items of `size` bytes, aligned to 64 (a cache line); NULL while measuring. `used` becomes SIZE_MAX
+   when the layout does not fit into size_t. */
 void *arena_take(Arena *arena, size_t count, size_t size);
 
-/* Gives a measured arena its memory, zeroed by the system on first touch, and starts it again at the front.
-   `what` names the family in the error. */
-bool arena_allocate(Arena *arena, const char *what, Error *err);
+/* Gives a measured arena its memory, zeroed by the system on first touch, and starts it again at the front. Without
+   memory raises an error of status STATUS_FAILED, in which `what` names the family of arrays. */
+void arena_allocate(Arena *arena, const char *what);
 void arena_free(Arena *arena);

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,31 +14,17 @@
 
 #include "base/lock.h"
 #include "base/machine.h"
+#include "base/memory.h"
 #include "base/text.h"
 
-bool run_description_load(Json **run, const char *directory, Error *err) {
-    char path[4096];
-    *run = NULL;
-    if (!path_join(path, sizeof path, directory, "run.json", err)) return false;
-    if (!path_exists(path))
-        return usage_error(err, "%s is not the directory of a run: it holds no run.json", directory);
-    if (!js_load(run, path, "run.json", err)) return false;
-    const char *program = js_as_text(js_get(*run, "program"));
-    if (program && strcmp(program, "sqrtdk") == 0) return true;
-    js_free(*run);
-    *run = NULL;
-    return usage_error(err, "%s is not a run.json of this program", path);
-}
-
-/* Fails when a process trains in one of the runs that a sweep's run.json names. */
-static bool runs_are_free(const char *path, const Json *runs, Error *err) {
-    char run[2 * RESULTS_PATH];
-    for (size_t i = 0; i < js_array_size(runs); i++) {
-        const char *name = js_as_text(js_get(js_at(runs, i), "name"));
-        if (name && (!path_join(run, sizeof run, path, name, err) || (path_exists(run) && !directory_free(run, err))))
-            return false;
-    }
-    return true;
+Json *run_description_load(const char *directory) {
+    char path[PATH_CAPACITY];
+    path_join(path, directory, "run.json");
+    if (!path_exists(path)) usage_error("%s is not the directory of a run: it holds no run.json", directory);
+    Json *run = js_load(path, "run.json");
+    const char *program = js_as_text(js_get(run, "program"));
+    if (!program || strcmp(program, "sqrtdk") != 0) usage_error("%s is not a run.json of this program", path);
+    return run;
 }
 
 bool results_unused(const char *path) {
@@ -58,157 +45,147 @@ bool results_unused(const char *path) {
 }
 
 /* A path that goes through "." or ".." could lead elsewhere once the directory has been moved. */
-static bool resolve(char path[RESULTS_PATH], Error *err) {
+static void resolve(char path[RESULTS_PATH]) {
     char *resolved = strstr(path, "/.") || *path == '.' ? realpath(path, NULL) : NULL;
     const bool fits = !resolved || strlen(resolved) < RESULTS_PATH;
     if (resolved && fits) snprintf(path, RESULTS_PATH, "%s", resolved);
     free(resolved);
-    return fits || usage_error(err, "the path of the directory of results is too long: %s", path);
+    if (!fits) usage_error("the path of the directory of results is too long: %s", path);
 }
 
-/* Locks the directory. If `into` is NULL, only checks whether it can be locked. */
-static bool enter(const char *path, Directory *into, Error *err) {
-    return into ? directory_lock(into, path, err) : directory_free(path, err);
+/* Checks that --force may move what is there: one of our directories, in which no process trains, nor in one of the
+   runs that a sweep's run.json names. */
+static void check_movable(const char *path) {
+    char run[PATH_CAPACITY];
+    const Json *runs = js_get(run_description_load(path), "runs");
+    for (size_t i = 0; i < js_array_size(runs); i++) {
+        const char *name = js_as_text(js_get(js_at(runs, i), "name"));
+        if (!name) continue;
+        path_join(run, path, name);
+        if (path_exists(run)) directory_check_free(run);
+    }
 }
 
-/* Whether --force may move what is there: one of our directories, that no process holds. It is locked. */
-static bool may_move(const char *path, Directory *into, Error *err) {
-    Json *run;
+static _Noreturn void in_the_way(const char *path) {
+    usage_error("%s exists: name another --out, or add --force to replace a run", path);
+}
+
+/* What is at the path that --out names. */
+typedef enum { PLACE_FREE, PLACE_UNUSED, PLACE_TO_MOVE } Place;
+
+/* Finds out what is there, and checks that it may be taken or moved, except that no process may hold it. */
+static Place find_place(const char *path, bool force) {
     struct stat info;
+    if (!path_find(path)) return PLACE_FREE;
+    if (results_unused(path)) return PLACE_UNUSED;
+    if (!force) in_the_way(path);
     if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
-        return usage_error(err, "%s is a symbolic link, which --force does not move: name the directory itself", path);
-    /* locked first: the directory that another process has just made there is empty */
-    if (S_ISDIR(info.st_mode) && !enter(path, into, err)) return false;
-    const bool ok = run_description_load(&run, path, err) && runs_are_free(path, js_get(run, "runs"), err);
-    js_free(run);
-    return ok;
+        usage_error("%s is a symbolic link, which --force does not move: name the directory itself", path);
+    return PLACE_TO_MOVE;
 }
 
-static bool in_the_way(const char *path, Error *err) {
-    return usage_error(err, "%s exists: name another --out, or add --force to replace a run", path);
-}
-
-/* Puts the directory's path into `path`. If it exists, it is locked. If `into` is NULL, nothing is written. */
-static bool find_place(char path[RESULTS_PATH], const char *out, bool force, Directory *into, Error *err) {
-    bool there;
-    if (!results_name(path, RESULTS_PATH, out, 1, err) || !path_find(path, &there, err)) return false;
-    if (!there) return true;
-    if (results_unused(path)) return enter(path, into, err);
-    if (!force) return in_the_way(path, err);
-    return may_move(path, into, err) && resolve(path, err);
-}
-
-bool results_check(const char *out, bool force, Error *err) {
+void results_check(const char *out, bool force) {
     char path[RESULTS_PATH];
-    return !out || find_place(path, out, force, NULL, err);
+    if (!out) return;
+    results_name(path, out, 1);
+    const Place place = find_place(path, force);
+    if (place != PLACE_FREE) directory_check_free(path);
+    if (place == PLACE_TO_MOVE) check_movable(path);
 }
 
-bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err) {
+void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
     size_t name = strlen(wanted);
     while (name > 1 && wanted[name - 1] == '/') name--; /* after "runs/a/" comes "runs/a-2" */
-    int length = number == 1 ? snprintf(out, capacity, "%.*s", (int)name, wanted)
-                             : snprintf(out, capacity, "%.*s-%u", (int)name, wanted, number);
-    return (length > 0 && (size_t)length < capacity) ||
-           usage_error(err, "the path of the directory of results is empty or too long: \"%.200s\"", wanted);
+    int length = number == 1 ? snprintf(out, RESULTS_PATH, "%.*s", (int)name, wanted)
+                             : snprintf(out, RESULTS_PATH, "%.*s-%u", (int)name, wanted, number);
+    if (length <= 0 || length >= RESULTS_PATH)
+        usage_error("the path of the directory of results is empty or too long: \"%.200s\"", wanted);
 }
 
-/* The first name that is free: `wanted`, or one with a number behind it. */
-static bool find_free(char path[RESULTS_PATH], const char *wanted, Error *err) {
-    bool there = true;
-    for (unsigned number = 1; there && number < 1000000; number++)
-        if (!results_name(path, RESULTS_PATH, wanted, number, err) || !path_find(path, &there, err)) return false;
-    return !there || runtime_error(err, "%s and every numbered name behind it are taken: name another --out", wanted);
+/* Writes the first name that is free: `wanted`, or one with a number behind it. */
+static void find_free(char path[RESULTS_PATH], const char *wanted) {
+    for (unsigned number = 1; number < 1000000; number++) {
+        results_name(path, wanted, number);
+        if (!path_find(path)) return;
+    }
+    runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
-static bool make_locked(Directory *d, const char *path, Error *err) {
-    if (!directory_make(path, true, err)) return false;
-    if (directory_lock(d, path, err)) return true;
-    rmdir(path);
-    return false;
+/* The results did not begin: empties the directory or, if it was taken as unused, marks it so again, since the writer
+   of run.json has removed its file. */
+static void empty_beginning(void *block) {
+    const ResultsDirectory *r = *(ResultsDirectory **)block;
+    if (r->begun) return;
+    if (r->made) {
+        directory_empty(r->directory->fd);
+        return;
+    }
+    const int mark = openat(r->directory->fd, "run.json" FILE_NEW, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (mark >= 0) close(mark);
 }
 
-/* Moves what stood at the path back there. */
-static void move_back(const char *path, const char *old, Error *err) {
-    if (*old && (path_exists(path) || rename(old, path) != 0))
-        error_set(err, err->status, "%s; what stood in %s is now in %s", err->message, path, old);
+/* Then removes it, if nothing is left in it, and moves back what was there. */
+static void give_back_place(void *block) {
+    const ResultsDirectory *r = block;
+    if (r->begun) return;
+    if (r->made) rmdir(r->path);
+    if (*r->old && (path_exists(r->path) || rename(r->old, r->path) != 0))
+        fprintf(stderr, "note: what stood in %s is now in %s\n", r->path, r->old);
 }
 
-/* Moves the directory that is there, and makes a new one in its place. */
-static bool replace(ResultsDirectory *d, const char *path, Error *err) {
-    char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
-    snprintf(wanted, sizeof wanted, "%s.old", path);
-    if (!find_free(old, wanted, err)) return false;
-    if (rename(path, old) != 0) return runtime_error(err, "cannot move %s to %s: %s", path, old, strerror(errno));
-    memcpy(d->old, old, sizeof old);
-    if (make_locked(&d->directory, path, err)) return true;
-    move_back(path, old, err);
-    return false;
-}
-
-void results_abandon(ResultsDirectory *d, Error *err) {
-    const ResultsDirectory was = *d;
-    const char *path = was.directory.path;
-    Error ignored;
-    if (!*path) return;
-    if (!was.was_there) directory_empty(was.directory.fd);
-    const bool in_place = directory_in_place(&was.directory, &ignored);
-    results_release(d);
-    if (!was.was_there && in_place) rmdir(path);
-    move_back(path, was.old, err);
-}
-
-static bool make_next(ResultsDirectory *d, const char *log_out, Error *err) {
-    char path[RESULTS_PATH];
-    if (!results_name(path, sizeof path, log_out, 1, err)) return false;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+/* Makes the first directory of that name that is free. */
+static void make_next(ResultsDirectory *r, const char *log_out) {
+    results_name(r->path, log_out, 1);
+    const char *slash = strrchr(r->path, '/'), *name = slash ? slash + 1 : r->path;
     if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return usage_error(err, "log.out = %s does not end in the name of a directory", log_out);
-    do {
-        if (!find_free(path, log_out, err)) return false;
-        if (make_locked(&d->directory, path, err)) return true;
-    } while (path_exists(path)); /* another process was quicker */
-    return false;
+        usage_error("log.out = %s does not end in the name of a directory", log_out);
+    do find_free(r->path, log_out);
+    while (!directory_make_new(r->path)); /* until no other process is quicker */
+    r->made = true;
+    r->directory = directory_lock(r->path);
+}
+
+/* Locks the directory that is there, moves it, and makes a new one in its place. The old one is released. */
+static void replace(ResultsDirectory *r) {
+    char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
+    const size_t mark = memory_mark();
+    directory_lock(r->path); /* first: the directory that another process has just made there is empty */
+    check_movable(r->path);
+    resolve(r->path);
+    snprintf(wanted, sizeof wanted, "%s.old", r->path);
+    find_free(old, wanted);
+    if (rename(r->path, old) != 0) runtime_error("cannot move %s to %s: %s", r->path, old, strerror(errno));
+    memcpy(r->old, old, sizeof old);
+    memory_release(mark);
 }
 
 /* Makes the directory that --out names, or takes or replaces what is there. */
-static bool make_named(ResultsDirectory *d, const char *out, bool force, Error *err) {
-    char path[RESULTS_PATH];
-    Directory there = {0};
-    bool ok = find_place(path, out, force, &there, err);
-    if (ok && !there.fd) return make_locked(&d->directory, path, err);
-    if (ok && results_unused(path)) { /* it has been locked since, so it stays so */
-        d->was_there = true;
-        d->directory = there;
-        return true;
+static void make_named(ResultsDirectory *r, const char *out, bool force) {
+    results_name(r->path, out, 1);
+    const Place place = find_place(r->path, force);
+    if (place == PLACE_TO_MOVE) replace(r);
+    if (place != PLACE_UNUSED) {
+        if (!directory_make_new(r->path)) in_the_way(r->path);
+        r->made = true;
     }
-    if (ok) ok = force ? replace(d, path, err) : in_the_way(path, err);
-    directory_close(&there);
-    return ok;
+    r->directory = directory_lock(r->path);
+    if (place == PLACE_UNUSED && !results_unused(r->path)) in_the_way(r->path); /* from now on it stays so */
 }
 
-bool results_make(ResultsDirectory *d, const char *out, const char *log_out, bool force, Error *err) {
-    *d = (ResultsDirectory){0};
-    if (!(out ? make_named(d, out, force, err) : make_next(d, log_out, err))) {
-        *d = (ResultsDirectory){0};
-        return false;
-    }
-    if (file_writer_open(&d->beginning, &d->directory, "run.json", err)) return true;
-    results_abandon(d, err);
-    return false;
+ResultsDirectory *results_make(const char *out, const char *log_out, bool force) {
+    ResultsDirectory *r = memory_make_undone(sizeof *r, give_back_place, "the directory of results");
+    if (out) make_named(r, out, force);
+    else make_next(r, log_out);
+    ResultsDirectory **beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");
+    *beginning = r;
+    r->beginning = file_writer_open(r->directory, "run.json");
+    return r;
 }
 
-bool results_begin(ResultsDirectory *d, const Json *description, Error *err) {
-    char *text;
-    if (!js_dump(description, JS_INDENTED, &text, err)) return false;
-    fputs(text, d->beginning.stream);
-    free(text);
-    return file_writer_commit(&d->beginning, err);
-}
-
-void results_release(ResultsDirectory *d) {
-    file_writer_close(&d->beginning);
-    directory_close(&d->directory);
-    *d = (ResultsDirectory){0};
+void results_begin(ResultsDirectory *r, const Json *description) {
+    fputs(js_dump(description, JS_INDENTED), r->beginning->stream);
+    file_writer_commit(r->beginning);
+    r->begun = true;
 }
 
 Json *time_now(void) {
@@ -239,6 +216,6 @@ Json *run_description(const char *command_line, size_t threads) {
     return run;
 }
 
-bool run_description_save(Json *run, const Directory *directory, Error *err) {
-    return js_save(js_copy(run), JS_INDENTED, directory, "run.json", err);
+void run_description_save(const Json *run, const Directory *directory) {
+    js_save(run, JS_INDENTED, directory, "run.json");
 }

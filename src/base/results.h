@@ -15,45 +15,40 @@
 
 #define SQRTDK_VERSION "0.6.0"
 
-/* A directory that this process has made or entered. All zero: none. */
+/* A directory in which results begin. */
 typedef struct {
-    Directory directory;    /* locked; its path is empty if none was made */
+    Directory *directory; /* locked */
+    char path[RESULTS_PATH];
     char old[RESULTS_PATH]; /* where --force has moved what was there; else empty */
-    bool was_there;         /* and unused */
-    FileWriter beginning;   /* run.json, open from results_make to results_begin */
+    bool made;              /* by this process, so that it is removed if the results do not begin */
+    bool begun;             /* results_begin has written run.json */
+    FileWriter *beginning;  /* run.json, open until then */
 } ResultsDirectory;
 
 /* Makes a directory, or takes one that is unused, and keeps other processes of this program out of it. Any other `out`,
    the user's --out, may exist only with `force`, and only as a directory (not a symbolic link) that holds our run.json
    and in which no process trains, nor, if it is a sweep, in one of its runs. Anything else is an error of status
    STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. run.json.new is
-   opened there, which marks the directory as a beginning. On failure all is as it was, if the system lets it, and
-   *directory is none. Release with results_release. */
-bool results_make(ResultsDirectory *directory, const char *out, const char *log_out, bool force, Error *err);
+   opened there, which marks the directory as a beginning. If an error comes before results_begin, all becomes what it
+   was: the directory, if it was made here, is removed with all that is in it, and what was there is moved back. */
+ResultsDirectory *results_make(const char *out, const char *log_out, bool force);
 /* Writes run.json: the results have begun, and all their first files are there. */
-bool results_begin(ResultsDirectory *directory, const Json *description, Error *err);
+void results_begin(ResultsDirectory *results, const Json *description);
 
-/* Whether results_make would be refused for what is there now; writes nothing. */
-bool results_check(const char *out, bool force, Error *err);
+/* Raises the error that results_make would raise for what is there now. Writes nothing. */
+void results_check(const char *out, bool force);
 
-/* Whether the directory is there and unused. */
+/* Returns whether the directory is there and unused. */
 bool results_unused(const char *path);
 
-/* The new results could not begin: empties and removes the directory, if it was made for them, moves back what was
-   there before, and releases it. Where that is impossible, it is added to *err, which says what went wrong before. */
-void results_abandon(ResultsDirectory *directory, Error *err);
+/* Writes the number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
+void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number);
 
-/* Gives the directory back to other processes. */
-void results_release(ResultsDirectory *directory);
-
-/* The number-th name that is tried for `wanted`: itself (without slashes at its end), wanted-2, wanted-3, ... */
-bool results_name(char *out, size_t capacity, const char *wanted, unsigned number, Error *err);
-
-/* Program, version, machine and time of start: what run.json opens with. The caller adds to it and frees it. */
+/* Returns program, version, machine and time of start: what run.json opens with. The caller adds to it. */
 Json *run_description(const char *command_line, size_t threads);
-/* Reads run.json of a directory, which must be one of this program. The caller frees *run, which is NULL on failure. */
-bool run_description_load(Json **run, const char *directory, Error *err);
-bool run_description_save(Json *description, const Directory *directory, Error *err);
+/* Reads run.json of a directory, which must be one of this program; if not, raises an error of status STATUS_USAGE. */
+Json *run_description_load(const char *directory);
+void run_description_save(const Json *description, const Directory *directory);
 
-/* The time in UTC, as ISO 8601 writes it. */
+/* Returns the time in UTC, as ISO 8601 writes it. */
 Json *time_now(void);

@@ -4,7 +4,6 @@
    in its metadata, shows such damage. */
 #include "base/safetensors.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
@@ -50,7 +49,7 @@ static char *find_digits(char *header, size_t length) {
     return digits && digits + DIGITS < header + length ? digits : NULL;
 }
 
-bool safetensors_check(const SafetensorsFile *f, Error *err) {
+bool safetensors_is_whole(const SafetensorsFile *f) {
     char written[DIGITS + 1] = "", expected[DIGITS + 1], *digits = find_digits(f->bytes + 8, f->begin - 8);
     if (!digits) return true;
     memcpy(written, digits, DIGITS);
@@ -58,9 +57,12 @@ bool safetensors_check(const SafetensorsFile *f, Error *err) {
     const uint64_t sum = add_bytes(sum_of(f->bytes + 8, f->begin - 8), f->bytes + f->begin, f->size - f->begin);
     hash_text(sum, expected);
     memcpy(digits, written, DIGITS);
-    return strcmp(written, expected) == 0 ||
-           usage_error(err, "%s is damaged, or was changed: its content does not have the checksum that is in it",
-                       f->path);
+    return strcmp(written, expected) == 0;
+}
+
+void safetensors_check(const SafetensorsFile *f) {
+    if (!safetensors_is_whole(f))
+        usage_error("%s is damaged, or was changed: its content does not have the checksum that is in it", f->path);
 }
 
 /* --- writing */
@@ -82,7 +84,7 @@ static Json *describe(const NamedArray *a, size_t begin) {
     return description;
 }
 
-static bool header_text(const NamedArray *a, size_t count, const Metadata *lines, size_t n, char **text, Error *err) {
+static char *header_text(const NamedArray *a, size_t count, const Metadata *lines, size_t n) {
     Json *header = js_object(), *texts = js_object();
     js_set(texts, "format", js_text("pt"));
     js_set(texts, "producer", js_text("sqrtdk " SQRTDK_VERSION));
@@ -91,64 +93,48 @@ static bool header_text(const NamedArray *a, size_t count, const Metadata *lines
     js_set(header, METADATA_KEY, texts);
     for (size_t i = 0, at = 0; i < count; at += named_array_bytes(&a[i++]))
         js_set(header, a[i].name, describe(&a[i], at));
-    bool ok = js_dump(header, JS_LINE, text, err);
-    js_free(header);
-    return ok;
+    return js_dump(header, JS_LINE);
 }
 
-/* The header with blanks behind it, so that the numbers begin at a multiple of 8 and readers can map them, and with the
-   checksum in it. The caller frees *text. */
-static bool whole_header(const NamedArray *a, size_t count, const Metadata *lines, size_t n, char **text, Error *err) {
-    char *header = NULL, digits[DIGITS + 1];
-    if (!header_text(a, count, lines, n, &header, err)) return false;
+/* Returns the header with blanks behind it, so that the numbers begin at a multiple of 8 and readers can map them, and
+   with the checksum in it. */
+static char *whole_header(const NamedArray *a, size_t count, const Metadata *lines, size_t n) {
+    const char *header = header_text(a, count, lines, n);
     const size_t length = (strlen(header) + 7) / 8 * 8;
-    *text = calloc(length + 1, 1);
-    if (*text) {
-        snprintf(*text, length + 1, "%-*s", (int)length, header);
-        uint64_t sum = sum_of(*text, length);
-        for (size_t i = 0; i < count; i++) sum = add_bytes(sum, a[i].data, named_array_bytes(&a[i]));
-        hash_text(sum, digits);
-        memcpy(find_digits(*text, length), digits, DIGITS);
-    }
-    free(header);
-    return *text || runtime_error(err, "no memory for the header of a file of tensors");
+    char *text = memory_make(length + 1, 1, "the header of a file of tensors"), digits[DIGITS + 1];
+    snprintf(text, length + 1, "%-*s", (int)length, header);
+    uint64_t sum = sum_of(text, length);
+    for (size_t i = 0; i < count; i++) sum = add_bytes(sum, a[i].data, named_array_bytes(&a[i]));
+    hash_text(sum, digits);
+    memcpy(find_digits(text, length), digits, DIGITS);
+    return text;
 }
 
-bool safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
-                      const Metadata *metadata, size_t lines, Error *err) {
-    FileWriter writer;
-    char *header = NULL;
-    const bool ok =
-        whole_header(arrays, count, metadata, lines, &header, err) && file_writer_open(&writer, directory, name, err);
-    if (ok) {
-        const uint64_t length = strlen(header);
-        fwrite(&length, sizeof length, 1, writer.stream);
-        fputs(header, writer.stream);
-        for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), writer.stream);
-    }
-    free(header);
-    return ok && file_writer_commit(&writer, err);
+void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
+                      const Metadata *metadata, size_t lines) {
+    const size_t mark = memory_mark();
+    const char *header = whole_header(arrays, count, metadata, lines);
+    const uint64_t length = strlen(header);
+    FileWriter *writer = file_writer_open(directory, name);
+    fwrite(&length, sizeof length, 1, writer->stream);
+    fputs(header, writer->stream);
+    for (size_t i = 0; i < count; i++) fwrite(arrays[i].data, 1, named_array_bytes(&arrays[i]), writer->stream);
+    file_writer_commit(writer);
+    memory_release(mark);
 }
 
-static bool parse_header(SafetensorsFile *f, Error *err) {
+/* --- reading */
+
+SafetensorsFile safetensors_open(const char *path, size_t limit) {
+    SafetensorsFile f = {.path = path};
     uint64_t length = 0;
-    if (f->size >= 8) memcpy(&length, f->bytes, 8);
-    if (f->size < 8 || length > f->size - 8 || length > HEADER_LIMIT)
-        return usage_error(err, "%s is not a safetensors file: its header is cut short", f->path);
-    f->begin = 8 + (size_t)length;
-    return js_parse(f->bytes + 8, (size_t)length, f->path, &f->header, err);
-}
-
-bool safetensors_open(SafetensorsFile *f, const char *path, size_t limit, Error *err) {
-    *f = (SafetensorsFile){.path = path};
-    return file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f->bytes, &f->size, err) &&
-           parse_header(f, err);
-}
-
-void safetensors_close(SafetensorsFile *f) {
-    js_free(f->header);
-    free(f->bytes);
-    *f = (SafetensorsFile){0};
+    f.bytes = file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f.size);
+    if (f.size >= 8) memcpy(&length, f.bytes, 8);
+    if (f.size < 8 || length > f.size - 8 || length > HEADER_LIMIT)
+        usage_error("%s is not a safetensors file: its header is cut short", path);
+    f.begin = 8 + (size_t)length;
+    f.header = js_parse(f.bytes + 8, (size_t)length, path);
+    return f;
 }
 
 const char *safetensors_metadata(const SafetensorsFile *f, const char *key) {
@@ -176,49 +162,45 @@ static bool find_bytes(const SafetensorsFile *f, const NamedArray *a, size_t *be
     return true;
 }
 
-static bool check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner, Error *err) {
+static void check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner) {
     const Json *found = js_get(f->header, a->name);
     const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
     size_t begin, end;
-    if (!found) return usage_error(err, "%s has no tensor %s, as %s has", f->path, a->name, owner);
+    if (!found) usage_error("%s has no tensor %s, as %s has", f->path, a->name, owner);
     if (!type || strcmp(type, expected) != 0)
-        return usage_error(err, "%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?",
-                           expected);
+        usage_error("%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?", expected);
     if (!same_shape(a, js_get(found, "shape"))) {
         char ours[128] = "";
         for (size_t d = 0; d < a->dimensions; d++) text_append(ours, sizeof ours, "%s%zu", d ? ", " : "", a->shape[d]);
-        return usage_error(err, "%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
+        usage_error("%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
     }
     if (!find_bytes(f, a, &begin, &end) || end > f->size - f->begin || end - begin != named_array_bytes(a))
-        return usage_error(err, "%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
-    return true;
+        usage_error("%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
 }
 
-/* The header holds the arrays and no other; none overlaps another, and together they fill the data, so there is no gap
-   either. */
-static bool check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner, Error *err) {
+/* Checks that the header holds the arrays and no other; none overlaps another, and together they fill the data, so
+   there is no gap either. */
+static void check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner) {
     size_t total = 0, begin, end, other, other_end;
     for (size_t i = 0; i < n; total += named_array_bytes(&arrays[i++])) {
-        if (!check_entry(f, &arrays[i], owner, err)) return false;
+        check_entry(f, &arrays[i], owner);
         for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
             if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
-                return usage_error(err, "%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
+                usage_error("%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
     }
     for (size_t k = 0; k < js_object_size(f->header); k++) {
         const char *name = js_object_key(f->header, k);
         bool known = strcmp(name, METADATA_KEY) == 0;
         for (size_t i = 0; !known && i < n; i++) known = strcmp(name, arrays[i].name) == 0;
-        if (!known) return usage_error(err, "%s holds the tensor %.100s, which %s lacks", f->path, name, owner);
+        if (!known) usage_error("%s holds the tensor %.100s, which %s lacks", f->path, name, owner);
     }
     if (total != f->size - f->begin)
-        return usage_error(err, "%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
-    return true;
+        usage_error("%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
 }
 
-bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err) {
+void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner) {
     size_t begin, end;
-    if (!check_header(f, arrays, count, owner, err)) return false;
+    check_header(f, arrays, count, owner);
     for (size_t i = 0; i < count && find_bytes(f, &arrays[i], &begin, &end); i++)
         if (arrays[i].data) memcpy(arrays[i].data, f->bytes + f->begin + begin, end - begin);
-    return true;
 }

@@ -27,8 +27,8 @@ typedef struct {
 
 /* Writes `count` arrays, and `lines` of metadata after "format" and "producer", as file_writer_commit does. A line
    "checksum" comes last. */
-bool safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
-                      const Metadata *metadata, size_t lines, Error *err);
+void safetensors_save(const Directory *directory, const char *name, const NamedArray *arrays, size_t count,
+                      const Metadata *metadata, size_t lines);
 
 /* A file being read; all of it is in memory. */
 typedef struct json_t Json;
@@ -40,19 +40,19 @@ typedef struct {
 } SafetensorsFile;
 
 /* Reads a file whose numbers take at most `limit` bytes. What is wrong with it is an error of status STATUS_USAGE that
-   names the path. Free with safetensors_close, also after a failure. */
-bool safetensors_open(SafetensorsFile *file, const char *path, size_t limit, Error *err);
-void safetensors_close(SafetensorsFile *file);
+   names the path. */
+SafetensorsFile safetensors_open(const char *path, size_t limit);
 
-/* A value of the metadata, valid until the file is closed; NULL when there is none of that name. */
+/* Returns a value of the metadata; NULL when there is none of that name. */
 const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
 
 /* Copies the numbers into the arrays' memory, which stays as it was on failure; of an array whose `data` is NULL the
    entry alone is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or
    overlaps; anything else is an error of status STATUS_USAGE that names the difference. `owner` ("the config's model")
    says in the message whose arrays were expected. */
-bool safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner, Error *err);
+void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner);
 
-/* Whether the file's content has the checksum that its metadata names: an error of status STATUS_USAGE when it does
-   not. A file without one, of another program, passes. */
-bool safetensors_check(const SafetensorsFile *file, Error *err);
+/* Returns whether the file's content has the checksum that its metadata names. A file without one, of another program,
+   has it. safetensors_check raises an error of status STATUS_USAGE when it does not. */
+bool safetensors_is_whole(const SafetensorsFile *file);
+void safetensors_check(const SafetensorsFile *file);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 char *text_trim(char *text) {
     while (isspace((unsigned char)*text)) text++;
     for (size_t length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);) text[--length] = 0;
@@ -176,13 +178,12 @@ void hash_text(uint64_t hash, char out[HASH_DIGITS]) { snprintf(out, HASH_DIGITS
 char *text_base64(const void *data, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     const unsigned char *bytes = data;
-    char *text = malloc(4 * (size / 3 + 1) + 1), *out = text;
-    for (size_t i = 0; text && i < size; i += 3) {
+    char *text = memory_make(4 * (size / 3 + 1) + 1, 1, "a text in base64"), *out = text;
+    for (size_t i = 0; i < size; i += 3) {
         const size_t left = size - i;
         const unsigned group = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
                                (left > 2 ? (unsigned)bytes[i + 2] : 0);
         for (size_t k = 0; k < 4; k++) *out++ = digits[k <= left ? group >> (18 - 6 * k) & 63 : 64];
     }
-    if (text) *out = 0;
     return text;
 }

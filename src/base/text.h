@@ -58,5 +58,5 @@ enum { HASH_DIGITS = 17 };
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 void hash_text(uint64_t hash, char out[HASH_DIGITS]);
 
-/* Encodes bytes in base64. The caller frees the text; NULL without memory. */
+/* Returns bytes in base64: a block of base/memory.h. */
 char *text_base64(const void *data, size_t size);

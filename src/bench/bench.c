@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 
 #include "base/interrupt.h"
 #include "base/machine.h"
@@ -63,11 +62,11 @@ static double measure_products(const void *a, const void *b, real *c, size_t thr
     return best;
 }
 
-static bool measure_peak(Bench *b, Error *err) {
+static void measure_peak(Bench *b) {
     const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
-    real *x = aligned_alloc(64, 3 * size * sizeof *x);
-    if (!x) return runtime_error(err, "no memory for products of %d x %d", PEAK_SIZE, PEAK_SIZE);
-    real *y = x + size, *z = y + size;
+    Arena arena = {.used = 3 * size * sizeof(real)};
+    arena_allocate(&arena, "products of 2048 x 2048");
+    real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
     for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
     b->own = fmax(b->own, measure_products(x, y, z, threads, false, OPERANDS_REAL));
     b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
@@ -77,15 +76,13 @@ static bool measure_peak(Bench *b, Error *err) {
         bf16_round(rounded, 0, x, 0, 1, 2 * size);
         b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
     }
-    free(x);
-    return true;
+    arena_free(&arena);
 }
 
-/* Bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third; NaN without memory. */
+/* Bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third. */
 static double measure_bandwidth(size_t threads) {
-    real *x = calloc(3 * MOVED * threads, sizeof *x);
+    real *x = memory_make(3 * MOVED * threads, sizeof *x, "arrays that are added");
     double best = 0;
-    if (!x) return NAN;
     for (int i = 0; i < 8; i++) {
         double start = omp_get_wtime();
 #pragma omp parallel num_threads((int)threads)
@@ -95,7 +92,7 @@ static double measure_bandwidth(size_t threads) {
         }
         best = fmax(best, (double)(3 * MOVED * threads * sizeof *x) / (omp_get_wtime() - start));
     }
-    free(x);
+    memory_free(x);
     return best;
 }
 
@@ -219,8 +216,7 @@ static void print_report(const Bench *b, double step) {
     if (b->engine.kind == ENGINE_FAST) print_table(b); /* the plain engine has no clocks */
 }
 
-static bool print_json(const Bench *b, double step, Error *err) {
-    char *text = NULL;
+static void print_json(const Bench *b, double step) {
     Json *json = js_object();
     js_set(json, "name", js_text(b->config->name));
     js_set(json, "step_ms", js_number(1e3 * step));
@@ -236,41 +232,34 @@ static bool print_json(const Bench *b, double step, Error *err) {
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
     js_set(json, "threads", js_integer((int64_t)b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
-    const bool ok = js_dump(json, JS_LINE, &text, err);
-    if (ok) puts(text);
-    js_free(json);
-    free(text);
-    return ok;
+    puts(js_dump(json, JS_LINE));
 }
 
-static bool prepare(Bench *b, size_t threads, Error *err) {
+static void prepare(Bench *b, size_t threads) {
     const Config *c = b->config;
-    size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
-    if (!config_corpus(&b->corpus, c, NULL, err)) return false;
+    const size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
+    b->corpus = config_corpus(c, NULL);
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
-    if (!model_make(&b->model, &shape, (size_t)c->train.batch, threads, true, err) ||
-        !engine_make(&b->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &b->model, err) ||
-        !optimizer_make(&b->optimizer, c, &b->model.tensors, threads, err) ||
-        !training_memory_fits(training_memory(&b->engine, &b->optimizer), err))
-        return false;
-    b->tokens = calloc(2 * ids, sizeof *b->tokens);
-    b->profiles = calloc(threads, sizeof *b->profiles);
-    if (!b->tokens || !b->profiles) return runtime_error(err, "no memory for the batches");
+    model_make(&b->model, &shape, (size_t)c->train.batch, threads, true);
+    engine_make(&b->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &b->model);
+    optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
+    training_memory_check(training_memory(&b->engine, &b->optimizer));
+    b->tokens = memory_make(2 * ids, sizeof *b->tokens, "the batches");
+    b->profiles = memory_make(threads, sizeof *b->profiles, "the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
     tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, threads,
                        b->model.parameters);
-    return true;
 }
 
 /* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
    and after them, and the larger counts. A caught signal ends this early, with what was measured. */
-static bool measure(Bench *b, Error *err) {
+static void measure(Bench *b) {
     const double warming = omp_get_wtime();
     do take_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
-    if (!measure_peak(b, err)) return false;
+    measure_peak(b);
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
         b->step_seconds[b->steps++] = take_step(b, false);
@@ -278,29 +267,22 @@ static bool measure(Bench *b, Error *err) {
         if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true);
     }
     b->bandwidth = measure_bandwidth(b->model.threads);
-    return measure_peak(b, err);
+    measure_peak(b);
 }
 
 /* Trains with real batches and real updates; nothing is written. */
-static bool run(const Command *command, int *signal, Error *err) {
+static int run(const Command *command) {
     Config config;
     static SweepAxes ignored; /* the config is timed as it is without them */
     static Bench b;           /* large */
     b.config = &config;
-    bool ok =
-        config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count, err) &&
-        prepare(&b, command_threads(command), err) && measure(&b, err);
-    *signal = interrupt_signal();
+    config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count);
+    prepare(&b, command_threads(command));
+    measure(&b);
     const double step = estimate_median(b.step_seconds, b.steps).value;
-    if (ok && b.steps && as_json) ok = print_json(&b, step, err);
-    else if (ok && b.steps) print_report(&b, step);
-    corpus_free(&b.corpus);
-    engine_free(&b.engine);
-    model_free(&b.model);
-    optimizer_free(&b.optimizer);
-    free(b.tokens);
-    free(b.profiles);
-    return ok;
+    if (b.steps && as_json) print_json(&b, step);
+    else if (b.steps) print_report(&b, step);
+    return interrupt_signal();
 }
 
 static const Option OPTIONS[] = {

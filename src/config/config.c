@@ -8,30 +8,45 @@
    Indented lines are lines like others, a byte order mark and ends of lines \r\n are accepted. A line that is none of
    these is an error. */
 #include <ctype.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/command.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "config/table.h"
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* Gives a key of [section] its value. If `section` is empty, `name` has it (key_find). `origin` is as in Config. */
-static bool assign(Config *config, SweepAxes *axes, const char *section, const char *name, const char *written,
-                   int origin, Error *why) {
-    const bool in_sweep = strcmp(section, "sweep") == 0;
-    SweepAxis *axis;
-    size_t key;
-    if (!key_find(section, name, &key, why)) return false;
-    if (in_sweep && !axes_find(axes, key, &axis, why)) return false;
-    int *before = in_sweep ? &axis->origin : &config->origin[key];
-    if (origin > 0 && *before > 0)
-        return usage_error(why, "%s is given twice, in line %d and in line %d", name, *before, origin);
-    *before = origin;
-    return in_sweep ? axis_assign(axis, written, why)
-                    : value_parse(&KEYS[key], written, (char *)config + KEYS[key].offset, why);
+/* The config that is being made, and what is read into it: a line of the file, a --set, or a value of a sweep. */
+typedef struct {
+    Config *config;
+    SweepAxes *axes;
+    int origin;                 /* as in Config */
+    char *text;                 /* the line or the --set, which is cut up */
+    char section[128];          /* that the key is in; empty: `name` has it (key_find) */
+    const char *name, *written; /* the key and its value */
+} Reader;
+
+/* Calls a function that raises errors with the reason alone, and puts in front of it where the error is. */
+static void call_in(const char *where, void (*function)(void *reader), Reader *reader) {
+    Error error;
+    if (!protect(function, reader, &error)) error_raise(error.status, "%s: %s", where, error.message);
+}
+
+/* Gives the key its value. */
+static void assign(void *reader) {
+    const Reader *r = reader;
+    const size_t key = key_find(r->section, r->name);
+    SweepAxis *axis = strcmp(r->section, "sweep") == 0 ? axes_find(r->axes, key) : NULL;
+    int *origin = axis ? &axis->origin : &r->config->origin[key];
+    if (r->origin > 0 && *origin > 0)
+        usage_error("%s is given twice, in line %d and in line %d", r->name, *origin, r->origin);
+    *origin = r->origin;
+    if (axis) axis_assign(axis, r->written);
+    else value_parse(&KEYS[key], r->written, (char *)r->config + KEYS[key].offset);
 }
 
 /* Where the comment of a line begins, or the line ends. */
@@ -41,89 +56,98 @@ static char *find_comment(char *text) {
     return at;
 }
 
-static bool parse_section(const char *line, char section[128], Error *why) {
+static void parse_section(const char *line, char section[128]) {
     const char *close = strchr(line, ']'), *rest = close ? close + 1 + strspn(close + 1, " \t") : line;
-    if (!close) return usage_error(why, "a ] is missing after the section's name");
-    if (*rest && *rest != ';' && *rest != '#')
-        return usage_error(why, "only a comment may follow [section] on its line");
+    if (!close) usage_error("a ] is missing after the section's name");
+    if (*rest && *rest != ';' && *rest != '#') usage_error("only a comment may follow [section] on its line");
     snprintf(section, 128, "%.*s", (int)(close - line - 1), line + 1);
-    return section_check(section, why);
+    section_check(section);
 }
 
-/* Parses one line of the file, without blanks around it. `section` is the section that it is in, or begins. */
-static bool parse_line(Config *config, SweepAxes *axes, char *line, int number, char section[128], Error *why) {
-    char *comment = find_comment(line), *separator = strpbrk(line, "=:");
-    if (comment == line) return true; /* or an empty line */
-    if (*line == '[') return parse_section(line, section, why);
+/* Parses one line of the file, without blanks around it. It is in the reader's section, or begins one. */
+static void parse_line(void *reader) {
+    Reader *r = reader;
+    char *line = r->text, *comment = find_comment(line), *separator = strpbrk(line, "=:");
+    if (comment == line) return; /* or an empty line */
+    if (*line == '[') {
+        parse_section(line, r->section);
+        return;
+    }
     if (!separator || separator == line || separator > comment)
-        return usage_error(why, "this is neither a [section] nor key = value nor a comment (; or #)");
+        usage_error("this is neither a [section] nor key = value nor a comment (; or #)");
     *separator = 0;
     char *value = text_trim(separator + 1);
     if (*value != '"') *comment = 0;
-    return assign(config, axes, section, text_trim(line), text_trim(value), number, why);
+    r->name = text_trim(line);
+    r->written = text_trim(value);
+    assign(r);
 }
 
-/* Adds to "cannot read" the file that was probably meant: one with .ini behind it, or in configs/. */
-static void hint_at_file(const char *path, Error *err) {
+/* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
+static void parse_text(Reader *reader, char *text, const char *where) {
+    static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
+    char shown[108], place[640], *line;
+    if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
+    while ((line = strsep(&text, "\n"))) {
+        reader->text = text_trim(line);
+        reader->origin++;
+        text_clip(reader->text, 100, shown, sizeof shown);
+        snprintf(place, sizeof place, "%s:%d: \"%s\"", where, reader->origin, shown);
+        call_in(place, parse_line, reader);
+    }
+}
+
+/* Writes what the user may have meant by the path of a file that is missing: one with .ini behind it, one in configs/,
+   or a verb. */
+static void hint_at_file(const char *path, char *hint, size_t capacity) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     char candidates[3][512], found[4096];
-    if (strlen(path) > 400 || path_exists(path_installed(path, found)) || !*base) return;
+    if (strlen(path) > 400 || !*base) return;
     snprintf(candidates[0], sizeof *candidates, "%s.ini", path);
     snprintf(candidates[1], sizeof *candidates, "configs/%s", base);
     snprintf(candidates[2], sizeof *candidates, "configs/%s.ini", base);
     for (size_t i = 0; i < 3; i++) {
-        if (!path_exists(path_installed(candidates[i], found))) continue;
-        error_set(err, err->status, "%.500s; did you mean %s?", err->message, candidates[i]);
+        if (access(path_installed(candidates[i], found), F_OK) != 0) continue;
+        snprintf(hint, capacity, "; did you mean %s?", candidates[i]);
         return;
     }
-    if (!strpbrk(path, "./"))
-        error_set(err, err->status, "%.500s; %s --help lists the verbs", err->message, program_name);
+    if (!strpbrk(path, "./")) snprintf(hint, capacity, "; %s --help lists the verbs", program_name);
 }
 
-/* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
-static bool parse_text(Config *config, SweepAxes *axes, char *text, const char *where, Error *err) {
-    static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
-    char shown[108], section[128] = "", *line;
-    if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
-    for (int number = 1; (line = strsep(&text, "\n")); number++) {
-        line = text_trim(line);
-        text_clip(line, 100, shown, sizeof shown);
-        if (!parse_line(config, axes, line, number, section, err))
-            return error_set(err, err->status, "%s:%d: \"%s\": %s", where, number, shown, err->message);
-    }
-    return true;
-}
-
-static bool read_config(Config *config, SweepAxes *axes, const char *path, const char *where, Error *err) {
-    char *data, found[4096];
+static void read_config(Config *config, SweepAxes *axes, const char *path, const char *where) {
+    char found[4096], hint[2048] = "";
+    const char *file = path_installed(path, found);
     size_t size;
-    if (!file_read(path_installed(path, found), "config", FILE_LIMIT, STATUS_USAGE, &data, &size, err)) {
-        hint_at_file(path, err);
-        return false;
+    if (access(file, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        const char *reason = strerror(errno);
+        hint_at_file(path, hint, sizeof hint);
+        usage_error("cannot read config %s: %s%s", path, reason, hint);
     }
-    const bool ok = strlen(data) == size ? parse_text(config, axes, data, where, err)
-                                         : usage_error(err, "%s holds a zero byte; a config is text in UTF-8", where);
-    free(data);
-    return ok;
+    char *text = file_read(file, "config", FILE_LIMIT, STATUS_USAGE, &size);
+    if (strlen(text) != size) usage_error("%s holds a zero byte; a config is text in UTF-8", where);
+    parse_text(&(Reader){.config = config, .axes = axes}, text, where);
+    memory_free(text);
 }
 
-/* Parses "section.key = value", and cuts `text` up. If the value is a list for [sweep], "sweep." stands in front. */
-static bool parse_override(Config *config, SweepAxes *axes, char *text, Error *err) {
+/* Parses "section.key = value". If the value is a list for [sweep], "sweep." stands in front. */
+static void parse_override(void *reader) {
     static const char SWEEP[] = "sweep.";
-    char *value = text, *name = text_trim(strsep(&value, "="));
-    if (!value || !*name) return usage_error(err, "write section.key=value");
+    Reader *r = reader;
+    char *value = r->text, *name = text_trim(strsep(&value, "="));
+    if (!value || !*name) usage_error("write section.key=value");
     const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    if (in_sweep) name += strlen(SWEEP);
-    return assign(config, axes, in_sweep ? "sweep" : "", name, text_trim(value), ORIGIN_OVERRIDE, err);
+    snprintf(r->section, sizeof r->section, "%s", in_sweep ? "sweep" : "");
+    r->name = in_sweep ? name + strlen(SWEEP) : name;
+    r->written = text_trim(value);
+    assign(r);
 }
 
-static bool apply_override(Config *config, SweepAxes *axes, const char *override, Error *err) {
-    char shown[128], *copy = strdup(override);
-    if (!copy) return runtime_error(err, "no memory for --set %.100s", override);
-    const bool ok = parse_override(config, axes, copy, err);
-    free(copy);
+static void apply_override(Config *config, SweepAxes *axes, const char *override) {
+    char shown[108], place[128], *text = memory_copy_text(override, strlen(override));
     text_clip(override, 100, shown, sizeof shown);
-    return ok || error_set(err, err->status, "--set %s: %s", shown, err->message);
+    snprintf(place, sizeof place, "--set %s", shown);
+    call_in(place, parse_override, &(Reader){.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE, .text = text});
+    memory_free(text);
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
@@ -138,14 +162,8 @@ static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
 }
 
 /* Fills in the defaults that depend on other keys. */
-static bool derive_defaults(Config *config, const char *where, Error *err) {
-    char a[96], b[96];
-    if (!is_given_at(config, KEY(model.d_k))) {
-        config->model.d_k = config->model.d_model / config->model.heads;
-        if (config->model.d_model % config->model.heads != 0)
-            return usage_error(err, "%s: %s does not divide %s; choose others, or set model.d_k", where,
-                               key_text(config, KEY(model.heads), a), key_text(config, KEY(model.d_model), b));
-    }
+static void derive_defaults(Config *config) {
+    if (!is_given_at(config, KEY(model.d_k))) config->model.d_k = config->model.d_model / config->model.heads;
     if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
     if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = config->train.lr / 10;
     if (!is_given_at(config, KEY(train.momentum)))
@@ -158,7 +176,6 @@ static bool derive_defaults(Config *config, const char *where, Error *err) {
     resolve_divisor(config, &config->attention.scale_divisor);
     resolve_divisor(config, &config->attention.switch_divisor);
     if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
-    return true;
 }
 
 /* Whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly equal. */
@@ -169,36 +186,37 @@ static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
 }
 
 /* Checks what concerns several keys. */
-static bool check_together(const Config *config, const SweepAxes *axes, const char *where, Error *err) {
+static void check_together(const Config *config, const SweepAxes *axes) {
     char a[96], b[96];
+    if (!is_given_at(config, KEY(model.d_k)) && config->model.d_model % config->model.heads != 0)
+        usage_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
+                    key_text(config, KEY(model.d_model), b));
     if (config->train.min_lr > config->train.lr)
-        return usage_error(err, "%s: %s is above %s; it takes a number up to lr", where,
-                           key_text(config, KEY(train.min_lr), a), key_text(config, KEY(train.lr), b));
+        usage_error("%s is above %s; it takes a number up to lr", key_text(config, KEY(train.min_lr), a),
+                    key_text(config, KEY(train.lr), b));
     if ((config->train.shards & (config->train.shards - 1)) != 0 || config->train.batch % config->train.shards != 0)
-        return usage_error(err, "%s: %s must be a power of two that divides %s", where,
-                           key_text(config, KEY(train.shards), a), key_text(config, KEY(train.batch), b));
+        usage_error("%s must be a power of two that divides %s", key_text(config, KEY(train.shards), a),
+                    key_text(config, KEY(train.batch), b));
     if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
-        return usage_error(err, "%s: %s needs attention.switch_divisor, the divisor from then on", where,
-                           key_text(config, KEY(attention.switch_step), a));
+        usage_error("%s needs attention.switch_divisor, the divisor from then on",
+                    key_text(config, KEY(attention.switch_step), a));
     if (is_given_at(config, KEY(attention.switch_divisor)) && !is_chosen_at(config, axes, KEY(attention.switch_step)))
-        return usage_error(err, "%s: %s needs attention.switch_step, the step from which on it holds", where,
-                           key_text(config, KEY(attention.switch_divisor), a));
-    if (!refused_pairs_check(config, where, err)) return false;
+        usage_error("%s needs attention.switch_step, the step from which on it holds",
+                    key_text(config, KEY(attention.switch_divisor), a));
+    refused_pairs_check(config);
     if (lacks_divisor(config, axes))
-        return usage_error(
-            err,
-            "%s: %s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
-            "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
-            where, key_text(config, KEY(attention.qk_norm), a));
+        usage_error("%s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
+                    "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
+                    key_text(config, KEY(attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
-        return usage_error(err, "%s: %s takes a context of at least %lld, and %s", where,
-                           key_text(config, KEY(data.recall_pairs), a), (long long)(2 * config->data.recall_pairs + 1),
-                           key_text(config, KEY(model.context), b));
-    return true;
+        usage_error("%s takes a context of at least %lld, and %s", key_text(config, KEY(data.recall_pairs), a),
+                    (long long)(2 * config->data.recall_pairs + 1), key_text(config, KEY(model.context), b));
 }
 
-static bool config_finish(Config *config, const SweepAxes *axes, const char *where, Error *err) {
-    return derive_defaults(config, where, err) && check_together(config, axes, where, err);
+static void finish(void *reader) {
+    const Reader *r = reader;
+    derive_defaults(r->config);
+    check_together(r->config, r->axes);
 }
 
 /* Names the config, and by default the run, after its file: the path without directory and ".ini". */
@@ -210,48 +228,45 @@ static void name_from_path(Config *config, const char *path) {
     text_make_plain(config->name);
 }
 
-static bool config_defaults(Config *config, Error *err) {
+static void config_defaults(Config *config) {
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (KEYS[i].initial && !value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset, err))
-            return runtime_error(err, "the default of %s: %s", KEYS[i].full, err->message);
-    return true;
+        if (KEYS[i].initial) value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset);
 }
 
-bool config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides, size_t override_count,
-                 Error *err) {
+void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
+                 size_t override_count) {
     static SweepAxes refused; /* large */
     char where[512];
     SweepAxes *read = axes ? axes : &refused;
     read->count = 0;
     text_clip(path, 400, where, sizeof where);
-    if (!config_defaults(config, err) || !read_config(config, read, path, where, err)) return false;
+    config_defaults(config);
+    read_config(config, read, path, where);
     name_from_path(config, path);
-    for (size_t i = 0; i < override_count; i++)
-        if (!apply_override(config, read, overrides[i], err)) return false;
-    if (!config_finish(config, read, where, err)) return false;
-    return axes || read->count == 0 ||
-           usage_error(err, "%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+    for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
+    call_in(where, finish, &(Reader){.config = config, .axes = read});
+    if (!axes && read->count > 0)
+        usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
 }
 
-bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
-                    Error *err) {
+void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
+                    const char *const *values) {
+    char shown[64], place[640];
     for (size_t i = 0; i < count; i++) {
-        char shown[64];
         text_clip(values[i], 40, shown, sizeof shown);
-        if (!assign(config, NULL, "", keys[i], values[i], ORIGIN_SWEEP, err))
-            return error_set(err, err->status, "%.400s: %.120s=%s: %s", where, keys[i], shown, err->message);
+        snprintf(place, sizeof place, "%.400s: %.120s=%s", where, keys[i], shown);
+        call_in(place, assign,
+                &(Reader){.config = config, .origin = ORIGIN_SWEEP, .name = keys[i], .written = values[i]});
     }
-    return config_finish(config, NULL, where, err);
+    call_in(where, finish, &(Reader){.config = config});
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
-    static Config copy; /* large */
-    Error none;         /* what follows from other keys is set even where they do not go together */
-    copy = *config;
+    Config copy = *config;
     copy.origin[key] = ORIGIN_DEFAULT;
-    if (KEYS[key].initial) (void)value_parse(&KEYS[key], KEYS[key].initial, (char *)&copy + KEYS[key].offset, &none);
-    (void)derive_defaults(&copy, "", &none);
+    if (KEYS[key].initial) value_parse(&KEYS[key], KEYS[key].initial, (char *)&copy + KEYS[key].offset);
+    derive_defaults(&copy);
     config_value_text(&copy, key, out, capacity);
 }
 
@@ -262,13 +277,13 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
 
-bool combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX], Error *err) {
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
+                         const char *values[SWEEP_AXES_MAX]) {
     const char *keys[SWEEP_AXES_MAX];
     for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
         keys[a] = config_key_name(axes->axis[a].key);
         values[a] = axes->axis[a].values[i % axes->axis[a].count];
     }
     *out = *config;
-    return config_set_all(out, "[sweep]", axes->count, keys, values, err);
+    config_set_all(out, "[sweep]", axes->count, keys, values);
 }

@@ -92,26 +92,26 @@ typedef struct {
    concerns several keys. Every error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the
    line itself, what is accepted and the nearest key. The [sweep] section goes to `axes`; where that is NULL, the
    section is an error. Grammar: config.c. */
-bool config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides, size_t override_count,
-                 Error *err);
+void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
+                 size_t override_count);
 
 /* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
    concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
-   origin in an error. After an error, do not use the config. */
-bool config_set_all(Config *config, const char *where, size_t count, const char *const *keys, const char *const *values,
-                    Error *err);
+   origin in an error. */
+void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
+                    const char *const *values);
 
 /* The divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
 /* What a run predicts, and takes the mean of its losses over: a "character" or an "answer". */
 const char *config_target(const Config *config);
 
-/* The combinations of the [sweep] section are numbered; the last key varies fastest. This sets *count to how many there
-   are, 1 without a [sweep] section. More than `most` are an error (STATUS_USAGE). */
-bool combinations_count(const SweepAxes *axes, size_t most, size_t *count, Error *err);
+/* Returns the number of combinations of the [sweep] section, 1 without one. They are numbered; the last key varies
+   fastest. More than `most` are an error of status STATUS_USAGE. */
+size_t combinations_count(const SweepAxes *axes, size_t most);
 /* Sets *out to the config of combination i, and `values` (axes->count) to the swept values, as written. */
-bool combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX], Error *err);
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
+                         const char *values[SWEEP_AXES_MAX]);
 /* Prints the swept keys with their values, one key per line, each after `indent`. */
 void combinations_print(const SweepAxes *axes, const char *indent, FILE *out);
 

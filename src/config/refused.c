@@ -46,13 +46,12 @@ static bool has_value(const Config *config, size_t offset, const char *value) {
     return value ? strcmp(now, value) == 0 : !config_is_default(config, key_at(offset));
 }
 
-bool refused_pairs_check(const Config *config, const char *where, Error *err) {
+void refused_pairs_check(const Config *config) {
     char a[96], b[96];
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
         if (has_value(config, PAIRS[i].first.key, PAIRS[i].first.value) &&
             has_value(config, PAIRS[i].second.key, PAIRS[i].second.value))
-            return usage_error(err, "%s: %s does not go with %s, because %s; leave one of them out", where,
-                               key_text(config, PAIRS[i].first.key, a), key_text(config, PAIRS[i].second.key, b),
-                               PAIRS[i].reason);
-    return true;
+            usage_error("%s does not go with %s, because %s; leave one of them out",
+                        key_text(config, PAIRS[i].first.key, a), key_text(config, PAIRS[i].second.key, b),
+                        PAIRS[i].reason);
 }

@@ -6,30 +6,38 @@
 #include "base/text.h"
 #include "config/table.h"
 
-/* Writes a value as config_write does, so that 1 and 1.0 become the same text. */
-static bool canonical(size_t key, const char *text, char out[64], Error *why) {
+/* A value of a key: as it was written, and as config_write writes it, so that 1 and 1.0 become the same text. */
+typedef struct {
+    size_t key;
+    const char *written;
+    char canonical[64];
+} SweptValue;
+
+static void make_canonical(void *argument) {
+    SweptValue *value = argument;
     Config config;
-    if (!value_parse(&KEYS[key], text, (char *)&config + KEYS[key].offset, why)) return false;
-    config_value_text(&config, key, out, 64);
-    return true;
+    value_parse(&KEYS[value->key], value->written, (char *)&config + KEYS[value->key].offset);
+    config_value_text(&config, value->key, value->canonical, sizeof value->canonical);
 }
 
 /* Adds one value to an axis. */
-static bool axis_add(SweepAxis *axis, const char *text, Error *why) {
-    const Key *key = &KEYS[axis->key];
-    char shown[64], value[64], other[64];
+static void axis_add(SweepAxis *axis, const char *text) {
+    SweptValue value = {.key = axis->key, .written = text};
+    char shown[64];
+    Error why;
     text_clip(text, 40, shown, sizeof shown);
-    if (!*text) return usage_error(why, "a value is missing; write values with commas between them");
+    if (!*text) usage_error("a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
-        return usage_error(why, "the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
-    if (!canonical(axis->key, text, value, why)) return usage_error(why, "the value \"%s\": %s", shown, why->message);
-    for (size_t i = 0; i < axis->count; i++)
-        if (canonical(axis->key, axis->values[i], other, why) && strcmp(value, other) == 0)
-            return usage_error(why, "the value %s is given twice", shown);
+        usage_error("the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
+    if (!protect(make_canonical, &value, &why)) usage_error("the value \"%s\": %s", shown, why.message);
+    for (size_t i = 0; i < axis->count; i++) {
+        SweptValue other = {.key = axis->key, .written = axis->values[i]};
+        make_canonical(&other);
+        if (strcmp(value.canonical, other.canonical) == 0) usage_error("the value %s is given twice", shown);
+    }
     if (axis->count == SWEEP_VALUES_MAX)
-        return usage_error(why, "%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
+        usage_error("%s has more than the %d values accepted", KEYS[axis->key].full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);
-    return true;
 }
 
 bool axes_have(const SweepAxes *axes, size_t key) {
@@ -38,35 +46,29 @@ bool axes_have(const SweepAxes *axes, size_t key) {
     return false;
 }
 
-bool axes_find(SweepAxes *axes, size_t key, SweepAxis **axis, Error *why) {
+SweepAxis *axes_find(SweepAxes *axes, size_t key) {
     size_t a = 0;
-    if (KEYS[key].kind == KIND_TEXT)
-        return usage_error(why, "%s is a text; texts and directories cannot be swept", KEYS[key].full);
+    if (KEYS[key].kind == KIND_TEXT) usage_error("%s is a text; texts and directories cannot be swept", KEYS[key].full);
     while (a < axes->count && axes->axis[a].key != key) a++;
-    if (a == SWEEP_AXES_MAX) return usage_error(why, "more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
-    *axis = &axes->axis[a];
-    if (a < axes->count) return true;
-    **axis = (SweepAxis){.key = key};
-    axes->count++;
-    return true;
+    if (a == SWEEP_AXES_MAX) usage_error("more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
+    if (a == axes->count) axes->axis[axes->count++] = (SweepAxis){.key = key};
+    return &axes->axis[a];
 }
 
-bool axis_assign(SweepAxis *axis, const char *written, Error *why) {
+void axis_assign(SweepAxis *axis, const char *written) {
     char list[2 * sizeof axis->values];
     axis->count = 0;
-    if (!value_unquote(written, list, sizeof list, why)) return false;
-    for (char *rest = list, *one; (one = strsep(&rest, ","));)
-        if (!axis_add(axis, text_trim(one), why)) return false;
-    return true;
+    value_unquote(written, list, sizeof list);
+    for (char *rest = list, *one; (one = strsep(&rest, ","));) axis_add(axis, text_trim(one));
 }
 
-bool combinations_count(const SweepAxes *axes, size_t most, size_t *count, Error *err) {
-    *count = 1;
+size_t combinations_count(const SweepAxes *axes, size_t most) {
+    size_t count = 1;
     for (size_t a = 0; a < axes->count; a++) {
-        *count *= axes->axis[a].count;
-        if (*count > most) return usage_error(err, "[sweep] has more than %zu combinations", most);
+        count *= axes->axis[a].count;
+        if (count > most) usage_error("[sweep] has more than %zu combinations", most);
     }
-    return true;
+    return count;
 }
 
 void combinations_print(const SweepAxes *axes, const char *indent, FILE *out) {

@@ -194,16 +194,16 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
     text_append(out, capacity, ", from step %lld on by %s", (long long)config->attention.switch_step, value);
 }
 
-bool section_check(const char *section, Error *why) {
+void section_check(const char *section) {
     char shown[64], list[128] = "", hint[64] = ".";
     size_t best = SIZE_MAX;
     for (const char *const *name = SECTIONS; *name; name++) {
-        if (strcmp(section, *name) == 0) return true;
+        if (strcmp(section, *name) == 0) return;
         if (text_is_nearer(section, *name, &best)) snprintf(hint, sizeof hint, "; did you mean [%s]?", *name);
         text_append(list, sizeof list, "%s%s", *list ? ", " : "", *name);
     }
     text_clip(section, 40, shown, sizeof shown);
-    return error_set(why, STATUS_USAGE, "there is no section [%s]%s The sections: %s", shown, hint, list);
+    usage_error("there is no section [%s]%s The sections: %s", shown, hint, list);
 }
 
 /* Sets the hint to "; did you mean train.lr?": the nearest key of the section or, if none is near, of all sections. If
@@ -219,22 +219,22 @@ static void hint_at_key(const char *section, const char *name, char *hint, size_
         }
 }
 
-bool key_find(const char *section, const char *name, size_t *key, Error *why) {
+size_t key_find(const char *section, const char *name) {
     const bool anywhere = !*section || strcmp(section, "sweep") == 0;
     char found[128] = "", list[512] = "", hint[96] = "", shown[64];
-    size_t count = 0;
+    size_t count = 0, key = 0;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const Key *k = &KEYS[i];
         if (!anywhere && strcmp(k->section, section) != 0) continue;
         text_append(list, sizeof list, "%s%s", *list ? ", " : "", k->name);
         if (strcmp(k->name, name) != 0 && !(anywhere && strcmp(k->full, name) == 0)) continue;
         text_append(found, sizeof found, "%s%s", count++ ? " or " : "", k->full);
-        *key = i;
+        key = i;
     }
-    if (count == 1) return true;
-    if (count > 1) return usage_error(why, "%s needs its section: write %s", name, found);
+    if (count == 1) return key;
+    if (count > 1) usage_error("%s needs its section: write %s", name, found);
     hint_at_key(section, name, hint, sizeof hint);
     text_clip(name, 40, shown, sizeof shown);
-    if (anywhere) return usage_error(why, "there is no key %s%s", shown, hint);
-    return usage_error(why, "[%s] has no key %s%s It accepts: %s", section, shown, *hint ? hint : ".", list);
+    if (anywhere) usage_error("there is no key %s%s", shown, hint);
+    usage_error("[%s] has no key %s%s It accepts: %s", section, shown, *hint ? hint : ".", list);
 }

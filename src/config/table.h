@@ -8,8 +8,8 @@
        config.c          from a file and overrides to a checked Config
        help.c            a Config and the table as text
 
-   A function that takes `why` fills it with the reason alone; its caller puts the file, the line or the --set in
-   front. */
+   The errors of these functions have status STATUS_USAGE, and their message is the reason alone: config.c puts the
+   file, the line or the --set in front. */
 #pragma once
 
 #include "config/config.h"
@@ -31,10 +31,10 @@ typedef struct {
     const char *help;           /* one line, at most 74 columns */
 } Key;
 
-/* A value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; only a comment may follow. */
-bool value_unquote(const char *written, char *out, size_t capacity, Error *why);
+/* Reads a value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; only a comment may follow. */
+void value_unquote(const char *written, char *out, size_t capacity);
 /* Reads a value as in a file into the key's member of a Config, or another variable of that type. */
-bool value_parse(const Key *key, const char *written, void *member, Error *why);
+void value_parse(const Key *key, const char *written, void *member);
 /* The member's value, as value_parse reads it. */
 void value_text(const Key *key, const void *member, char *out, size_t capacity);
 /* What a key accepts, in words, as in "a whole number from 1 to 1024". */
@@ -43,10 +43,11 @@ void value_accepted(const Key *key, char *out, size_t capacity);
 extern const Key KEYS[];
 extern const size_t KEY_COUNT;
 
-bool section_check(const char *section, Error *why);
-/* Finds the index of the key `name` of [section]. If `section` is empty or "sweep", the name has its own section in
+/* Refuses a section that does not exist. */
+void section_check(const char *section);
+/* Returns the index of the key `name` of [section]. If `section` is empty or "sweep", the name has its own section in
    front, which can be left out if only one section has a key of that name. */
-bool key_find(const char *section, const char *name, size_t *key, Error *why);
+size_t key_find(const char *section, const char *name);
 size_t key_at(size_t offset); /* the index of the key with this offset, KEY(section.name) */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
 #define KEY(member) offsetof(Config, member)
@@ -55,11 +56,11 @@ size_t key_at(size_t offset); /* the index of the key with this offset, KEY(sect
 const char *key_text(const Config *config, size_t offset, char out[96]);
 
 /* Refuses two values that do not go together (refused.c). */
-bool refused_pairs_check(const Config *config, const char *where, Error *err);
+void refused_pairs_check(const Config *config);
 
 /* Whether [sweep] has this key; without axes (NULL): no. */
 bool axes_have(const SweepAxes *axes, size_t key);
-/* Sets *axis to the key's axis, which is added where there is none. */
-bool axes_find(SweepAxes *axes, size_t key, SweepAxis **axis, Error *why);
+/* Returns the key's axis, which is added where there is none. */
+SweepAxis *axes_find(SweepAxes *axes, size_t key);
 /* Gives an axis its list of values, which replaces the list that it may have. */
-bool axis_assign(SweepAxis *axis, const char *written, Error *why);
+void axis_assign(SweepAxis *axis, const char *written);

@@ -12,7 +12,7 @@
 /* Characters that are written in double quotes as a backslash and the letter in the same place of LETTERS. */
 static const char ESCAPED[] = "\n\t\r\"\\", LETTERS[] = "ntr\"\\";
 
-bool value_unquote(const char *written, char *out, size_t capacity, Error *why) {
+void value_unquote(const char *written, char *out, size_t capacity) {
     const bool quoted = *written == '"';
     const char *in = written + quoted;
     size_t used = 0;
@@ -20,21 +20,20 @@ bool value_unquote(const char *written, char *out, size_t capacity, Error *why) 
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter) return usage_error(why, "in double quotes a backslash takes n, t, r, \" or another backslash");
+            if (!letter) usage_error("in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity)
-            return usage_error(why, "the value is too long; %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity) usage_error("the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
-    if (!quoted) return true;
+    if (!quoted) return;
     if (!*in)
-        return usage_error(
-            why, "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
+        usage_error(
+            "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
-    return !*in || *in == ';' || *in == '#' || usage_error(why, "only a comment may follow the closing double quote");
+    if (*in && *in != ';' && *in != '#') usage_error("only a comment may follow the closing double quote");
 }
 
 /* "a, b or c", with `last` = " or " in front of the last word. */
@@ -69,16 +68,18 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
     }
 }
 
-static bool find_word(const char *const *words, const char *text, int *index) {
-    for (*index = 0; words[*index]; ++*index)
-        if (strcmp(text, words[*index]) == 0) return true;
-    return false;
+/* Returns a text's place among the words, -1 where it is none of them. */
+static int find_word(const char *const *words, const char *text) {
+    for (int i = 0; words && words[i]; i++)
+        if (strcmp(text, words[i]) == 0) return i;
+    return -1;
 }
 
-static bool parse_number(const char *text, double *number) {
+/* Returns NaN for a text that is no finite number. */
+static double parse_number(const char *text) {
     char *end;
-    *number = strtod(text, &end);
-    return end != text && *end == 0 && isfinite(*number);
+    const double number = strtod(text, &end);
+    return end != text && *end == 0 && isfinite(number) ? number : NAN;
 }
 
 static bool in_range(const Key *key, double number) {
@@ -86,51 +87,55 @@ static bool in_range(const Key *key, double number) {
            (key->below_high ? number < key->high : number <= key->high);
 }
 
-/* One of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */
-static bool parse_integer(const Key *key, const char *text, int64_t *integer) {
-    int word;
-    if (key->choices && find_word(key->choices, text, &word)) {
-        *integer = -1 - word;
-        return true;
-    }
-    if (!*text || text[strspn(text, "0123456789")]) return false;
-    errno = 0;
-    *integer = strtoll(text, NULL, 10);
-    return errno == 0 && *integer >= key->least && *integer <= key->most;
-}
-
-static bool refuse_value(const Key *key, const char *text, Error *why) {
+static _Noreturn void refuse_value(const Key *key, const char *text) {
     const char *const *words = key->kind == KIND_SCALE ? SCALE_NAMES : key->choices;
     char accepted[256], hint[96] = "", pointed[CONFIG_TEXT_MAX];
-    double number;
     value_accepted(key, accepted, sizeof accepted);
     for (size_t best = SIZE_MAX; words && *words; words++)
         if (text_is_nearer(text, *words, &best)) snprintf(hint, sizeof hint, "; did you mean %s?", *words);
-    if (key->kind == KIND_INTEGER && parse_number(text, &number) && number == floor(number) &&
-        number >= (double)key->least && number <= (double)key->most && number < 1e15)
+    const double number = parse_number(text);
+    if (key->kind == KIND_INTEGER && number == floor(number) && number >= (double)key->least &&
+        number <= (double)key->most && number < 1e15)
         snprintf(hint, sizeof hint, "; write %.0f", number);
     snprintf(pointed, sizeof pointed, "%s", text);
     if (strchr(pointed, ',')) *strchr(pointed, ',') = '.';
-    if (key->kind != KIND_INTEGER && strchr(text, ',') && parse_number(pointed, &number))
+    if (key->kind != KIND_INTEGER && strchr(text, ',') && !isnan(parse_number(pointed)))
         snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
-    return usage_error(why, "%s takes %s%s", key->name, accepted, hint);
+    usage_error("%s takes %s%s", key->name, accepted, hint);
 }
 
-bool value_parse(const Key *key, const char *written, void *member, Error *why) {
+/* Reads one of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */
+static int64_t parse_integer(const Key *key, const char *text) {
+    const int word = find_word(key->choices, text);
+    if (word >= 0) return -1 - word;
+    const bool digits = *text && !text[strspn(text, "0123456789")];
+    errno = 0;
+    const int64_t integer = strtoll(text, NULL, 10);
+    if (!digits || errno != 0 || integer < key->least || integer > key->most) refuse_value(key, text);
+    return integer;
+}
+
+void value_parse(const Key *key, const char *written, void *member) {
     char text[CONFIG_TEXT_MAX];
-    bool ok = false;
-    if (!value_unquote(written, text, sizeof text, why)) return false;
+    value_unquote(written, text, sizeof text);
     switch (key->kind) {
     case KIND_TEXT:
-        ok = strlen(text) >= (size_t)key->least;
+        if (strlen(text) < (size_t)key->least) refuse_value(key, text);
         memcpy(member, text, strlen(text) + 1);
         break;
-    case KIND_INTEGER: ok = parse_integer(key, text, member); break;
-    case KIND_NUMBER: ok = parse_number(text, member) && in_range(key, *(double *)member); break;
-    case KIND_CHOICE: ok = find_word(key->choices, text, member); break;
-    case KIND_SCALE: ok = scale_parse(text, member); break;
+    case KIND_INTEGER: *(int64_t *)member = parse_integer(key, text); break;
+    case KIND_NUMBER:
+        *(double *)member = parse_number(text);
+        if (!in_range(key, *(double *)member)) refuse_value(key, text);
+        break;
+    case KIND_CHOICE:
+        *(int *)member = find_word(key->choices, text);
+        if (*(int *)member < 0) refuse_value(key, text);
+        break;
+    case KIND_SCALE:
+        if (!scale_parse(text, member)) refuse_value(key, text);
+        break;
     }
-    return ok || refuse_value(key, text, why);
 }
 
 /* Writes a text plainly where value_unquote gives it back, and in double quotes otherwise. */

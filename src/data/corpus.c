@@ -3,10 +3,12 @@
    no window crosses from one into the other. */
 #include "data/corpus.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "data/recall.h"
 
 extern const char sqrtdk_corpus[]; /* builtin.S */
@@ -14,109 +16,105 @@ extern const char sqrtdk_corpus[]; /* builtin.S */
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* Decodes UTF-8 to code points. A zero byte is refused as well, since it is not text. */
-static bool decode(const char *path, const char *text, size_t size, uint32_t *characters, size_t *count, Error *err) {
-    size_t line = 1;
-    *count = 0;
+/* Decodes UTF-8 to code points, and returns how many. A zero byte is refused as well, since it is not text. Here and
+   below, `what` is "the corpus PATH". */
+static size_t decode(const char *what, const char *text, size_t size, uint32_t *characters) {
+    size_t count = 0, line = 1;
     for (size_t at = 0; at < size;) {
-        size_t length = utf8_decode(text + at, size - at, &characters[*count]);
-        if (length == 0 || characters[*count] == 0)
-            return usage_error(
-                err,
-                "the corpus %s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv",
-                path, at + 1, line, (unsigned char)text[at]);
+        size_t length = utf8_decode(text + at, size - at, &characters[count]);
+        if (length == 0 || characters[count] == 0)
+            usage_error(
+                "%s is not UTF-8 text: byte %zu (line %zu) is 0x%02x; name a text file, or convert it with iconv", what,
+                at + 1, line, (unsigned char)text[at]);
         line += text[at] == '\n';
-        if (at > 0 || characters[0] != 0xFEFF) ++*count; /* a byte order mark is not part of the text */
+        if (at > 0 || characters[0] != 0xFEFF) count++; /* a byte order mark is not part of the text */
         at += length;
     }
-    return true;
+    return count;
 }
 
 /* Encodes code points as ids, by the given vocabulary or, if that is NULL, by that of the text. */
-static bool encode(Corpus *corpus, const char *path, const uint32_t *characters, const Vocabulary *given, Error *err) {
-    if (!vocabulary_make(&corpus->vocabulary, given ? given->characters : characters,
-                         given ? given->count : corpus->count, err))
-        return false;
-    corpus->ids = malloc(corpus->count * sizeof *corpus->ids + 1);
-    if (!corpus->ids) return runtime_error(err, "no memory for the corpus %s", path);
+static void encode(Corpus *corpus, const char *what, const uint32_t *characters, const Vocabulary *given) {
+    corpus->vocabulary = vocabulary_make(given ? given->characters : characters, given ? given->count : corpus->count);
+    corpus->ids = memory_make(corpus->count, sizeof *corpus->ids, what);
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
         if (id < 0)
-            return usage_error(
-                err,
-                "the corpus %s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
-                path, (unsigned)characters[i]);
+            usage_error(
+                "%s has the character U+%04X, which is not in the run's vocab.json: the corpus has changed since the run",
+                what, (unsigned)characters[i]);
         corpus->ids[i] = id;
     }
-    return true;
 }
 
 /* Sets where training ends and validation begins. Each part must hold a window and the target of its last token. */
-static bool split(Corpus *corpus, const char *path, double val_fraction, size_t window, Error *err) {
+static void split(Corpus *corpus, const char *what, double val_fraction, size_t window) {
     size_t validation = (size_t)((double)corpus->count * val_fraction + 0.5);
     corpus->train = corpus->count - validation;
-    if (corpus->train > window && validation > window) return true;
+    if (corpus->train > window && validation > window) return;
     size_t part = corpus->train > window ? validation : corpus->train;
-    return usage_error(
-        err,
-        "the corpus %s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
-        path, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
+    usage_error(
+        "%s is too short: %zu characters leave %zu for %s, and one window takes context + 1 = %zu; use a longer text or a smaller context",
+        what, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
-/* Makes a corpus from its text, which has been read from `path`. */
-static bool corpus_from_text(Corpus *corpus, const char *path, const char *text, size_t size,
-                             const Vocabulary *vocabulary, double val_fraction, size_t window, Error *err) {
-    if (size == 0) return usage_error(err, "the corpus %s is empty", path);
-    uint32_t *characters = malloc(size * sizeof *characters); /* no more than bytes */
-    if (!characters) return runtime_error(err, "no memory for the corpus %s", path);
-    const bool ok = decode(path, text, size, characters, &corpus->count, err) &&
-                    encode(corpus, path, characters, vocabulary, err) && split(corpus, path, val_fraction, window, err);
-    free(characters);
-    return ok;
+/* A text that is read from a file. */
+typedef struct {
+    const char *path;
+    char *text;
+    size_t size;
+} TextFile;
+
+static void read_file(void *argument) {
+    TextFile *file = argument;
+    char found[4096];
+    file->text = file_read(path_installed(file->path, found), "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file->size);
 }
 
-/* Adds to "cannot read" how to get Tiny Shakespeare, if that is what is missing. */
-static void hint_at_download(const char *path, Error *err) {
+static bool is_missing_shakespeare(const char *path) {
     static const char NAME[] = "tinyshakespeare.txt";
     const size_t length = strlen(path), name_length = strlen(NAME);
+    return length >= name_length && strcmp(path + length - name_length, NAME) == 0 && access(path, F_OK) != 0 &&
+           errno == ENOENT;
+}
+
+/* Reads a text. If Tiny Shakespeare is missing, adds to "cannot read" how to get it. */
+static TextFile read_text(const char *path) {
+    TextFile file = {.path = path};
+    Error error;
     char found[4096];
-    if (length >= name_length && strcmp(path + length - name_length, NAME) == 0 && !path_exists(path))
-        error_set(err, err->status, "%.900s; %.400s downloads it", err->message,
-                  path_installed("data/get_shakespeare.sh", found));
+    if (protect(read_file, &file, &error)) return file;
+    if (is_missing_shakespeare(path))
+        error_raise(error.status, "%.900s; %.400s downloads it", error.message,
+                    path_installed("data/get_shakespeare.sh", found));
+    error_raise_again(&error);
 }
 
-bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
-                 Error *err) {
-    const char *name = *path ? path : "(built in)";
-    char *file = NULL, found[4096];
-    size_t size = strlen(sqrtdk_corpus);
-    *corpus = (Corpus){0};
-    if (*path && !file_read(path_installed(path, found), "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file, &size, err)) {
-        hint_at_download(path, err);
-        return false;
-    }
-    const bool ok =
-        corpus_from_text(corpus, name, file ? file : sqrtdk_corpus, size, vocabulary, val_fraction, window, err);
-    free(file);
-    if (!ok) corpus_free(corpus);
-    return ok;
+Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window) {
+    TextFile file = {.size = strlen(sqrtdk_corpus)};
+    Corpus corpus = {0};
+    char what[PATH_CAPACITY + 16];
+    if (*path) file = read_text(path);
+    snprintf(what, sizeof what, "the corpus %s", *path ? path : "(built in)");
+    if (file.size == 0) usage_error("%s is empty", what);
+    uint32_t *characters = memory_make(file.size, sizeof *characters, what); /* no more than bytes */
+    corpus.count = decode(what, file.text ? file.text : sqrtdk_corpus, file.size, characters);
+    memory_free(file.text);
+    encode(&corpus, what, characters, vocabulary);
+    memory_free(characters);
+    split(&corpus, what, val_fraction, window);
+    return corpus;
 }
 
-bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err) {
+Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary) {
     uint32_t letters[RECALL_VOCABULARY];
     for (uint32_t i = 0; i < RECALL_LETTERS; i++) {
         letters[i] = 'A' + i;
         letters[RECALL_LETTERS + i] = 'a' + i;
     }
-    *corpus = (Corpus){.pairs = pairs};
-    return vocabulary_make(&corpus->vocabulary, vocabulary ? vocabulary->characters : letters,
-                           vocabulary ? vocabulary->count : RECALL_VOCABULARY, err);
-}
-
-void corpus_free(Corpus *corpus) {
-    vocabulary_free(&corpus->vocabulary);
-    free(corpus->ids);
-    *corpus = (Corpus){0};
+    const Vocabulary own = vocabulary_make(vocabulary ? vocabulary->characters : letters,
+                                           vocabulary ? vocabulary->count : RECALL_VOCABULARY);
+    return (Corpus){.vocabulary = own, .pairs = pairs};
 }
 
 void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]) {

@@ -15,12 +15,10 @@ typedef struct {
 /* Reads `path` (empty: the built-in corpus): UTF-8 text, without the byte order mark at its start if it has one.
    If `vocabulary` is NULL, it is built from the text; else it is copied, and must have every character of the text.
    `val_fraction` of the characters, the last ones, are for validation; each part must hold `window` + 1 characters.
-   Errors in the text have status STATUS_USAGE. The caller frees with corpus_free. */
-bool corpus_load(Corpus *corpus, const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window,
-                 Error *err);
+   Errors in the text have status STATUS_USAGE. */
+Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window);
 /* Makes the corpus of the recall task with `pairs` pairs, from 1 to 26; `vocabulary` as for corpus_load. */
-bool corpus_recall(Corpus *corpus, size_t pairs, const Vocabulary *vocabulary, Error *err);
-void corpus_free(Corpus *corpus);
+Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary);
 
 /* A hash of the characters of the vocabulary and the ids of the text (for recall: of the number of pairs), as
    hexadecimal digits. It tells texts and vocabularies apart. */

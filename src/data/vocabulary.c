@@ -6,29 +6,23 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 
-static bool no_memory(Error *err) { return runtime_error(err, "no memory for the vocabulary"); }
+static const char THE_VOCABULARY[] = "the vocabulary";
 
-bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err) {
-    unsigned char *seen = calloc(UTF8_CODES, 1);
+Vocabulary vocabulary_make(const uint32_t *characters, size_t count) {
+    unsigned char *seen = memory_make(UTF8_CODES, 1, THE_VOCABULARY);
+    Vocabulary vocabulary = {0};
     size_t distinct = 0;
-    *vocabulary = (Vocabulary){0};
-    if (!seen) return no_memory(err);
     for (size_t i = 0; i < count; i++) {
         distinct += !seen[characters[i]];
         seen[characters[i]] = 1;
     }
-    vocabulary->characters = malloc((distinct + 1) * sizeof *vocabulary->characters);
-    if (vocabulary->characters)
-        for (uint32_t c = 0; vocabulary->count < distinct; c++)
-            if (seen[c]) vocabulary->characters[vocabulary->count++] = c;
-    free(seen);
-    return vocabulary->characters || no_memory(err);
-}
-
-void vocabulary_free(Vocabulary *vocabulary) {
-    free(vocabulary->characters);
-    *vocabulary = (Vocabulary){0};
+    vocabulary.characters = memory_make(distinct, sizeof *vocabulary.characters, THE_VOCABULARY);
+    for (uint32_t c = 0; vocabulary.count < distinct; c++)
+        if (seen[c]) vocabulary.characters[vocabulary.count++] = c;
+    memory_free(seen);
+    return vocabulary;
 }
 
 static int compare_characters(const void *a, const void *b) {
@@ -40,60 +34,45 @@ int32_t vocabulary_id(const Vocabulary *v, uint32_t character) {
     return found ? (int32_t)(found - v->characters) : -1;
 }
 
-bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
-                       size_t capacity, size_t *count, Error *err) {
-    *count = 0;
+size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
+                         size_t capacity) {
+    size_t count = 0;
     for (size_t at = 0; at < size;) {
         uint32_t c;
         size_t length = utf8_decode(text + at, size - at, &c);
-        if (length == 0)
-            return usage_error(err, "%s is not UTF-8: byte %zu is 0x%02x", what, at + 1, (unsigned char)text[at]);
+        if (length == 0) usage_error("%s is not UTF-8: byte %zu is 0x%02x", what, at + 1, (unsigned char)text[at]);
         int32_t id = vocabulary_id(vocabulary, c);
         if (id < 0)
-            return usage_error(err,
-                               "%s has the character '%.*s' (U+%04X), which the corpus does not have: leave it out",
-                               what, (int)length, text + at, (unsigned)c);
-        if (*count == capacity)
-            return usage_error(err, "%s is longer than the %zu characters that fit", what, capacity);
-        ids[(*count)++] = id;
+            usage_error("%s has the character '%.*s' (U+%04X), which the corpus does not have: leave it out", what,
+                        (int)length, text + at, (unsigned)c);
+        if (count == capacity) usage_error("%s is longer than the %zu characters that fit", what, capacity);
+        ids[count++] = id;
         at += length;
     }
-    return true;
+    return count;
 }
 
-bool vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name, Error *err) {
+void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name) {
     Json *array = js_array();
     for (size_t i = 0; i < vocabulary->count; i++) {
         char text[5];
         utf8_encode(vocabulary->characters[i], text);
         js_append(array, js_text(text));
     }
-    return js_save(array, JS_LINE, directory, name, err);
+    js_save(array, JS_LINE, directory, name);
 }
 
-static bool read_characters(Vocabulary *vocabulary, const Json *array, const char *path, Error *err) {
+Vocabulary vocabulary_load(const char *path) {
+    Json *array = js_load(path, THE_VOCABULARY);
     const size_t count = js_array_size(array);
-    if (count == 0) return usage_error(err, "%s holds no list of characters", path);
-    vocabulary->characters = malloc(count * sizeof *vocabulary->characters);
-    if (!vocabulary->characters) return no_memory(err);
-    for (; vocabulary->count < count; vocabulary->count++) {
-        const size_t i = vocabulary->count;
-        uint32_t *character = &vocabulary->characters[i];
+    if (count == 0) usage_error("%s holds no list of characters", path);
+    uint32_t *characters = memory_make(count, sizeof *characters, THE_VOCABULARY);
+    for (size_t i = 0; i < count; i++) {
         const char *text = js_as_text(js_at(array, i));
         const size_t size = text ? strlen(text) : 0;
-        if (size == 0 || utf8_decode(text, size, character) != size)
-            return usage_error(err, "%s: entry %zu is not a string of one character", path, i);
-        if (i > 0 && character[0] <= character[-1]) return usage_error(err, "%s: entry %zu is out of order", path, i);
+        if (size == 0 || utf8_decode(text, size, &characters[i]) != size)
+            usage_error("%s: entry %zu is not a string of one character", path, i);
+        if (i > 0 && characters[i] <= characters[i - 1]) usage_error("%s: entry %zu is out of order", path, i);
     }
-    return true;
-}
-
-bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err) {
-    Json *array;
-    *vocabulary = (Vocabulary){0};
-    if (!js_load(&array, path, "the vocabulary", err)) return false;
-    const bool ok = read_characters(vocabulary, array, path, err);
-    js_free(array);
-    if (!ok) vocabulary_free(vocabulary);
-    return ok;
+    return (Vocabulary){characters, count};
 }

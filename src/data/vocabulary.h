@@ -10,18 +10,17 @@ typedef struct {
     size_t count;
 } Vocabulary;
 
-/* Makes a vocabulary from `count` code points in any order, repeated or not. The caller frees with vocabulary_free. */
-bool vocabulary_make(Vocabulary *vocabulary, const uint32_t *characters, size_t count, Error *err);
-void vocabulary_free(Vocabulary *vocabulary);
+/* Makes a vocabulary from `count` code points in any order, repeated or not. */
+Vocabulary vocabulary_make(const uint32_t *characters, size_t count);
 
 /* The id of a character, or -1. */
 int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character);
 
-/* Ids of a UTF-8 text, at most `capacity`; *count is how many. A character that is not in the vocabulary is an error
-   of status STATUS_USAGE that names it; `what` names the text. */
-bool vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
-                       size_t capacity, size_t *count, Error *err);
+/* Writes the ids of a UTF-8 text, at most `capacity`, and returns how many these are. A character that is not in the
+   vocabulary is an error of status STATUS_USAGE that names it; `what` names the text. */
+size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
+                         size_t capacity);
 
 /* vocab.json: an array of one-character strings in the order of their ids. */
-bool vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name, Error *err);
-bool vocabulary_load(Vocabulary *vocabulary, const char *path, Error *err);
+void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name);
+Vocabulary vocabulary_load(const char *path);

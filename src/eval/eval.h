@@ -6,6 +6,6 @@
 #include "train/evaluate.h"
 
 /* Evaluates the model over the whole validation split of the run's text, which is loaded. */
-bool run_evaluate(Run *run, Model *model, Evaluation *evaluation, Error *err);
+Evaluation run_evaluate(Run *run, Model *model);
 
 extern const Verb eval_verb;

@@ -11,22 +11,20 @@ static const Option OPTIONS[] = {
     {0},
 };
 
-static bool run_export(const Command *command, int *signal, Error *err) {
+static int run_export(const Command *command) {
     static Run run;
     char path[RESULTS_PATH];
-    Model model = {0};
-    RunState state = {0};
-    (void)signal;
-    if (!hf) return usage_error(err, "name the new directory: %s export %s --hf DIR", program_name, command->target);
-    const bool ok = results_name(path, sizeof path, hf, 1, err) &&
-                    run_open(&run, command->target, NULL, 0, false, err) && export_check(&run.config, err) &&
-                    export_check_path(path, err) && run_load_model(&run, &model, 1, command_threads(command), err) &&
-                    (!best || checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}, &state, err)) &&
-                    export_write(&run, &model, path, err);
-    if (ok) print_plain(stdout, "model     %s, of step %zu", path, best ? state.step : run.step);
-    model_free(&model);
-    run_close(&run);
-    return ok;
+    Model model;
+    if (!hf) usage_error("name the new directory: %s export %s --hf DIR", program_name, command->target);
+    results_name(path, hf, 1);
+    run_open(&run, command->target, NULL, 0, false);
+    export_check(&run.config);
+    export_check_path(path);
+    run_load_model(&run, &model, 1, command_threads(command));
+    if (best) run.step = checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}).step;
+    export_write(&run, &model, path);
+    print_plain(stdout, "model     %s, of step %zu", path, run.step);
+    return 0;
 }
 
 const Verb export_verb = {

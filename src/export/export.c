@@ -7,12 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/lock.h"
+#include "base/memory.h"
 #include "base/safetensors.h"
 #include "ops/layernorm.h"
 
@@ -43,34 +42,29 @@ static const char *reason_against(const char *key) {
     return key;
 }
 
-static bool refuse(Error *err, const char *reason) {
-    return usage_error(err, "GPT-2 cannot hold this model, because of %s", reason);
-}
+static _Noreturn void refuse(const char *reason) { usage_error("GPT-2 cannot hold this model, because of %s", reason); }
 
-static bool check_attention(const Config *c, Error *err) {
+static void check_attention(const Config *c) {
     static const char SECTION[] = "attention.";
     for (size_t key = 0; key < config_key_count(); key++) {
         const char *name = config_key_name(key);
         if (strncmp(name, SECTION, strlen(SECTION)) != 0 || config_is_default(c, key)) continue;
         const char *reason = reason_against(name);
-        if (reason) return refuse(err, reason);
+        if (reason) refuse(reason);
     }
-    return true;
 }
 
-bool export_check(const Config *c, Error *err) {
+void export_check(const Config *c) {
     if (c->data.task == TASK_RECALL)
-        return refuse(err, "data.task = recall: its records are no text, and its loss counts answers alone");
+        refuse("data.task = recall: its records are no text, and its loss counts answers alone");
     if (c->model.norm == NORM_POST)
-        return refuse(err, "model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end");
-    if (!check_attention(c, err)) return false;
+        refuse("model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end");
+    check_attention(c);
     const size_t H = (size_t)c->model.heads, D = (size_t)c->model.d_k, C = (size_t)c->model.d_model;
     if (C % H != 0 || size_mul(H, D) > C)
-        return usage_error(err,
-                           "GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "
-                           "and here d_model is %zu, heads %zu and d_k %zu",
-                           C, H, D);
-    return true;
+        usage_error("GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "
+                    "and here d_model is %zu, heads %zu and d_k %zu",
+                    C, H, D);
 }
 
 /* --- the tensors */
@@ -99,39 +93,29 @@ static void copy_tensor(float *to, const real *from, const Model *m, const Tenso
     }
 }
 
-bool export_tensors(ExportedTensors *e, const Model *m, Error *err) {
+ExportedTensors export_tensors(const Model *m) {
     ModelShape shape = m->shape;
-    *e = (ExportedTensors){0};
+    ExportedTensors e;
+    char words[64];
     shape.bias = true;
     shape.attention.D = shape.C / shape.attention.H;
     shape.attention.learned = LEARNED_NO;
-    if (!tensors_make(&e->table, &shape, err)) return false;
-    e->numbers = calloc(e->table.flat, sizeof *e->numbers);
-    if (!e->numbers) return runtime_error(err, "no memory for the %zu numbers of GPT-2's tensors", e->table.flat);
+    e.table = tensors_make(&shape);
+    snprintf(words, sizeof words, "the %zu numbers of GPT-2's tensors", e.table.flat);
+    e.numbers = memory_make(e.table.flat, sizeof *e.numbers, words);
     for (size_t layer = 0; layer < shape.L; layer++)
         for (TensorRole role = 0; role < ROLE_COUNT; role++) {
-            const Tensor *to = tensor_find(&e->table, role, layer), *from = tensor_find(&m->tensors, role, layer);
+            const Tensor *to = tensor_find(&e.table, role, layer), *from = tensor_find(&m->tensors, role, layer);
             if (to && from)
-                copy_tensor(e->numbers + to->offset, m->parameters + from->offset, m, from, shape.attention.D, layer);
+                copy_tensor(e.numbers + to->offset, m->parameters + from->offset, m, from, shape.attention.D, layer);
         }
-    return true;
+    return e;
 }
 
-void exported_free(ExportedTensors *e) {
-    tensors_free(&e->table);
-    free(e->numbers);
-    *e = (ExportedTensors){0};
-}
-
-static bool save_tensors(const Model *m, const Directory *directory, const char *name, Error *err) {
-    ExportedTensors e;
-    NamedArray *arrays = NULL;
-    bool ok = export_tensors(&e, m, err);
-    if (ok) {
-        arrays = calloc(e.table.count, sizeof *arrays);
-        ok = arrays || runtime_error(err, "no memory for a list of tensors");
-    }
-    for (size_t i = 0; ok && i < e.table.count; i++) {
+static void save_tensors(const Model *m, const Directory *directory, const char *name) {
+    const ExportedTensors e = export_tensors(m);
+    NamedArray *arrays = memory_make(e.table.count, sizeof *arrays, "a list of tensors");
+    for (size_t i = 0; i < e.table.count; i++) {
         const Tensor *t = &e.table.items[i];
         arrays[i] = (NamedArray){.type = ARRAY_F32,
                                  .dimensions = t->dimensions,
@@ -139,10 +123,7 @@ static bool save_tensors(const Model *m, const Directory *directory, const char 
                                  .data = e.numbers + t->offset};
         snprintf(arrays[i].name, sizeof arrays[i].name, "%s%s", t->role == LM_HEAD ? "" : "transformer.", t->name);
     }
-    ok = ok && safetensors_save(directory, name, arrays, e.table.count, NULL, 0, err);
-    free(arrays);
-    exported_free(&e);
-    return ok;
+    safetensors_save(directory, name, arrays, e.table.count, NULL, 0);
 }
 
 /* --- the other files */
@@ -252,40 +233,40 @@ static bool is_empty_directory(const char *path) {
     return directory && entries <= 2; /* itself and the one above it */
 }
 
-bool export_check_path(const char *path, Error *err) {
+void export_check_path(const char *path) {
     char new[PATH_NEW];
-    bool there, left;
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    if (!path_find(path, &there, err) || !path_find(new, &left, err)) return false;
-    if (there && !is_empty_directory(path))
-        return usage_error(err, "%s is there already: name a new or an empty directory after --hf", path);
-    return !left || usage_error(err, "%s is in the way, perhaps left by an export that was killed: remove it", new);
+    if (path_find(path) && !is_empty_directory(path))
+        usage_error("%s is there already: name a new or an empty directory after --hf", path);
+    if (path_find(new)) usage_error("%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-static bool write_files(const Run *run, const Model *m, const Directory *directory, Error *err) {
-    bool ok = true;
-    for (size_t i = 0; ok && i < FILE_COUNT; i++) {
-        if (!FILES[i].make) ok = save_tensors(m, directory, FILES[i].name, err);
-        else ok = js_save(FILES[i].make(run), JS_INDENTED, directory, FILES[i].name, err);
-    }
-    return ok;
+/* PATH.new, which is removed unless it has got its name. */
+typedef struct {
+    char path[PATH_NEW]; /* empty: it is not there */
+} Beginning;
+
+static void remove_beginning(void *block) {
+    const Beginning *beginning = block;
+    const int fd = *beginning->path ? open(beginning->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd < 0) return;
+    directory_empty(fd);
+    close(fd);
+    rmdir(beginning->path);
 }
 
-bool export_write(const Run *run, const Model *m, const char *path, Error *err) {
+void export_write(const Run *run, const Model *m, const char *path) {
     char new[PATH_NEW];
-    Directory directory;
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    if (!directory_make(new, true, err)) return false;
-    if (!directory_open(&directory, new, err)) {
-        rmdir(new);
-        return false;
+    Beginning *beginning = memory_make_undone(sizeof *beginning, remove_beginning, "an export");
+    if (!directory_make_new(new)) runtime_error("cannot make the directory %s: %s", new, strerror(EEXIST));
+    memcpy(beginning->path, new, sizeof new);
+    const Directory *directory = directory_open(new);
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        if (FILES[i].make) js_save(FILES[i].make(run), JS_INDENTED, directory, FILES[i].name);
+        else save_tensors(m, directory, FILES[i].name);
     }
-    bool ok = write_files(run, m, &directory, err);
-    if (ok && rename(new, path) != 0) ok = runtime_error(err, "cannot write %s: %s", path, strerror(errno));
-    if (!ok) {
-        directory_empty(directory.fd);
-        rmdir(new);
-    }
-    directory_close(&directory);
-    return ok && directory_sync_above(path, err);
+    if (rename(new, path) != 0) runtime_error("cannot write %s: %s", path, strerror(errno));
+    *beginning->path = 0;
+    directory_sync_above(path);
 }

@@ -5,24 +5,23 @@
 #include "base/command.h"
 #include "run/run.h"
 
-/* Whether GPT-2 can represent the model of a config. If not, fails with status STATUS_USAGE and names the first key
-   that prevents it. */
-bool export_check(const Config *config, Error *err);
+/* Raises an error of status STATUS_USAGE if GPT-2 cannot represent the model of a config. It names the first key that
+   prevents it. */
+void export_check(const Config *config);
 
 /* The model as GPT-2's tensors. */
 typedef struct {
     TensorTable table; /* GPT-2's own shape: biases everywhere, heads of width d_model / heads */
     float *numbers;    /* (table.flat) */
 } ExportedTensors;
-/* Fills them from a model that export_check accepts. Free with exported_free, also after a failure. */
-bool export_tensors(ExportedTensors *exported, const Model *model, Error *err);
-void exported_free(ExportedTensors *exported);
+/* Returns them for a model that export_check accepts. */
+ExportedTensors export_tensors(const Model *model);
 
-/* Whether a directory can be made at `path`: nothing is there, or an empty directory, and nothing is at PATH.new.
+/* Checks that a directory can be made at `path`: nothing is there, or an empty directory, and nothing is at PATH.new.
    Anything else is an error of status STATUS_USAGE. */
-bool export_check_path(const char *path, Error *err);
+void export_check_path(const char *path);
 /* Writes config.json, generation_config.json, tokenizer.json, tokenizer_config.json and model.safetensors into
    PATH.new, which then takes the name `path`: all of them are there, or none. */
-bool export_write(const Run *run, const Model *model, const char *path, Error *err);
+void export_write(const Run *run, const Model *model, const char *path);
 
 extern const Verb export_verb;

@@ -14,95 +14,93 @@
 /* A micro-batch has train.batch sequences, but at most SEQUENCES_MAX, or one for each shard: checking an entry takes
    half a dozen passes over the micro-batch. */
 enum { SEQUENCES_MAX = 2, ENTRIES_MAX = 64, COMBINATIONS_MAX = 1024, LABEL = 41 };
+/* Combinations are made and checked in rounds, which have so many for each thread: some take longer than others. */
+enum { ROUND = 4 };
+
+/* What is made for the check of a combination. */
+typedef struct {
+    Model model;
+    Engine engine;
+    GradientCheck check;
+} Work;
 
 /* One config of the sweep, or the config itself, and what its check found. */
 typedef struct {
     Config config;
     char label[LABEL]; /* "sqrt_dk, pre, 0.2" */
-    GradientTable table;
-    Error err; /* why it could not be checked; status STATUS_OK: it was */
+    Work *work;        /* during its round */
+    Error error;       /* why it could not be checked; status STATUS_OK: it was */
+    GradientRow worst; /* the row to report */
+    size_t compared, tensors, activations, failed, rounded;
 } Combination;
 
 /* Gradients are checked in double precision. The program in floats becomes the one that make puts beside it,
-   "train-double", or "sqrtdk-double" where it is installed; returns false, with an error, when it cannot. */
-static bool become_double(char **argv, Error *err) {
+   "train-double", or "sqrtdk-double" where it is installed. */
+static void become_double(char **argv) {
 #ifdef REAL_DOUBLE
-    (void)argv, (void)err;
-    return true;
+    (void)argv;
 #else
     char *program = program_path(), path[4096 + 16];
-    if (!program) return runtime_error(err, "cannot find out where this program is: %s", strerror(errno));
+    if (!program) runtime_error("cannot find out where this program is: %s", strerror(errno));
     snprintf(path, sizeof path, "%s-double", program);
     free(program);
     /* The passes of the check are short. Threads that spin while they wait would take the processor from each other. */
     setenv("OMP_WAIT_POLICY", "passive", 0);
     execv(path, argv);
-    return runtime_error(err, "gradients are checked by %s, which cannot be started (%s): run make", path,
-                         strerror(errno));
+    runtime_error("gradients are checked by %s, which cannot be started (%s): run make", path, strerror(errno));
 #endif
 }
 
-static bool make_batches(const Corpus *corpus, TrainingLoss *loss, int32_t **ids, Batch **batches, Error *err) {
+static void make_batches(const Corpus *corpus, TrainingLoss *loss) {
     const size_t T = loss->engine->model->shape.T, B = loss->engine->model->max_batch;
-    *ids = calloc(2 * loss->count * B * T, sizeof **ids);
-    *batches = calloc(loss->count, sizeof **batches);
-    if (!*ids || !*batches) return runtime_error(err, "no memory for the batches");
+    int32_t *ids = memory_make(2 * loss->count * B * T, sizeof *ids, "the batches");
+    Batch *batches = memory_make(loss->count, sizeof *batches, "the batches");
     for (size_t m = 0; m < loss->count; m++) {
-        int32_t *tokens = *ids + 2 * m * B * T, *targets = tokens + B * T;
+        int32_t *tokens = ids + 2 * m * B * T, *targets = tokens + B * T;
         corpus_training_batch(corpus, loss->seed, m, B, T, tokens, targets);
-        (*batches)[m] = (Batch){tokens, targets, B, T};
+        batches[m] = (Batch){tokens, targets, B, T};
     }
-    loss->batches = *batches;
-    return true;
+    loss->batches = batches;
 }
 
-static bool check_config(const Config *c, Error *err) {
+static void check_config(const Config *c) {
     static const char WHY[] = "makes constants of one or two numbers, so all gradients are rounding errors: choose";
-    if (c->model.d_model < 3) return usage_error(err, "LayerNorm %s model.d_model of 3 or more", WHY);
+    if (c->model.d_model < 3) usage_error("LayerNorm %s model.d_model of 3 or more", WHY);
     if (c->attention.score_precision != PRECISION_FP32)
-        return usage_error(err,
-                           "rounding to attention.score_precision has no derivative to compare with: set it to fp32");
+        usage_error("rounding to attention.score_precision has no derivative to compare with: set it to fp32");
     if (!c->attention.score_gradient)
-        return usage_error(err, "attention.score_gradient = no leaves out a part of the gradient, so that differences "
-                                "do not check W_Q, W_K and what lies before attention: set it to yes");
-    return c->attention.qk_norm == QK_NORM_NONE || c->model.d_k >= 3 ||
-           usage_error(err, "attention.qk_norm %s model.d_k of 3 or more", WHY);
+        usage_error("attention.score_gradient = no leaves out a part of the gradient, so that differences "
+                    "do not check W_Q, W_K and what lies before attention: set it to yes");
+    if (c->attention.qk_norm != QK_NORM_NONE && c->model.d_k < 3)
+        usage_error("attention.qk_norm %s model.d_k of 3 or more", WHY);
 }
 
-/* Checks one config, with the micro-batches and dropout masks of the first training step. */
-static bool check(Combination *c, size_t threads, FILE *print) {
+/* Makes what the check of a combination needs, with the micro-batches and dropout masks of the first training step. */
+static void prepare(Combination *c, size_t threads, FILE *print) {
     const Config *config = &c->config;
     const size_t batch = (size_t)config->train.batch, shards = (size_t)config->train.shards;
     const size_t few = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX, B = few < shards ? shards : few;
-    Corpus corpus = {0};
-    Model model = {0};
-    Engine engine = {0};
-    int32_t *ids = NULL;
-    Batch *batches = NULL;
+    const Corpus corpus = config_corpus(config, NULL);
+    check_config(config);
+    const ModelShape shape = model_shape(config, corpus.vocabulary.count);
+    Work *work = memory_make(1, sizeof *work, "the check of gradients");
+    Model *model = &work->model;
     TrainingLoss loss = {
-        .engine = &engine, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
-    bool ok = config_corpus(&corpus, config, NULL, &c->err) && check_config(config, &c->err);
-    if (ok) {
-        const ModelShape shape = model_shape(config, corpus.vocabulary.count);
-        ok = model_make(&model, &shape, B, threads, true, &c->err) &&
-             engine_make(&engine, (EngineKind)config->train.engine, shards, &model, &c->err);
-    }
-    if (ok) {
-        gradcheck_parameters(&model, (Init)config->model.init, loss.seed);
-        ok = make_batches(&corpus, &loss, &ids, &batches, &c->err);
-    }
-    if (ok && print)
+        .engine = &work->engine, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
+    model_make(model, &shape, B, threads, true);
+    engine_make(&work->engine, (EngineKind)config->train.engine, shards, model);
+    gradcheck_parameters(model, (Init)config->model.init, loss.seed);
+    make_batches(&corpus, &loss);
+    if (print)
         fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %lld\n\n",
-                model.tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s", model.shape.T,
-                (long long)config->train.seed);
-    ok = ok && gradcheck_model(&loss, ENTRIES_MAX, print, &c->table, &c->err);
-    free(ids);
-    free(batches);
-    engine_free(&engine);
-    model_free(&model);
-    corpus_free(&corpus);
-    return ok;
+                model->tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s",
+                model->shape.T, (long long)config->train.seed);
+    gradcheck_make(&work->check, &loss, ENTRIES_MAX, print);
+    c->work = work;
 }
+
+/* For protect: the passes of this combination's model are made by one thread. */
+static void prepare_alone(void *combination) { prepare(combination, 1, NULL); }
 
 /* How bad a row is. A row may fail with no error to rank it by: a NaN, or a zero where there should be none. */
 static double badness(const GradientRow *row) {
@@ -124,25 +122,35 @@ static const GradientRow *worst_row(const GradientTable *table) {
     return worst;
 }
 
-/* Fails with a message that says where and how gradients disagree, or prints how closely they agree. */
-static bool conclude(const Combination *all, size_t count, const Combination *worst, Error *err) {
-    const GradientRow *row = worst_row(&worst->table);
+/* Notes what the table of a combination says. */
+static void summarize(Combination *c) {
+    const GradientTable *table = &c->work->check.table;
+    c->worst = *worst_row(table);
+    for (const GradientRow *r = table->rows; r < table->rows + table->count; r++) {
+        c->compared += r->checked;
+        *(r->is_activation ? &c->activations : &c->tensors) += 1;
+        c->failed += r->failure != NULL;
+        c->rounded += r->rounded;
+    }
+}
+
+/* Raises an error that says where and how gradients disagree, or prints how closely they agree. */
+static void conclude(const Combination *all, size_t count, const Combination *worst) {
+    const GradientRow *row = &worst->worst;
     size_t compared = 0, tensors = 0, activations = 0, failed = 0, rounded = 0;
-    for (const Combination *c = all; c < all + count; c++)
-        for (const GradientRow *r = c->table.rows; r < c->table.rows + c->table.count; r++) {
-            compared += r->checked;
-            *(r->is_activation ? &activations : &tensors) += 1;
-            failed += r->failure != NULL;
-            rounded += r->rounded;
-        }
+    for (const Combination *c = all; c < all + count; c++) {
+        compared += c->compared;
+        tensors += c->tensors;
+        activations += c->activations;
+        failed += c->failed;
+        rounded += c->rounded;
+    }
     if (failed)
-        return runtime_error(
-            err,
-            "gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
-            "rows fail",
-            worst->label, *worst->label ? ": " : "", row->name, row->failure,
-            row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
-            tensors + activations);
+        runtime_error("gradients disagree: %s%sthe gradient of %s %s%s (largest %.2e, error %.2e of it); %zu of %zu "
+                      "rows fail",
+                      worst->label, *worst->label ? ": " : "", row->name, row->failure,
+                      row->is_activation ? ", the first in the backward pass" : "", row->largest, row->relative, failed,
+                      tensors + activations);
     if (rounded)
         printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
                "  is relative to the whole tensor's largest gradient there\n",
@@ -150,71 +158,75 @@ static bool conclude(const Combination *all, size_t count, const Combination *wo
     printf("\n%zu gradients agree, in %zu parts of tensors and %zu of activations. The largest\n"
            "error is %.1e of a part's largest gradient (tolerance %.0e)\n",
            compared, tensors, activations, row->relative, GRADCHECK_TOLERANCE);
-    return true;
 }
 
-static bool check_one(Combination *c, size_t threads, Error *err) {
-    if (check(c, threads, stdout)) return interrupt_signal() || conclude(c, 1, c, err);
-    *err = c->err;
-    return false;
+static void check_one(Combination *c, size_t threads) {
+    prepare(c, threads, stdout);
+    gradcheck_run(&c->work->check);
+    if (interrupt_signal()) return;
+    summarize(c);
+    conclude(c, 1, c);
 }
 
-/* Checks all combinations, which are distributed over threads; the passes of one model are made by one thread. */
-static bool check_all(Combination *all, size_t count, size_t threads, Progress *progress, Error *err) {
+/* Checks the combinations of a round, which are distributed over threads. One thread makes the memory for all of them
+   before and frees it afterwards. */
+static void check_round(Combination *round, size_t count, size_t threads, size_t *done, size_t all,
+                        Progress *progress) {
+    const size_t mark = memory_mark();
+    for (size_t i = 0; i < count; i++) protect(prepare_alone, &round[i], &round[i].error);
+#pragma omp parallel for schedule(dynamic) num_threads((int)threads)
+    for (size_t i = 0; i < count; i++) {
+        if (round[i].work) gradcheck_run(&round[i].work->check);
+#pragma omp critical
+        progress_count(progress, omp_get_wtime(), "combinations", ++*done, all);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (round[i].work) summarize(&round[i]);
+    memory_release(mark);
+}
+
+static void check_all(Combination *all, size_t count, size_t threads, Progress *progress) {
     const Combination *worst = all;
+    const size_t round = ROUND * threads;
     size_t done = 0;
     printf("%-*s %8s  %s\n", LABEL - 1, "combination", "relative", "error of the gradient of");
     fflush(stdout);
-#pragma omp parallel for schedule(dynamic) num_threads((int)threads)
-    for (size_t i = 0; i < count; i++) {
-        if (interrupt_signal()) continue;
-        check(&all[i], 1, NULL);
-#pragma omp critical
-        progress_count(progress, omp_get_wtime(), "combinations", ++done, count);
-    }
+    for (size_t first = 0; first < count && !interrupt_signal(); first += round)
+        check_round(all + first, count - first < round ? count - first : round, threads, &done, count, progress);
     progress_clear(progress);
-    if (interrupt_signal()) return true;
+    if (interrupt_signal()) return;
     for (const Combination *c = all; c < all + count; c++) {
-        if (c->err.status) return error_set(err, c->err.status, "%s: %s", c->label, c->err.message);
-        const GradientRow *row = worst_row(&c->table);
+        if (c->error.status) error_raise(c->error.status, "%s: %s", c->label, c->error.message);
+        const GradientRow *row = &c->worst;
         printf("%-*s %8.1e  %s%s\n", LABEL - 1, c->label, row->relative, row->name, row->failure ? " FAILED" : "");
-        if (is_worse(row, worst_row(&worst->table))) worst = c;
+        if (is_worse(row, &worst->worst)) worst = c;
     }
     printf("\nthe worst: %s\n", worst->label);
-    gradcheck_print(worst_row(&worst->table), stdout);
-    return conclude(all, count, worst, err);
+    gradcheck_print(&worst->worst, stdout);
+    conclude(all, count, worst);
 }
 
-static bool make_combination(const Config *config, const SweepAxes *axes, size_t i, Combination *c, Error *err) {
+static void make_combination(const Config *config, const SweepAxes *axes, size_t i, Combination *c) {
     const char *values[SWEEP_AXES_MAX];
-    if (!combinations_config(config, axes, i, &c->config, values, err)) return false;
+    combinations_config(config, axes, i, &c->config, values);
     for (size_t a = 0; a < axes->count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
-    return true;
 }
 
-static bool run(const Command *command, int *signal, Error *err) {
+static int run(const Command *command) {
     Config config;
-    static SweepAxes axes; /* large */
-    if ((*signal = interrupt_signal())) return true; /* train-double would not know of it */
-    if (!become_double(command->argv, err)) return false;
-    size_t count;
-    if (!config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count, err) ||
-        !combinations_count(&axes, COMBINATIONS_MAX, &count, err))
-        return false;
-    Combination *all = calloc(count, sizeof *all);
-    bool ok = all || runtime_error(err, "no memory for %zu combinations", count);
-    for (size_t i = 0; ok && i < count; i++) ok = make_combination(&config, &axes, i, &all[i], err);
-    if (ok) {
-        Progress progress = progress_make(stderr, command->quiet);
-        const size_t threads = command_threads(command);
-        print_plain(stdout, "%s: gradients of the backward pass against differences of the loss", config.name);
-        combinations_print(&axes, "  ", stdout);
-        ok = axes.count ? check_all(all, count, threads, &progress, err) : check_one(all, threads, err);
-        *signal = interrupt_signal();
-    }
-    for (size_t i = 0; all && i < count; i++) gradcheck_free(&all[i].table);
-    free(all);
-    return ok;
+    static SweepAxes axes;                             /* large */
+    if (interrupt_signal()) return interrupt_signal(); /* train-double would not know of it */
+    become_double(command->argv);
+    config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count);
+    const size_t count = combinations_count(&axes, COMBINATIONS_MAX), threads = command_threads(command);
+    Combination *all = memory_make(count, sizeof *all, "the combinations");
+    for (size_t i = 0; i < count; i++) make_combination(&config, &axes, i, &all[i]);
+    Progress *progress = progress_make(stderr, command->quiet);
+    print_plain(stdout, "%s: gradients of the backward pass against differences of the loss", config.name);
+    combinations_print(&axes, "  ", stdout);
+    if (axes.count) check_all(all, count, threads, progress);
+    else check_one(all, threads);
+    return interrupt_signal();
 }
 
 const Verb gradcheck_verb = {

@@ -4,7 +4,6 @@
 #include "gradcheck/gradcheck.h"
 
 #include <float.h>
-#include <stdlib.h>
 
 #include "base/interrupt.h"
 #include "base/text.h"
@@ -12,13 +11,6 @@
 #include "model/initialization.h"
 
 static const double WIDEST_STEP = 64;
-
-typedef struct {
-    PerturbedLoss loss;
-    size_t entries; /* at most so many are compared in each row of the table */
-    FILE *print;
-    GradientTable *table;
-} Checker;
 
 /* A whole tensor, or an activation over all micro-batches. */
 typedef struct {
@@ -65,9 +57,9 @@ void gradcheck_print(const GradientRow *row, FILE *out) {
 /* Compares entries of a part and notes the largest error in `row`. `largest` is the index of the entry with the
    largest gradient, `scale` the size that gradients are measured in, `rounding` the error of the loss. Returns the
    step that the differences took. */
-static double compare(Checker *c, const Array *a, const ArrayPart *p, GradientRow *row, size_t largest, double scale,
-                      double rounding) {
-    const Rng rng = rng_make(c->loss.original.seed, RNG_SAMPLE, (uint32_t)(row - c->table->rows));
+static double compare(GradientCheck *c, const Array *a, const ArrayPart *p, GradientRow *row, size_t largest,
+                      double scale, double rounding) {
+    const Rng rng = rng_make(c->loss.original.seed, RNG_SAMPLE, (uint32_t)(row - c->table.rows));
     /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
        size, as q and k have in the first block of a post-norm model, that is far from zero. */
     double step = fmin(rounding / (DIFFERENCE_ACCURACY * scale), WIDEST_STEP);
@@ -88,11 +80,11 @@ static double compare(Checker *c, const Array *a, const ArrayPart *p, GradientRo
     return step;
 }
 
-static void check_part(Checker *c, const Array *a, const ArrayPart *p) {
+static void check_part(GradientCheck *c, const Array *a, const ArrayPart *p) {
     const ArrayPart all = {.rows = {0, a->rows}, .columns = {0, a->width}};
     const size_t count = range_size(p->rows) * range_size(p->columns);
     size_t largest = 0, somewhere = 0;
-    GradientRow *row = &c->table->rows[c->table->count++];
+    GradientRow *row = &c->table.rows[c->table.count++];
     *row = (GradientRow){.is_activation = !a->parameters,
                          .expected_zero = p->expected_zero,
                          .count = count,
@@ -120,7 +112,7 @@ static void check_part(Checker *c, const Array *a, const ArrayPart *p) {
 
 /* Checks an array: a row for each column block, and one for the positions that a batch shorter than the context does
    not reach. `t` is its tensor; NULL: an activation. */
-static void check_array(Checker *c, const Array *a, const Tensor *t) {
+static void check_array(GradientCheck *c, const Array *a, const Tensor *t) {
     const Model *m = c->loss.model;
     const AttentionConfig *attention = &m->shape.attention;
     const size_t T = c->loss.original.batches->T, rows = t && t->role == WPE ? T : a->rows;
@@ -143,7 +135,7 @@ static void check_array(Checker *c, const Array *a, const Tensor *t) {
     if (rows < a->rows) check_part(c, a, &(ArrayPart){" beyond T", {rows, a->rows}, {0, a->width}, true});
 }
 
-static void check_tensors(Checker *c) {
+static void check_tensors(GradientCheck *c) {
     const Model *m = c->loss.model;
     for (size_t i = 0; i < m->tensors.count && !interrupt_signal(); i++) {
         const Tensor *t = &m->tensors.items[i];
@@ -152,7 +144,7 @@ static void check_tensors(Checker *c) {
     }
 }
 
-static void check_activations(Checker *c) {
+static void check_activations(GradientCheck *c) {
     const Model *m = c->loss.model;
     for (size_t i = 0; i < c->loss.activation_count && !interrupt_signal(); i++) {
         char name[40] = "";
@@ -166,27 +158,25 @@ static void check_activations(Checker *c) {
     }
 }
 
-bool gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print, GradientTable *table, Error *err) {
-    Checker c = {.entries = entries, .print = print, .table = table};
-    *table = (GradientTable){0};
-    bool ok = perturbed_loss_make(&c.loss, loss, err);
-    if (ok) {
-        table->rows = calloc(COLUMN_BLOCKS_MAX * (loss->engine->model->tensors.count + c.loss.activation_count),
-                             sizeof *table->rows);
-        ok = table->rows || runtime_error(err, "no memory for the table of gradients");
-    }
-    if (ok) {
-        if (print) fputs("tensor or activation         compared largest    error relative     where\n", print);
-        check_tensors(&c);
-        check_activations(&c);
-    }
-    perturbed_loss_free(&c.loss);
-    return ok;
+void gradcheck_make(GradientCheck *c, const TrainingLoss *loss, size_t entries, FILE *print) {
+    *c = (GradientCheck){.entries = entries, .print = print};
+    perturbed_loss_make(&c->loss, loss);
+    const size_t arrays = loss->engine->model->tensors.count + c->loss.activation_count;
+    c->table.rows = memory_make(COLUMN_BLOCKS_MAX * arrays, sizeof *c->table.rows, "the table of gradients");
 }
 
-void gradcheck_free(GradientTable *table) {
-    free(table->rows);
-    *table = (GradientTable){0};
+void gradcheck_run(GradientCheck *c) {
+    if (c->print) fputs("tensor or activation         compared largest    error relative     where\n", c->print);
+    check_tensors(c);
+    check_activations(c);
+    perturbed_loss_end(&c->loss);
+}
+
+GradientTable gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print) {
+    GradientCheck c;
+    gradcheck_make(&c, loss, entries, print);
+    gradcheck_run(&c);
+    return c.table;
 }
 
 void gradcheck_parameters(Model *model, Init init, uint64_t seed) {

@@ -34,13 +34,22 @@ typedef struct {
     size_t count;
 } GradientTable;
 
-/* Fills the table, which must be freed with gradcheck_free also after a failure. Every entry of a row is compared
-   or, where there are more than `entries`, a sample drawn by loss->seed, the largest among them. Prints the table to
-   `print`, unless that is NULL, row by row as they are checked. A row that fails is no failure of the function. It
-   fails without memory, and where the loss is not smooth (perturbed_loss_make). After a caught signal rows are
-   missing. The parameters are the same afterwards. */
-bool gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print, GradientTable *table, Error *err);
-void gradcheck_free(GradientTable *table);
+/* Returns a table of all gradients. Every entry of a row is compared or, where there are more than `entries`, a sample
+   drawn by loss->seed, the largest among them. Prints the table to `print`, unless that is NULL, row by row as they are
+   checked. A row that fails is no error; a loss that is not smooth is (perturbed_loss_make). After a caught signal rows
+   are missing. The parameters are the same afterwards. */
+GradientTable gradcheck_model(const TrainingLoss *loss, size_t entries, FILE *print);
+
+/* The same in two parts. gradcheck_make makes all memory and raises all errors, so gradcheck_run may be called in a
+   parallel region; it fills in check->table. A check does not move in between. */
+typedef struct {
+    PerturbedLoss loss;
+    size_t entries; /* at most so many are compared in each row of the table */
+    FILE *print;
+    GradientTable table;
+} GradientCheck;
+void gradcheck_make(GradientCheck *check, const TrainingLoss *loss, size_t entries, FILE *print);
+void gradcheck_run(GradientCheck *check);
 void gradcheck_print(const GradientRow *row, FILE *out);
 
 /* Initializes the parameters, then adds .3 N(0,1) to tensors of one dimension, since gains of 1 and biases of 0

@@ -3,7 +3,6 @@
 #include "gradcheck/perturbed_loss.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ACTIVATIONS_MAX = 10 /* of a block; those beside the blocks are fewer */ };
@@ -118,27 +117,26 @@ void perturbed_loss_choose(PerturbedLoss *l, const Activation *activation) {
     backward(l, keep);
 }
 
-static bool allocate(PerturbedLoss *l, Error *err) {
+static void allocate(PerturbedLoss *l) {
+    static const char WHAT[] = "the check of gradients";
     const ModelShape *s = &l->model->shape;
     size_t widest = attention_width_in(&s->attention);
     if (s->C > widest) widest = s->C;
     if (s->F > widest) widest = s->F;
     if (s->V > widest) widest = s->V;
-    l->losses = calloc(l->original.count * l->rows, sizeof *l->losses);
-    l->gradient = calloc(l->original.count * l->rows, widest * sizeof *l->gradient);
-    l->activations = calloc(ACTIVATIONS_MAX * (s->L + 1), sizeof(const Activation *));
-    if (s->relu) l->active = calloc(l->original.count * s->L * l->rows, s->F);
-    if (l->losses && l->gradient && l->activations && (!s->relu || l->active)) return true;
-    return runtime_error(err, "no memory for the check of gradients");
+    l->losses = memory_make(l->original.count * l->rows, sizeof *l->losses, WHAT);
+    l->gradient = memory_make(l->original.count * l->rows, widest * sizeof *l->gradient, WHAT);
+    l->activations = memory_make(ACTIVATIONS_MAX * (s->L + 1), sizeof(const Activation *), WHAT);
+    if (s->relu) l->active = memory_make(l->original.count * s->L * l->rows, s->F, WHAT);
 }
 
-bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original, Error *err) {
+void perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original) {
     Model *model = original->engine->model;
     *l = (PerturbedLoss){.original = *original,
                          .model = model,
                          .rows = original->batches->B * original->batches->T,
                          .hook = {.context = l}};
-    if (!allocate(l, err)) return false;
+    allocate(l);
     model->hook = &l->hook;
     for (size_t i = 0; i < model->tensors.flat; i++)
         model->gradients[i] = (real)NAN; /* a pass that zeroes gradients must not read them */
@@ -148,16 +146,10 @@ bool perturbed_loss_make(PerturbedLoss *l, const TrainingLoss *original, Error *
         for (size_t r = 0; r < l->rows; r++)
             l->loss += l->losses[i * l->rows + r] / (counted * (double)original->count);
     }
-    if (l->on_kink)
-        return runtime_error(err, "the input of a ReLU is exactly 0, without a derivative: use another seed");
-    if (change(l, 0, original->count) == 0) return true;
-    return runtime_error(err, "the forward pass alone gives another loss than the forward and backward pass");
+    const bool differs = change(l, 0, original->count) != 0;
+    if (l->on_kink || differs) perturbed_loss_end(l);
+    if (l->on_kink) runtime_error("the input of a ReLU is exactly 0, without a derivative: use another seed");
+    if (differs) runtime_error("the forward pass alone gives another loss than the forward and backward pass");
 }
 
-void perturbed_loss_free(PerturbedLoss *l) {
-    l->model->hook = NULL;
-    free(l->losses);
-    free(l->gradient);
-    free(l->activations);
-    free(l->active);
-}
+void perturbed_loss_end(PerturbedLoss *l) { l->model->hook = NULL; }

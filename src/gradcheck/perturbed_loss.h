@@ -45,10 +45,10 @@ typedef struct {
 } PerturbedLoss;
 
 /* Computes the loss, with the gradients of all parameters in model->gradients. The model, which has no hook yet, has
-   this loss's until perturbed_loss_free, which must also be called after a failure. Fails without memory, and where the
-   loss is not smooth (a unit of a ReLU exactly on its kink). */
-bool perturbed_loss_make(PerturbedLoss *loss, const TrainingLoss *original, Error *err);
-void perturbed_loss_free(PerturbedLoss *loss);
+   this loss's until perturbed_loss_end. A loss that is not smooth (a unit of a ReLU exactly on its kink) is an error of
+   status STATUS_FAILED. Only this function makes memory and raises errors. */
+void perturbed_loss_make(PerturbedLoss *loss, const TrainingLoss *original);
+void perturbed_loss_end(PerturbedLoss *loss);
 
 /* Chooses an activation to perturb, and puts its gradient into loss->gradient: NaN where the hook was not called. */
 void perturbed_loss_choose(PerturbedLoss *loss, const Activation *activation);

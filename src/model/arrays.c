@@ -1,8 +1,9 @@
 /* The memory of a model: every array that it ever uses, laid out before the first step, so that a pass allocates
    nothing. `lay_out` runs twice, first to measure the arenas, then to take the arrays from them: so both agree. */
 #include <limits.h>
-#include <stdlib.h>
+#include <stdio.h>
 
+#include "base/error.h"
 #include "model/transformer.h"
 
 static real *take(Arena *arena, size_t rows, size_t width) {
@@ -129,24 +130,22 @@ static void lay_out(Model *m, bool training) {
     if (training) lay_out_gradients(m, rows, arena);
 }
 
-bool model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training, Error *err) {
+void model_make(Model *m, const ModelShape *shape, size_t max_batch, size_t threads, bool training) {
+    char what[64];
     *m = (Model){.shape = *shape, .max_batch = max_batch, .threads = threads};
     /* Every size that reaches the products must fit the int that cblas takes. */
     if (size_mul(max_batch, shape->T) > INT_MAX || shape->C > INT_MAX || shape->F > INT_MAX || shape->V > INT_MAX ||
         attention_width_in(&shape->attention) > INT_MAX)
-        return usage_error(
-            err,
+        usage_error(
             "the model is too large: batch * context, d_model, d_ff, 3 * heads * d_k and the vocabulary must each be at most %d",
             INT_MAX);
-    if (!tensors_make(&m->tensors, shape, err)) return false;
-    m->blocks = calloc(shape->L, sizeof *m->blocks);
-    if (!m->blocks) return runtime_error(err, "no memory for the table of %zu layers", shape->L);
+    m->tensors = tensors_make(shape);
+    snprintf(what, sizeof what, "the table of %zu layers", shape->L);
+    m->blocks = memory_make(shape->L, sizeof *m->blocks, what);
     lay_out(m, training);
-    if (!arena_allocate(&m->parameter_arena, "the parameters", err) ||
-        !arena_allocate(&m->activation_arena, "the activations", err))
-        return false;
+    arena_allocate(&m->parameter_arena, "the parameters");
+    arena_allocate(&m->activation_arena, "the activations");
     lay_out(m, training);
-    return true;
 }
 
 AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
@@ -163,12 +162,4 @@ AttentionArrays model_attention(const Model *m, size_t layer, size_t T) {
     for (AttentionParameter p = 0; p < ATTENTION_PARAMETERS; p++)
         a.parameters[p] = tensor_at(&m->tensors, m->parameters, attention_role(p), layer);
     return a;
-}
-
-void model_free(Model *m) {
-    arena_free(&m->parameter_arena);
-    arena_free(&m->activation_arena);
-    tensors_free(&m->tensors);
-    free(m->blocks);
-    m->blocks = NULL;
 }

@@ -4,7 +4,9 @@
 #include "model/tensors.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
+
+#include "base/error.h"
 
 ModelShape model_shape(const Config *config, size_t vocabulary) {
     return (ModelShape){
@@ -139,24 +141,20 @@ static void add(TensorTable *table, const ModelShape *shape, TensorRole role, si
     table->flat = end == SIZE_MAX ? end : end - end % CACHE_LINE;
 }
 
-bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err) {
+TensorTable tensors_make(const ModelShape *shape) {
     const size_t most = size_mul(shape->L, ROLE_COUNT);
-    *table = (TensorTable){.items = calloc(most, sizeof *table->items), .index = calloc(most, sizeof *table->index)};
-    if (!table->items || !table->index) return runtime_error(err, "no memory for the table of %zu layers", shape->L);
-    for (size_t i = 0; i < most; i++) table->index[i] = SIZE_MAX;
-    for (TensorRole role = 0; role < LAYER_FIRST; role++) add(table, shape, role, 0);
+    char what[64];
+    snprintf(what, sizeof what, "the table of %zu layers", shape->L);
+    TensorTable table = {.items = memory_make(most, sizeof *table.items, what)};
+    table.index = memory_make(most, sizeof *table.index, what);
+    for (size_t i = 0; i < most; i++) table.index[i] = SIZE_MAX;
+    for (TensorRole role = 0; role < LAYER_FIRST; role++) add(&table, shape, role, 0);
     for (size_t layer = 0; layer < shape->L; layer++)
-        for (TensorRole role = LAYER_FIRST; role <= LAYER_LAST; role++) add(table, shape, role, layer);
-    for (TensorRole role = LAYER_LAST + 1; role < ROLE_COUNT; role++) add(table, shape, role, 0);
-    if (size_mul(table->flat, 4 * sizeof(real)) != SIZE_MAX) return true;
-    tensors_free(table);
-    return runtime_error(err, "a model of these sizes has more parameters than memory has addresses");
-}
-
-void tensors_free(TensorTable *table) {
-    free(table->items);
-    free(table->index);
-    *table = (TensorTable){0};
+        for (TensorRole role = LAYER_FIRST; role <= LAYER_LAST; role++) add(&table, shape, role, layer);
+    for (TensorRole role = LAYER_LAST + 1; role < ROLE_COUNT; role++) add(&table, shape, role, 0);
+    if (size_mul(table.flat, 4 * sizeof(real)) == SIZE_MAX)
+        runtime_error("a model of these sizes has more parameters than memory has addresses");
+    return table;
 }
 
 const Tensor *tensor_find(const TensorTable *table, TensorRole role, size_t layer) {

@@ -109,9 +109,8 @@ typedef struct {
     size_t flat;       /* length of a flat array that holds them all, each from the start of a cache line */
 } TensorTable;
 
-/* Fails when a size does not fit, or without memory. The caller frees with tensors_free. */
-bool tensors_make(TensorTable *table, const ModelShape *shape, Error *err);
-void tensors_free(TensorTable *table);
+/* Makes the table of a model. A size that does not fit is an error of status STATUS_FAILED. */
+TensorTable tensors_make(const ModelShape *shape);
 
 /* One row of a model's table, without its offset; false when the model has no such tensor. */
 bool tensor_describe(Tensor *tensor, const ModelShape *shape, TensorRole role, size_t layer);

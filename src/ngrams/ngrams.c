@@ -6,7 +6,6 @@
 #include "ngrams/ngrams.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 
@@ -43,41 +42,28 @@ static Ngram *find(const Table *t, uint64_t key) {
     return &t->slots[at];
 }
 
-static bool no_memory(Error *err) { return runtime_error(err, "no memory for the tables of n-grams"); }
+static const char THE_TABLES[] = "the tables of n-grams";
 
-static bool resize(Table *t, size_t capacity, Error *err) {
+static void resize(Table *t, size_t capacity) {
     Table larger = *t;
     larger.capacity = capacity;
-    larger.slots = calloc(capacity, sizeof *larger.slots);
-    if (!larger.slots) return no_memory(err);
+    larger.slots = memory_make(capacity, sizeof *larger.slots, THE_TABLES);
     for (size_t i = 0; i < t->capacity; i++)
         if (t->slots[i].count) *find(&larger, t->slots[i].key) = t->slots[i];
-    free(t->slots);
+    memory_free(t->slots);
     *t = larger;
-    return true;
-}
-
-/* Makes a table for n-grams with this many contexts. Free with table_free, also after a failure. */
-static bool table_make(Table *t, size_t contexts, Error *err) {
-    *t = (Table){.continuations = calloc(contexts + 1, sizeof *t->continuations)};
-    return t->continuations ? resize(t, 1024, err) : no_memory(err);
-}
-
-static void table_free(Table *t) {
-    free(t->slots);
-    free(t->continuations);
 }
 
 /* Counts the n-grams of a text, given the number of each character's context. Then replaces this number by that of the
    n-gram which ends before the character: its context of the next order. */
-static bool count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_t count, size_t V, Error *err) {
+static void count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_t count, size_t V) {
     uint32_t last = NEVER;
     for (size_t i = 0; i < count; i++) {
         const uint32_t context = contexts[i];
         contexts[i] = last;
         last = NEVER;
         if (context == NEVER) continue;
-        if (2 * t->used >= t->capacity && !resize(t, 2 * t->capacity, err)) return false;
+        if (2 * t->used >= t->capacity) resize(t, 2 * t->capacity);
         Ngram *ngram = find(t, key_of(context, ids[i], V));
         if (ngram->count == 0) {
             *ngram = (Ngram){.key = key_of(context, ids[i], V), .number = (uint32_t)t->used++};
@@ -87,7 +73,6 @@ static bool count_ngrams(Table *t, const int32_t *ids, uint32_t *contexts, size_
         t->continuations[context].count++;
         last = ngram->number;
     }
-    return true;
 }
 
 /* Turns the estimates p_{n-1} into p_n, and the contexts into those of the next order. Returns the mean of -ln p_n over
@@ -110,27 +95,27 @@ static double apply(const Table *t, const int32_t *ids, uint32_t *contexts, doub
     return sum / ((double)count - 1);
 }
 
-bool ngram_losses(const int32_t *training, size_t training_count, const int32_t *validation, size_t validation_count,
-                  size_t V, double losses[NGRAM_ORDERS], Error *err) {
-    const size_t count = size_add(training_count, validation_count);
-    if (count >= NEVER) return usage_error(err, "a text of %zu characters is too long for tables of n-grams", count);
-    uint32_t *contexts = calloc(count + 1, sizeof *contexts); /* of order 1 all are the empty one, number 0 */
-    double *p = calloc(validation_count + 1, sizeof *p);
-    bool ok = (contexts && p) || no_memory(err);
+void ngram_losses(const int32_t *training, size_t training_count, const int32_t *validation, size_t validation_count,
+                  size_t V, double losses[NGRAM_ORDERS]) {
+    const size_t count = size_add(training_count, validation_count), mark = memory_mark();
+    if (count >= NEVER) usage_error("a text of %zu characters is too long for tables of n-grams", count);
+    /* Of order 1 all contexts are the empty one, number 0. */
+    uint32_t *contexts = memory_make(count, sizeof *contexts, THE_TABLES);
+    double *p = memory_make(validation_count, sizeof *p, THE_TABLES);
     size_t different = 1; /* contexts */
-    for (size_t i = 0; ok && i < validation_count; i++) p[i] = 1 / (double)V;
-    for (size_t order = 0; ok && order < NGRAM_ORDERS; order++) {
-        Table t;
-        ok = table_make(&t, different, err) && count_ngrams(&t, training, contexts, training_count, V, err);
-        if (ok && validation_count > 1)
+    for (size_t i = 0; i < validation_count; i++) p[i] = 1 / (double)V;
+    for (size_t order = 0; order < NGRAM_ORDERS; order++) {
+        const size_t table = memory_mark();
+        Table t = {.continuations = memory_make(different, sizeof *t.continuations, THE_TABLES)};
+        resize(&t, 1024);
+        count_ngrams(&t, training, contexts, training_count, V);
+        losses[order] = (double)NAN;
+        if (validation_count > 1)
             losses[order] = apply(&t, validation, contexts + training_count, p, validation_count, V);
-        else losses[order] = (double)NAN;
         different = t.used;
-        table_free(&t);
+        memory_release(table);
     }
-    free(contexts);
-    free(p);
-    return ok;
+    memory_release(mark);
 }
 
 static const char LOSSES[] = "ngram_losses"; /* in run.json */
@@ -141,12 +126,9 @@ void ngram_losses_describe(Json *d, const double losses[NGRAM_ORDERS]) {
     js_set(d, LOSSES, list);
 }
 
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], Error *err) {
-    Json *d;
-    const bool ok = run_description_load(&d, directory, err);
-    bool known = ok;
+void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
+    Json *d = run_description_load(directory);
+    bool known = true;
     for (size_t i = 0; known && i < NGRAM_ORDERS; i++) known = js_as_number(js_at(js_get(d, LOSSES), i), &losses[i]);
     for (size_t i = 0; !known && i < NGRAM_ORDERS; i++) losses[i] = NAN;
-    js_free(d);
-    return ok;
 }

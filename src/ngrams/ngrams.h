@@ -12,12 +12,12 @@ enum { NGRAM_ORDERS = 4 };
    back out of the validation split: the characters at its beginning have shorter ones.
 
    Both splits are token ids from 0 to V - 1, and losses[n - 1] is that of order n, NaN where no character is predicted.
-   Fails without memory, and for texts of 2^32 - 1 characters or more. */
-bool ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
+   A text of 2^32 - 1 characters or more is an error of status STATUS_USAGE. */
+void ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
                   const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
-                  double losses[NGRAM_ORDERS], Error *err);
+                  double losses[NGRAM_ORDERS]);
 
 /* Puts the losses into run.json. */
 void ngram_losses_describe(Json *description, const double losses[NGRAM_ORDERS]);
 /* Reads the losses from run.json of a directory; all NaN if it has none, as for recall. */
-bool run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS], Error *err);
+void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);

@@ -456,13 +456,9 @@ static void lay_out(Plain *plain, const ModelShape *shape, const TensorTable *te
     }
 }
 
-bool plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensors, size_t max_batch, size_t threads,
-                Error *err) {
+void plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensors, size_t max_batch, size_t threads) {
     *plain = (Plain){.max_batch = max_batch, .threads = threads};
     lay_out(plain, shape, tensors);
-    if (!arena_allocate(&plain->arena, "the plain engine's activations and gradients", err)) return false;
+    arena_allocate(&plain->arena, "the plain engine's activations and gradients");
     lay_out(plain, shape, tensors);
-    return true;
 }
-
-void plain_free(Plain *plain) { arena_free(&plain->arena); }

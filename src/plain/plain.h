@@ -17,10 +17,8 @@ typedef struct {
 
 /* Takes the memory for batches of up to max_batch sequences: each has activations, attention weights and gradients of
    all parameters. `shape`, whose divisor is read at every pass, and `tensors` stay the caller's and must outlive it.
-   Fails when memory is missing. Free with plain_free, also after a failure. */
-bool plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensors, size_t max_batch, size_t threads,
-                Error *err);
-void plain_free(Plain *plain);
+   Missing memory is an error of status STATUS_FAILED. */
+void plain_make(Plain *plain, const ModelShape *shape, const TensorTable *tensors, size_t max_batch, size_t threads);
 
 /* One pass over a batch: tokens and targets (B,T) with B <= max_batch and T <= shape.T; weights (all parameters) and
    gradients are flat, as the table of tensors says. Overwrites losses (B,T) and returns their sum. Adds the

@@ -7,35 +7,28 @@
 #ifndef RANKS_MPI
 #include <stdlib.h>
 
-bool ranks_start(Error *err) {
+void ranks_start(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const char *size = getenv(sizes[i]);
         if (size && strtol(size, NULL, 10) > 1)
-            return usage_error(err,
-                               "%s is %s, and each of these processes would train a run of its own: start train-mpi "
-                               "(make MPI=1), or unset the variable",
-                               sizes[i], size);
+            usage_error("%s is %s, and each of these processes would train a run of its own: start train-mpi "
+                        "(make MPI=1), or unset the variable",
+                        sizes[i], size);
     }
-    return true;
 }
 void ranks_end(void) {}
-bool ranks_refuse(Error *err) {
-    (void)err;
-    return false;
-}
+_Noreturn void ranks_refuse(Error error) { error_raise_again(&error); }
 size_t ranks_count(void) { return 1; }
 size_t ranks_index(void) { return 0; }
 size_t ranks_here(void) { return 1; }
 
-bool ranks_agree(bool ok, int *signal, Error *err) {
-    (void)signal, (void)err;
-    return ok;
+void ranks_together(void (*function)(void *argument), void *argument, bool alone) {
+    (void)alone;
+    function(argument);
 }
-bool ranks_same(const char *what, const char *text, Error *err) {
-    (void)what, (void)text, (void)err;
-    return true;
-}
+int ranks_signal(int signal) { return signal; }
+void ranks_same(const char *what, const char *text) { (void)what, (void)text; }
 
 void ranks_gather(void *all, size_t size) { (void)all, (void)size; }
 void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t owner) {
@@ -55,11 +48,10 @@ static int count = 1, own, here = 1;
 static bool started;
 static MPI_Datatype line; /* of LINE_BYTES: sizes are ints, and bytes would be too many */
 
-bool ranks_start(Error *err) {
+void ranks_start(void) {
     int threads;
     MPI_Comm machine;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &threads) != MPI_SUCCESS)
-        return runtime_error(err, "MPI does not start");
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &threads) != MPI_SUCCESS) runtime_error("MPI does not start");
     started = true;
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     MPI_Comm_rank(MPI_COMM_WORLD, &own);
@@ -68,7 +60,7 @@ bool ranks_start(Error *err) {
     MPI_Comm_free(&machine);
     MPI_Type_contiguous(LINE_BYTES, MPI_BYTE, &line);
     MPI_Type_commit(&line);
-    return count <= RANKS_MAX || usage_error(err, "there are %d ranks, and at most %d may be", count, RANKS_MAX);
+    if (count > RANKS_MAX) usage_error("there are %d ranks, and at most %d may be", count, RANKS_MAX);
 }
 
 void ranks_end(void) {
@@ -93,27 +85,38 @@ void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t ow
     MPI_Type_free(&part);
 }
 
-bool ranks_agree(bool ok, int *signal, Error *err) {
-    static struct { int ok, signal; } all[RANKS_MAX];
-    int failed = count;
-    all[own].ok = ok;
-    all[own].signal = signal ? *signal : 0;
+void ranks_together(void (*function)(void *argument), void *argument, bool alone) {
+    static int failed[RANKS_MAX];
+    Error error = {0};
+    int first = 0;
+    if (!alone || own == 0) protect(function, argument, &error);
+    failed[own] = error.status != STATUS_OK;
+    ranks_gather(failed, sizeof *failed);
+    while (first < count && !failed[first]) first++;
+    if (first == count) return;
+    MPI_Bcast(&error, sizeof error, MPI_BYTE, first, MPI_COMM_WORLD);
+    if (first > 0) error_raise(error.status, "rank %d: %s", first, error.message);
+    error_raise_again(&error);
+}
+
+static void raise_again(void *error) { error_raise_again(error); }
+
+_Noreturn void ranks_refuse(Error error) {
+    ranks_start();
+    ranks_together(raise_again, &error, false);
+    error_raise_again(&error); /* not reached: this rank has failed */
+}
+
+int ranks_signal(int signal) {
+    static int all[RANKS_MAX];
+    all[own] = signal;
     ranks_gather(all, sizeof *all);
-    for (int r = count; r-- > 0;) {
-        if (!all[r].ok) failed = r;
-        if (signal && all[r].signal) *signal = all[r].signal;
-    }
-    if (failed == count) return true;
-    MPI_Bcast(err, sizeof *err, MPI_BYTE, failed, MPI_COMM_WORLD);
-    return failed == 0 ? false : error_set(err, err->status, "rank %d: %s", failed, err->message);
+    for (int r = 0; r < count; r++)
+        if (all[r]) return all[r];
+    return 0;
 }
 
-bool ranks_refuse(Error *err) {
-    Error ignored;
-    return ranks_start(&ignored) && ranks_agree(false, NULL, err);
-}
-
-bool ranks_same(const char *what, const char *text, Error *err) {
+void ranks_same(const char *what, const char *text) {
     static char all[RANKS_MAX][TEXT_BYTES];
     char others[256] = "";
     int different = 0, first = 0;
@@ -124,8 +127,9 @@ bool ranks_same(const char *what, const char *text, Error *err) {
         if (strcmp(all[r], all[0]) != 0) first = r, different++;
     for (int r = first; r > 0 && r < count; r++)
         if (strcmp(all[r], all[0]) != 0) text_append(others, sizeof others, "%s%d", *others ? ", " : "", r);
-    return different == 0 || runtime_error(err, "rank%s %s: %s is %s, and that of rank 0 is %s",
-                                           different == 1 ? "" : "s", others, what, all[first], all[0]);
+    if (different > 0)
+        runtime_error("rank%s %s: %s is %s, and that of rank 0 is %s", different == 1 ? "" : "s", others, what,
+                      all[first], all[0]);
 }
 
 void ranks_deal(const void *array, size_t lines, void *parts) {

@@ -3,8 +3,8 @@
    built for train-mpi; in every other program there is one process, rank 0 of 1.
 
    Unless it says otherwise, a function is called by all ranks at the same point of the program, with the same sizes.
-   Only ranks_start, ranks_agree and ranks_same can fail. If the exchange itself fails, or a rank dies, MPI and its
-   launcher end all ranks. */
+   Only ranks_start, ranks_together and ranks_same raise errors. If the exchange itself fails, or a rank dies, MPI and
+   its launcher end all ranks. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,12 +16,12 @@
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
    A program without MPI refuses to be one of several processes. Call it once, before all other functions of this file.
    ranks_end waits for all ranks and leaves them; it does nothing if ranks_start was not called. */
-bool ranks_start(Error *err);
+void ranks_start(void);
 void ranks_end(void);
 
-/* Takes the place of ranks_start after an error in the command line: all ranks fail, with the error of the first rank
-   that has one. Returns false. */
-bool ranks_refuse(Error *err);
+/* Takes the place of ranks_start after an error in the command line: raises on all ranks the error of the first rank
+   that has one. */
+_Noreturn void ranks_refuse(Error error);
 
 /* The number of ranks, the number of this rank (from 0; only rank 0 writes files and messages), and the number of ranks
    on this machine. Before ranks_start these are 1, 0 and 1. A rank may call these functions alone. */
@@ -29,13 +29,15 @@ size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
 
-/* Whether all ranks are `ok`. If one is not, returns false on all ranks, with the error of the first such rank. *signal
-   becomes the signal of the first rank that has one (not 0); the argument may be NULL. */
-bool ranks_agree(bool ok, int *signal, Error *err);
+/* Calls function(argument), on all ranks or, with `alone`, on rank 0 alone. If an error ends it on any rank, raises on
+   all ranks the error of the first such rank. */
+void ranks_together(void (*function)(void *argument), void *argument, bool alone);
+/* Returns the signal of the first rank that has one (not 0), or 0. */
+int ranks_signal(int signal);
 
-/* Whether `text` is the same on all ranks; its first 127 bytes count. If not, fails on all ranks, with an error that
-   names the ranks whose `what` differs from that of rank 0. */
-bool ranks_same(const char *what, const char *text, Error *err);
+/* Raises an error on all ranks unless `text` is the same on all of them; its first 127 bytes count. The error names the
+   ranks whose `what` differs from that of rank 0. */
+void ranks_same(const char *what, const char *text);
 
 /* `all` has one item of `size` bytes per rank. Each rank has set its own item; afterwards every rank has all items. */
 void ranks_gather(void *all, size_t size);

@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "ops/dropout.h"
 #include "ranks/ranks.h"
 
@@ -36,21 +37,17 @@ static void lay_out(Shards *s) {
     s->scalars = arena_take(&s->arena, size_mul(ranks, 1 + s->maxima), sizeof *s->scalars);
 }
 
-bool shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads,
-                 Error *err) {
+void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads) {
     const size_t ranks = ranks_count(), own = shards / ranks;
     *s = (Shards){.own = own, .n = n, .maxima = maxima, .threads = threads, .gradients = {gradients}};
     s->at_once = at_once < own ? at_once : own;
     if (shards % ranks != 0)
-        return usage_error(err, "train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them",
-                           shards, ranks, shards);
+        usage_error("train.shards = %zu are not divided among %zu ranks: start 1, 2, 4 ... %zu of them", shards, ranks,
+                    shards);
     lay_out(s);
-    if (!arena_allocate(&s->arena, "the gradients of shards", err)) return false;
+    arena_allocate(&s->arena, "the gradients of shards");
     lay_out(s);
-    return true;
 }
-
-void shards_free(Shards *s) { arena_free(&s->arena); }
 
 Range shards_sequences(const Shards *s, size_t first, size_t B) {
     const size_t each = B / (ranks_count() * s->own), begin = (ranks_index() * s->own + first) * each;

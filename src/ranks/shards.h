@@ -34,12 +34,9 @@ typedef struct {
 
 /* Takes `gradients` as the first array of s->gradients, and allocates the others, those of sums that wait (at most one
    per level of the tree), and those for the exchange with other ranks. Gradients have n numbers (whole cache lines).
-   at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. Fails with
-   status STATUS_USAGE if the number of ranks does not divide the number of shards. Free with shards_free, also after a
-   failure. */
-bool shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads,
-                 Error *err);
-void shards_free(Shards *s);
+   at_once is a power of two up to SHARDS_AT_ONCE_MAX; if this rank has fewer shards, it is their number. A number of
+   ranks that does not divide the number of shards is an error of status STATUS_USAGE. */
+void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads);
 
 /* The sequences, in a batch of B, of at_once of this rank's shards, from `first` on. */
 Range shards_sequences(const Shards *s, size_t first, size_t B);

@@ -1,6 +1,5 @@
 /* The verb report. One directory gets its page in itself; several get one page, which must not replace another. */
 #include "base/files.h"
-#include "base/lock.h"
 #include "report/report.h"
 #include "show/progress.h"
 
@@ -11,23 +10,18 @@ static const Option OPTIONS[] = {
     {0},
 };
 
-static bool run_report(const Command *command, int *signal, Error *err) {
+static int run_report(const Command *command) {
     const OptionList *directories = &command->targets;
     const char *path = *out ? out : "report.html";
-    (void)signal;
     if (directories->count == 1 && !*out) {
-        Directory directory;
-        if (!directory_open(&directory, directories->items[0], err)) return false;
-        const bool ok = report_write_noting(&directory, stderr, err);
-        directory_close(&directory);
-        if (!ok) return false;
+        report_write_noting(directory_open(directories->items[0]), stderr);
         print_plain(stdout, "page to look at: %s/%s", directories->items[0], path);
-        return true;
+        return 0;
     }
-    if (!*out && path_exists(path)) return usage_error(err, "report.html exists: name the page with --out FILE");
-    if (!report_compare(directories->items, directories->count, path, err)) return false;
+    if (!*out && path_exists(path)) usage_error("report.html exists: name the page with --out FILE");
+    report_compare(directories->items, directories->count, path);
     print_plain(stdout, "page to look at: %s", path);
-    return true;
+    return 0;
 }
 
 const Verb report_verb = {

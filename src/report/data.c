@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "report/report.h"
 #include "run/snapshot.h"
 #include "show/heatmap.h"
@@ -60,19 +61,16 @@ static void keep_last_samples(char *text, size_t size) {
 
 /* Adds the text of a file, and nothing where there is no such file. A log's rows come in groups of `group`, of which
    about `limit` are kept; group 0: the file is samples.txt. */
-static bool add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit,
-                     Error *err) {
-    char path[4096], *text = NULL;
+static void add_file(Json *run, const char *directory, const char *name, const char *key, size_t group, size_t limit) {
+    char path[PATH_CAPACITY];
     size_t size;
-    bool there;
-    if (!path_join(path, sizeof path, directory, name, err) || !path_find(path, &there, err)) return false;
-    if (!there) return true;
-    if (!file_read(path, "the file", SIZE_MAX / 2, STATUS_USAGE, &text, &size, err)) return false;
+    path_join(path, directory, name);
+    if (!path_find(path)) return;
+    char *text = file_read(path, "the file", SIZE_MAX / 2, STATUS_USAGE, &size);
     if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
     else keep_last_samples(text, size);
     js_set(run, key, js_text(text));
-    free(text);
-    return true;
+    memory_free(text);
 }
 
 /* --- snapshots */
@@ -84,64 +82,83 @@ typedef struct {
     size_t step_count, layers, heads;
 } Snapshots;
 
-static bool list_steps(Snapshots *s, const SweepRun *run, Error *err) {
-    LogTable table;
-    bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err);
-    *s = (Snapshots){.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
-    s->steps = calloc(table.rows + 1, sizeof *s->steps);
-    if (!s->steps) ok = runtime_error(err, "no memory for %zu steps", table.rows);
-    for (size_t i = 0; ok && i < table.rows; i++)
-        if (i == 0 || table.column[ATTENTION_STEP][i] != table.column[ATTENTION_STEP][i - 1])
-            s->steps[s->step_count++] = table.column[ATTENTION_STEP][i];
-    log_table_free(&table);
-    return ok;
+static Snapshots list_steps(const SweepRun *run) {
+    Snapshots s = {.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
+    char words[64];
+    const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
+    const double *step = table.column[ATTENTION_STEP];
+    snprintf(words, sizeof words, "%zu steps", table.rows);
+    s.steps = memory_make(table.rows, sizeof *s.steps, words);
+    for (size_t i = 0; i < table.rows; i++)
+        if (i == 0 || step[i] != step[i - 1]) s.steps[s.step_count++] = step[i];
+    memory_free(table.numbers);
+    return s;
 }
 
 /* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
-/* Adds the snapshots of `steps` steps and `layers` layers. The scores are (step, layer, head), each the lower
-   triangle of (T,T), row by row, as little-endian floats. */
-static bool add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers, Error *err) {
+/* What the snapshots of a run have for the page. */
+typedef struct {
+    uint32_t text[SNAPSHOT_TEXT_MAX]; /* (T) */
+    size_t T;
+    size_t heads;                      /* of a step */
+    float *scores, *multiplier, *sink; /* a step after the other: (heads) triangles of (T,T); (heads) each */
+} Gathered;
+
+/* Takes the text of a step. */
+static void take_text(Gathered *g, const Snapshots *from, double step) {
+    const size_t mark = memory_mark();
+    const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
+    memcpy(g->text, s.text, sizeof g->text);
+    g->T = s.T;
+    memory_release(mark);
+}
+
+/* Takes the numbers of a step, as the n-th. The scores of a head are the lower triangle of (T,T), row by row. */
+static void take_numbers(const Gathered *g, const Snapshots *from, size_t n, double step, size_t layers) {
+    const size_t mark = memory_mark();
+    const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
+    if (s.T != g->T || memcmp(s.text, g->text, s.T * sizeof *s.text) != 0)
+        usage_error("the snapshots in %s/attention are of two texts", from->run->directory);
+    float *next = g->scores + n * g->heads * s.T * (s.T + 1) / 2;
+    for (size_t i = 0; i < g->heads; i++) {
+        const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
+        g->multiplier[n * g->heads + i] = s.attention.multiplier[head];
+        g->sink[n * g->heads + i] = s.attention.sink[head];
+        for (size_t q = 0; q < s.T; q++, next += q)
+            memcpy(next, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *next);
+    }
+    memory_release(mark);
+}
+
+/* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats. */
+static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers) {
     Json *out = js_set(json, "snapshots", js_object()), *all = js_list(out, "steps"), *shown = js_list(out, "layers"),
          *multipliers = js_list(out, "multiplier"), *sinks = js_list(out, "sink");
-    float *scores = NULL, *next = NULL;
-    uint32_t text_shown[SNAPSHOT_TEXT_MAX];
-    size_t T = 0;
-    bool ok = true;
-    js_set(out, "heads", js_integer((int64_t)from->heads));
-    for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
-    for (size_t n = 0; ok && n < steps; n++) {
+    Gathered g = {.heads = layers * from->heads};
+    char words[PATH_CAPACITY + 32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
+    take_text(&g, from, from->steps[choose(0, steps, from->step_count)]);
+    const size_t heads = steps * g.heads, scores = heads * g.T * (g.T + 1) / 2;
+    snprintf(words, sizeof words, "the scores of %s", from->run->directory);
+    g.scores = memory_make(scores + 2 * heads, sizeof *g.scores, words);
+    g.multiplier = g.scores + scores;
+    g.sink = g.multiplier + heads;
+    for (size_t n = 0; n < steps; n++) {
         const double step = from->steps[choose(n, steps, from->step_count)];
-        Snapshot s;
-        ok = snapshot_load(&s, from->run->directory, &from->run->config, (size_t)step, err);
-        if (ok && !scores) {
-            char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
-            for (size_t i = 0; i < s.T; i++) end += utf8_encode(s.text[i], end);
-            js_set(out, "text", js_text(text));
-            memcpy(text_shown, s.text, sizeof text_shown);
-            T = s.T;
-            scores = next = calloc(steps * layers * from->heads * s.T * (s.T + 1) / 2 + 1, sizeof *scores);
-            ok = scores || runtime_error(err, "no memory for the scores of %s", from->run->directory);
-        }
-        ok = ok && ((s.T == T && memcmp(s.text, text_shown, T * sizeof *s.text) == 0) ||
-                    usage_error(err, "the snapshots in %s/attention are of two texts", from->run->directory));
+        take_numbers(&g, from, n, step, layers);
         js_append(all, js_number(step));
-        for (size_t i = 0; ok && i < layers * from->heads; i++) {
-            const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
-            js_append(multipliers, js_number((double)s.attention.multiplier[head]));
-            js_append(sinks, js_number((double)s.attention.sink[head]));
-            for (size_t q = 0; q < s.T; q++, next += q)
-                memcpy(next, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *next);
-        }
-        snapshot_free(&s);
     }
-    char *text = ok ? text_base64(scores, (size_t)(next - scores) * sizeof *scores) : NULL;
-    if (ok && !text) ok = runtime_error(err, "no memory for the scores of %s", from->run->directory);
-    if (text) js_set(out, "scores", js_text(text));
-    free(text);
-    free(scores);
-    return ok;
+    for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
+    for (size_t i = 0; i < heads; i++) js_append(multipliers, js_number((double)g.multiplier[i]));
+    for (size_t i = 0; i < heads; i++) js_append(sinks, js_number((double)g.sink[i]));
+    for (size_t i = 0; i < g.T; i++) end += utf8_encode(g.text[i], end);
+    js_set(out, "heads", js_integer((int64_t)from->heads));
+    js_set(out, "text", js_text(text));
+    char *encoded = text_base64(g.scores, scores * sizeof *g.scores);
+    js_set(out, "scores", js_text(encoded));
+    memory_free(encoded);
+    memory_free(g.scores);
 }
 
 /* --- the page */
@@ -165,8 +182,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
-    const Color color =
-        s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
+    const Color color = s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
     js_set(json, "label", js_text(setting->label));
@@ -218,79 +234,66 @@ static Json *config_json(const Config *config) {
     return json;
 }
 
-static Json *run_json(const Sweep *s, const SweepRun *run, bool whole, Error *err) {
+static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
     const size_t limit = ROWS_LIMIT / s->run_count,
                  heads = (size_t)(run->config.model.layers * run->config.model.heads);
-    Json *json = js_object(), *description = NULL;
-    Error none; /* a run that was not started has no run.json */
+    Json *json = js_object();
+    char page[RUN_NAME + 16], path[PATH_CAPACITY];
     js_set(json, "name", js_text(run->name));
     js_set(json, "result", js_text(SWEEP_RUN_STATES[run->state]));
-    char page[RUN_NAME + 16], path[4096];
     snprintf(page, sizeof page, "%s/report.html", run->name);
-    if (s->axes.count && path_join(path, sizeof path, run->directory, "report.html", &none) &&
-        path_exists(path))
-        js_set(json, "path", js_text(page));
-    if (whole && run_description_load(&description, run->directory, &none)) js_set(json, "description", description);
+    path_join(path, run->directory, "report.html");
+    if (s->axes.count && path_exists(path)) js_set(json, "path", js_text(page));
+    if (whole) js_set(json, "description", run_description_load(run->directory));
     js_set(json, "config", config_json(&run->config));
-    const bool ok = run->state == RUN_FAILED ||
-                    (add_file(json, run->directory, "metrics.csv", "metrics", 1, limit, err) &&
-                     add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads, err) &&
-                     (!whole || add_file(json, run->directory, "samples.txt", "samples", 0, 0, err)));
-    if (ok) return json;
-    js_free(json);
-    return NULL;
+    if (run->state == RUN_FAILED) return json;
+    add_file(json, run->directory, "metrics.csv", "metrics", 1, limit);
+    add_file(json, run->directory, "attention.csv", "attention", heads, limit / heads);
+    if (whole) add_file(json, run->directory, "samples.txt", "samples", 0, 0);
+    return json;
 }
 
 /* Adds the losses of n-gram tables, where all runs of which there is something to draw have the same: a chart of runs
    on several texts has none. */
-static bool add_ngrams(const Sweep *s, Json *json, Error *err) {
+static void add_ngrams(const Sweep *s, Json *json) {
     double losses[NGRAM_ORDERS] = {0}, first[NGRAM_ORDERS];
     size_t count = 0;
     for (size_t i = 0; i < s->run_count; i++) {
         const SweepRun *run = &s->runs[i];
         if (!(run->measured[MEASURE_STEPS] >= 0)) continue;
-        if (!run_ngram_losses(run->directory, losses, err)) return false;
+        run_ngram_losses(run->directory, losses);
         if (count++ == 0) memcpy(first, losses, sizeof first);
-        if (isnan(*losses) || memcmp(first, losses, sizeof first) != 0) return true;
+        if (isnan(*losses) || memcmp(first, losses, sizeof first) != 0) return;
     }
-    if (count == 0) return true;
+    if (count == 0) return;
     Json *list = js_list(json, "ngram_losses");
     for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(first[i]));
-    return true;
 }
 
-static bool add_attention(const Sweep *s, Json *runs, Json *notes, Error *err) {
-    Snapshots *all = calloc(s->setting_count, sizeof *all);
+static void add_attention(const Sweep *s, Json *runs, Json *notes) {
     size_t steps, layers;
-    bool ok = all || runtime_error(err, "no memory for the attention of %zu settings", s->setting_count);
-    for (size_t i = 0; ok && i < s->setting_count; i++)
-        ok = list_steps(&all[i], &s->runs[shown_run(s, &s->settings[i])], err);
-    if (ok) fit(all, s->setting_count, &steps, &layers, notes);
-    for (size_t i = 0; ok && i < s->setting_count; i++) {
-        const Snapshots *one = &all[i];
+    char words[64];
+    snprintf(words, sizeof words, "the attention of %zu settings", s->setting_count);
+    Snapshots *all = memory_make(s->setting_count, sizeof *all, words);
+    for (size_t i = 0; i < s->setting_count; i++) all[i] = list_steps(&s->runs[shown_run(s, &s->settings[i])]);
+    fit(all, s->setting_count, &steps, &layers, notes);
+    for (const Snapshots *one = all; one < all + s->setting_count; one++)
         if (one->run->state != RUN_FAILED && one->step_count)
-            ok = add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
-                               steps < one->step_count ? steps : one->step_count,
-                               layers < one->layers ? layers : one->layers, err);
-    }
-    for (size_t i = 0; all && i < s->setting_count; i++) free(all[i].steps);
-    free(all);
-    return ok;
+            add_snapshots(js_at(runs, (size_t)(one->run - s->runs)), one,
+                          steps < one->step_count ? steps : one->step_count,
+                          layers < one->layers ? layers : one->layers);
 }
 
 /* Adds the model of each setting's run, while the page stays below its limit. */
-static bool add_models(const Sweep *s, const Json *json, Json *runs, Error *err) {
-    char *text;
-    if (!js_dump(json, JS_ASCII, &text, err)) return false;
+static void add_models(const Sweep *s, const Json *json, Json *runs) {
+    char *text = js_dump(json, JS_ASCII);
     double room = (s->setting_count > 1 ? SWEEP_LIMIT : RUN_LIMIT) - (double)strlen(text);
-    free(text);
+    memory_free(text);
     for (size_t i = 0; i < s->setting_count; i++) {
         const size_t shown = shown_run(s, &s->settings[i]);
         const SweepRun *run = &s->runs[shown];
-        Json *model = js_set(js_at(runs, shown), "model", js_object());
-        if (!report_model(model, run->directory, run->state == RUN_DIVERGED, &room, err)) return false;
+        js_set(js_at(runs, shown), "model", report_model(run->directory, run->state == RUN_DIVERGED, &room));
     }
-    return true;
 }
 
 /* Notes which runs are in no mean because of damaged logs. */
@@ -304,8 +307,8 @@ static void note_damaged(const Sweep *s, Json *notes) {
 }
 
 /* "kind" is run, sweep or runs. */
-static bool page_data(const Sweep *s, const char *kind, const char *heading, Json **data, Error *err) {
-    Json *json = *data = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
+static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
+    Json *json = js_object(), *runs = js_list(json, "runs"), *settings = js_list(json, "settings"),
          *notes = js_list(json, "notes"), *colors = js_list(json, "colors"), *t95 = js_list(json, "t95"),
          *palette = js_list(json, "palette");
     const bool sweep = s->axes.count > 0;
@@ -319,50 +322,51 @@ static bool page_data(const Sweep *s, const char *kind, const char *heading, Jso
     for (size_t i = 0; i < COLORS_COUNT; i++) js_append(palette, color_json(palette_color(i)));
     if (sweep) {
         js_set(json, "config", config_json(&s->config));
-        js_set(json, "description", js_copy(s->description));
+        js_set(json, "description", s->description);
         sweep_sort(s, order);
     }
     note_damaged(s, notes);
     for (size_t i = 0; i < s->setting_count; i++) js_append(settings, setting_json(s, sweep ? order[i] : i));
-    for (size_t i = 0; i < s->run_count; i++) {
-        Json *run = run_json(s, &s->runs[i], !sweep, err);
-        if (!run) return false;
-        js_append(runs, run);
-    }
-    return add_ngrams(s, json, err) && add_attention(s, runs, notes, err) && add_models(s, json, runs, err);
+    for (size_t i = 0; i < s->run_count; i++) js_append(runs, run_json(s, &s->runs[i], !sweep));
+    add_ngrams(s, json);
+    add_attention(s, runs, notes);
+    add_models(s, json, runs);
+    return json;
 }
 
-bool report_sweep_data(const char *directory, Json **data, Error *err) {
+Json *report_sweep_data(const char *directory) {
     Sweep s = {0};
     char heading[512];
-    bool ok = sweep_view(&s, directory, err);
-    if (ok) {
-        const SweepSetting *least = NULL, *most = NULL;
-        for (const SweepSetting *now = s.settings; now < s.settings + s.setting_count; now++) {
-            const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
-            if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
-            if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
-        }
-        snprintf(heading, sizeof heading, "%s", s.config.name);
-        if (least && least != most)
-            text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
-                        least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean,
-                        most->label);
-        ok = page_data(&s, "sweep", heading, data, err) && why_sweep(&s, &why, err);
-        if (ok) js_set(*data, "why", js_text(why.sentence[0]));
+    const SweepSetting *least = NULL, *most = NULL;
+    sweep_view(&s, directory);
+    for (const SweepSetting *now = s.settings; now < s.settings + s.setting_count; now++) {
+        const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
+        if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
+        if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
     }
-    sweep_free(&s);
-    return ok;
+    snprintf(heading, sizeof heading, "%s", s.config.name);
+    if (least && least != most)
+        text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
+                    least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean, most->label);
+    Json *data = page_data(&s, "sweep", heading);
+    why_sweep(&s, &why);
+    js_set(data, "why", js_text(why.sentence[0]));
+    return data;
+}
+
+static Config run_config(const char *directory) {
+    const size_t mark = memory_mark();
+    Run run;
+    run_open(&run, directory, NULL, 0, false);
+    memory_release(mark);
+    return run.config;
 }
 
 /* Reads the run of a directory, as a run with a setting of its own. */
-static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) {
-    static Run run; /* large */
+static void take_run(Sweep *s, size_t index, const char *directory) {
     SweepRun *own = &s->runs[index];
     SweepSetting *setting = &s->settings[index];
-    bool ok = run_open(&run, directory, NULL, 0, false, err);
-    own->config = run.config;
-    run_close(&run);
+    own->config = run_config(directory);
     snprintf(own->directory, sizeof own->directory, "%s", directory);
     size_t length = strlen(directory);
     while (length > 1 && directory[length - 1] == '/') length--;
@@ -370,43 +374,39 @@ static bool take_run(Sweep *s, size_t index, const char *directory, Error *err) 
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);
-    return ok && sweep_read_run(own, err);
+    sweep_read_run(own);
 }
 
-bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err) {
+Json *report_run_data(const char *const *directories, size_t count) {
     Sweep s = {.run_count = count, .setting_count = count};
-    char heading[512];
-    s.runs = calloc(count, sizeof *s.runs);
-    s.settings = calloc(count, sizeof *s.settings);
-    bool ok = (s.runs && s.settings) || runtime_error(err, "no memory for %zu runs", count);
-    for (size_t i = 0; ok && i < count; i++) ok = take_run(&s, i, directories[i], err);
-    for (size_t i = 0; ok && i < count; i++) ok = sweep_read_logs(&s.runs[i], err);
-    if (ok) {
-        sweep_summarize(&s);
-        const SweepRun *run = &s.runs[0];
-        config_scores_title(&run->config, 0, heading, sizeof heading);
-        if (isfinite(run->measured[MEASURE_VAL_LOSS]))
-            text_append(heading, sizeof heading, ": validation loss %.3f after %.0f steps",
-                        run->measured[MEASURE_VAL_LOSS], run->measured[MEASURE_STEPS]);
-        if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
-        if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
-        snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
-        ok = page_data(&s, count > 1 ? "runs" : "run", heading, data, err);
+    char heading[512], words[64];
+    snprintf(words, sizeof words, "%zu runs", count);
+    s.runs = memory_make(count, sizeof *s.runs, words);
+    s.settings = memory_make(count, sizeof *s.settings, words);
+    for (size_t i = 0; i < count; i++) take_run(&s, i, directories[i]);
+    for (size_t i = 0; i < count; i++) sweep_read_logs(&s.runs[i]);
+    sweep_summarize(&s);
+    const SweepRun *run = &s.runs[0];
+    config_scores_title(&run->config, 0, heading, sizeof heading);
+    if (isfinite(run->measured[MEASURE_VAL_LOSS]))
+        text_append(heading, sizeof heading, ": validation loss %.3f after %.0f steps", run->measured[MEASURE_VAL_LOSS],
+                    run->measured[MEASURE_STEPS]);
+    if (run->state != RUN_FINISHED) text_append(heading, sizeof heading, " (%s)", SWEEP_RUN_STATES[run->state]);
+    if (count > 1) snprintf(heading, sizeof heading, "%zu runs compared", count);
+    snprintf(s.config.name, sizeof s.config.name, "%s", count > 1 ? "comparison" : s.runs[0].config.name);
+    Json *data = page_data(&s, count > 1 ? "runs" : "run", heading);
+    if (count == 1) {
+        why_run(directories[0], &why);
+        js_set(data, "why", js_text(why.sentence[0]));
     }
-    if (ok && count == 1) {
-        ok = why_run(directories[0], &why, err);
-        js_set(*data, "why", js_text(why.sentence[0]));
-    }
-    sweep_free(&s);
-    return ok;
+    return data;
 }
 
 /* The data of theory: theory.csv, the divisors' colours by name, and colours for the other ways to score. */
-bool report_theory_data(const char *directory, Json **data, Error *err) {
+Json *report_theory_data(const char *directory) {
     static const char *const names[] = {"none", "sqrt_dk", "dk", "2sqrt_dk"};
     static const char *const empty[] = {"runs", "settings", "notes"};
-    Json *json = *data = js_object(), *colors = js_set(json, "divisors", js_object()),
-         *others = js_list(json, "others"), *description;
+    Json *json = js_object(), *colors = js_set(json, "divisors", js_object()), *others = js_list(json, "others");
     js_set(json, "kind", js_text("theory"));
     js_set(json, "title", js_text("theory"));
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) js_set(json, empty[i], js_array());
@@ -414,7 +414,7 @@ bool report_theory_data(const char *directory, Json **data, Error *err) {
         js_set(colors, names[i], color_json(palette_divisor(names[i], 0)));
         js_append(others, color_json(palette_divisor("", i)));
     }
-    const bool ok = run_description_load(&description, directory, err);
-    if (description) js_set(json, "description", description);
-    return ok && add_file(json, directory, "theory.csv", "theory", 0, 0, err);
+    js_set(json, "description", run_description_load(directory));
+    add_file(json, directory, "theory.csv", "theory", 0, 0);
+    return json;
 }

@@ -1,8 +1,8 @@
 /* The page: page.html with its {{...}} replaced by the style sheet, the program and the data. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "report/report.h"
 #include "show/progress.h"
@@ -45,40 +45,30 @@ static void write_page(const Json *data, const char *json, FILE *out) {
     fputs(text, out);
 }
 
-static bool save(const Json *data, const Directory *directory, const char *name, Error *err) {
-    FileWriter file;
-    char *json = NULL;
-    bool ok = js_dump(data, JS_ASCII, &json, err) && file_writer_open(&file, directory, name, err);
-    if (ok) {
-        write_page(data, json, file.stream);
-        ok = file_writer_commit(&file, err);
-    }
-    free(json);
-    return ok;
+static void save(const Json *data, const Directory *directory, const char *name) {
+    const char *json = js_dump(data, JS_ASCII);
+    FileWriter *file = file_writer_open(directory, name);
+    write_page(data, json, file->stream);
+    file_writer_commit(file);
 }
 
-bool report_write(const Directory *directory, Error *err) { return report_write_noting(directory, NULL, err); }
+void report_write(const Directory *directory) { report_write_noting(directory, NULL); }
 
-bool report_write_noting(const Directory *into, FILE *notes, Error *err) {
+void report_write_noting(const Directory *into, FILE *notes) {
+    const size_t mark = memory_mark();
     const char *directory = into->path;
-    char csv[4096];
-    Json *data = NULL;
-    bool is_sweep;
-    if (!path_join(csv, sizeof csv, directory, "theory.csv", err) || !sweep_is(directory, &is_sweep, err)) return false;
-    const bool ok = (path_exists(csv) ? report_theory_data(directory, &data, err)
-                     : is_sweep       ? report_sweep_data(directory, &data, err)
-                                      : report_run_data(&directory, 1, &data, err)) &&
-                    save(data, into, "report.html", err);
+    char csv[PATH_CAPACITY];
+    path_join(csv, directory, "theory.csv");
+    const bool is_sweep = sweep_is(directory);
+    const Json *data = path_exists(csv) ? report_theory_data(directory)
+                       : is_sweep       ? report_sweep_data(directory)
+                                        : report_run_data(&directory, 1);
+    save(data, into, "report.html");
     const Json *list = js_get(data, "notes");
-    for (size_t i = 0; ok && notes && i < js_array_size(list); i++)
-        print_plain(notes, "%s", js_as_text(js_at(list, i)));
-    js_free(data);
-    return ok;
+    for (size_t i = 0; notes && i < js_array_size(list); i++) print_plain(notes, "%s", js_as_text(js_at(list, i)));
+    memory_release(mark);
 }
 
-bool report_compare(const char *const *directories, size_t count, const char *path, Error *err) {
-    Json *data = NULL;
-    bool ok = report_run_data(directories, count, &data, err) && save(data, &no_directory, path, err);
-    js_free(data);
-    return ok;
+void report_compare(const char *const *directories, size_t count, const char *path) {
+    save(report_run_data(directories, count), &no_directory, path);
 }

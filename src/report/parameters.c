@@ -4,9 +4,9 @@
    The parameters are in fp16, not in bf16: a trained weight is far below fp16's largest number, 65504, and fp16 keeps
    11 binary digits of it where bf16 keeps 8. tests/report_decoder.py measures what this costs. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "report/report.h"
 #include "run/checkpoint.h"
 #include "train/evaluate.h"
@@ -25,12 +25,12 @@ static unsigned half_of(double x) {
     return (unsigned)((unit + 24) * 1024 + (int)rint(ldexp(x, -unit)));
 }
 
-/* Adds the tensors' names, shapes and numbers. *fits becomes false if a number is too large for fp16. */
-static bool add_tensors(Json *json, const Model *m, bool *fits, Error *err) {
+/* Adds the tensors' names, shapes and numbers. Returns false if a number is too large for fp16. */
+static bool add_tensors(Json *json, const Model *m) {
     Json *tensors = js_list(json, "tensors");
-    uint16_t *halves = calloc(m->tensors.parameters, sizeof *halves), *next = halves;
-    if (!halves) return runtime_error(err, "no memory for the page's parameters");
-    *fits = true;
+    const size_t count = m->tensors.parameters;
+    uint16_t *halves = memory_make(count, sizeof *halves, "the page's parameters"), *next = halves;
+    bool fits = true;
     for (const Tensor *t = m->tensors.items; t < m->tensors.items + m->tensors.count; t++) {
         Json *described = js_array();
         js_append(described, js_text(t->name));
@@ -39,16 +39,15 @@ static bool add_tensors(Json *json, const Model *m, bool *fits, Error *err) {
         for (size_t i = 0; i < t->count; i++) {
             const double x = (double)m->parameters[t->offset + i];
             const unsigned half = half_of(fabs(x));
-            *fits = *fits && half < HALF_INFINITY;
+            fits = fits && half < HALF_INFINITY;
             *next++ = (uint16_t)(half | (signbit(x) ? 0x8000 : 0));
         }
     }
-    char *text = text_base64(halves, m->tensors.parameters * sizeof *halves);
-    free(halves);
-    if (!text) return runtime_error(err, "no memory for the page's parameters");
+    char *text = text_base64(halves, count * sizeof *halves);
     js_set(json, "parameters", js_text(text));
-    free(text);
-    return true;
+    memory_free(text);
+    memory_free(halves);
+    return fits;
 }
 
 static Json *ids_json(const int32_t *ids, size_t count) {
@@ -57,14 +56,19 @@ static Json *ids_json(const int32_t *ids, size_t count) {
     return list;
 }
 
+static void load_corpus(void *run) { run_load_corpus(run); }
+
 /* Adds windows at even distances. If the text is missing or has changed, "no_excerpt" says so. */
-static bool add_excerpt(Json *json, Run *run, size_t T, Error *err) {
-    if (!run_load_corpus(run, err)) {
-        js_set(json, "no_excerpt", js_text(err->message));
-        return err->status == STATUS_USAGE;
+static void add_excerpt(Json *json, Run *run, size_t T) {
+    Error error;
+    if (!protect(load_corpus, run, &error)) {
+        if (error.status != STATUS_USAGE) error_raise_again(&error);
+        js_set(json, "no_excerpt", js_text(error.message));
+        return;
     }
-    int32_t *tokens = calloc((size_t)2 * EXCERPT * T, sizeof *tokens);
-    if (!tokens) return runtime_error(err, "no memory for windows of %zu characters", T);
+    char words[64];
+    snprintf(words, sizeof words, "windows of %zu characters", T);
+    int32_t *tokens = memory_make((size_t)2 * EXCERPT * T, sizeof *tokens, words);
     int32_t *targets = tokens + (size_t)EXCERPT * T;
     Json *excerpt = js_list(json, "excerpt");
     const size_t windows = validation_batch(&run->corpus, EXCERPT, T, tokens, targets);
@@ -74,27 +78,29 @@ static bool add_excerpt(Json *json, Run *run, size_t T, Error *err) {
         js_set(window, "targets", ids_json(targets + i * T, T));
         js_append(excerpt, window);
     }
-    free(tokens);
-    return true;
+    memory_free(tokens);
+    memory_free(run->corpus.ids);
 }
 
-static bool add_model(Json *json, Run *run, Model *m, Error *err) {
-    RunState state;
-    bool fits = false;
-    m->parameters = calloc(m->tensors.flat + 1, sizeof *m->parameters); /* never 0 bytes */
-    if (!m->parameters) return runtime_error(err, "no memory for the parameters");
-    if (!checkpoint_load(run, CHECKPOINT_LAST, m, (Moments){0}, &state, err) || !add_tensors(json, m, &fits, err))
-        return false;
-    if (!fits) {
-        js_set(json, "left_out", js_text("a parameter is above 65504, the largest number of the page's format, fp16"));
-        js_remove(json, "parameters");
-        return true;
-    }
+static Json *left_out(const char *reason) {
+    Json *json = js_object();
+    js_set(json, "left_out", js_text(reason));
+    return json;
+}
+
+static Json *model_json(Run *run, Model *m) {
+    Json *json = js_object();
+    m->parameters = memory_make(m->tensors.flat, sizeof *m->parameters, "the parameters");
+    const RunState state = checkpoint_load(run, CHECKPOINT_LAST, m, (Moments){0});
+    const bool fits = add_tensors(json, m);
+    memory_free(m->parameters);
+    if (!fits) return left_out("a parameter is above 65504, the largest number of the page's format, fp16");
     Json *characters = js_list(json, "vocabulary");
     for (size_t i = 0; i < run->vocabulary.count; i++) js_append(characters, js_integer(run->vocabulary.characters[i]));
     js_set(json, "step", js_integer((int64_t)state.step));
     js_set(json, "multiplier", js_number((double)m->shape.attention.multiplier));
-    return add_excerpt(json, run, m->shape.T, err);
+    add_excerpt(json, run, m->shape.T);
+    return json;
 }
 
 /* Why a model of this size is not in the page; NULL if it is. */
@@ -109,34 +115,33 @@ static const char *reason_against(const ModelShape *shape, size_t parameters, Pa
     return NULL;
 }
 
-bool report_model(Json *json, const char *directory, bool diverged, double *room, Error *err) {
-    static Run run; /* large */
+/* What report_model is asked, and the model that it returns. */
+typedef struct {
+    const char *directory;
+    double *room;
+    Json *model;
+} Question;
+
+static void read_model(void *question) {
+    Question *q = question;
+    Run run;
     Model model = {0};
-    char path[4096];
-    bool there;
-    if (!path_join(path, sizeof path, directory, "checkpoint/last.safetensors", err) || !path_find(path, &there, err))
-        return false;
-    if (!there) {
-        js_set(json, "left_out", js_text("the run has no checkpoint"));
-        return true;
-    }
-    bool ok = run_open(&run, directory, NULL, 0, false, err);
-    if (ok) {
-        model.shape = model_shape(&run.config, run.vocabulary.count);
-        ok = tensors_make(&model.tensors, &model.shape, err);
-    }
-    if (ok) {
-        const char *reason =
-            reason_against(&model.shape, model.tensors.parameters, (PageModel)run.config.log.page_model, room);
-        if (reason) js_set(json, "left_out", js_text(reason));
-        else ok = add_model(json, &run, &model, err);
-    }
-    if (!ok && diverged && err->status == STATUS_USAGE) { /* its parameters may no longer be numbers */
-        js_set(json, "left_out", js_text(err->message));
-        ok = true;
-    }
-    tensors_free(&model.tensors);
-    free(model.parameters);
-    run_close(&run);
-    return ok;
+    run_open(&run, q->directory, NULL, 0, false);
+    model.shape = model_shape(&run.config, run.vocabulary.count);
+    model.tensors = tensors_make(&model.shape);
+    const PageModel wanted = (PageModel)run.config.log.page_model;
+    const char *reason = reason_against(&model.shape, model.tensors.parameters, wanted, q->room);
+    q->model = reason ? left_out(reason) : model_json(&run, &model);
+}
+
+Json *report_model(const char *directory, bool diverged, double *room) {
+    Question question = {.directory = directory, .room = room};
+    char path[PATH_CAPACITY];
+    Error error;
+    path_join(path, directory, "checkpoint/last.safetensors");
+    if (!path_find(path)) return left_out("the run has no checkpoint");
+    if (protect(read_model, &question, &error)) return question.model;
+    const bool is_expected = diverged && error.status == STATUS_USAGE; /* its parameters may no longer be numbers */
+    if (!is_expected) error_raise_again(&error);
+    return left_out(error.message);
 }

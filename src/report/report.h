@@ -8,21 +8,21 @@
 
 /* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. An error in its files has
    status STATUS_USAGE. */
-bool report_write(const Directory *directory, Error *err);
+void report_write(const Directory *directory);
 /* report_write, which also writes what the page notes about itself, such as runs that it leaves out, to `notes`: a line
    for each; NULL: nowhere. */
-bool report_write_noting(const Directory *directory, FILE *notes, Error *err);
+void report_write_noting(const Directory *directory, FILE *notes);
 /* Writes one page for several runs to `path`. */
-bool report_compare(const char *const *directories, size_t count, const char *path, Error *err);
+void report_compare(const char *const *directories, size_t count, const char *path);
 
 extern const Verb report_verb;
 
-/* data.c. These make what the page shows. The caller frees *data, also after a failure. */
-bool report_run_data(const char *const *directories, size_t count, Json **data, Error *err);
-bool report_sweep_data(const char *directory, Json **data, Error *err);
-bool report_theory_data(const char *directory, Json **data, Error *err);
+/* data.c. These return what the page shows. */
+Json *report_run_data(const char *const *directories, size_t count);
+Json *report_sweep_data(const char *directory);
+Json *report_theory_data(const char *directory);
 
-/* parameters.c. Adds the model of a run, or the reason why it is left out ("left_out"). *room is the number of bytes by
-   which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error, unless
-   the run `diverged`. */
-bool report_model(Json *json, const char *directory, bool diverged, double *room, Error *err);
+/* parameters.c. Returns the model of a run, or the reason why it is left out ("left_out"). *room is the number of bytes
+   by which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error,
+   unless the run `diverged`. */
+Json *report_model(const char *directory, bool diverged, double *room);

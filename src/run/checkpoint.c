@@ -4,9 +4,9 @@
 #include "run/checkpoint.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
@@ -35,30 +35,27 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
 }
 
 /* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL,
-   their entries in the file are checked, but their numbers are not read. Free list->items. */
-static bool list_arrays(ArrayList *list, const Run *run, Checkpoint which, const Model *model, Moments moments,
-                        Error *err) {
+   their entries in the file are checked, but their numbers are not read. */
+static ArrayList list_arrays(const Run *run, Checkpoint which, const Model *model, Moments moments) {
     const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;
-    *list = (ArrayList){calloc(3 * count, sizeof *list->items), 0};
-    if (!list->items) return runtime_error(err, "no memory for a list of tensors");
-    for (size_t i = 0; i < count; i++) add_array(list, "", &tensors[i], model->parameters);
-    if (which == CHECKPOINT_BEST) return true;
+    ArrayList list = {memory_make(3 * count, sizeof *list.items, "a list of tensors"), 0};
+    for (size_t i = 0; i < count; i++) add_array(&list, "", &tensors[i], model->parameters);
+    if (which == CHECKPOINT_BEST) return list;
     for (size_t i = 0; i < count; i++)
-        if (has_velocity(kind, &tensors[i])) add_array(list, "momentum_buffer.", &tensors[i], moments.first);
+        if (has_velocity(kind, &tensors[i])) add_array(&list, "momentum_buffer.", &tensors[i], moments.first);
     for (size_t i = 0; i < count; i++)
-        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg.", &tensors[i], moments.first);
+        if (!has_velocity(kind, &tensors[i])) add_array(&list, "exp_avg.", &tensors[i], moments.first);
     for (size_t i = 0; i < count; i++)
-        if (!has_velocity(kind, &tensors[i])) add_array(list, "exp_avg_sq.", &tensors[i], moments.second);
-    return true;
+        if (!has_velocity(kind, &tensors[i])) add_array(&list, "exp_avg_sq.", &tensors[i], moments.second);
+    return list;
 }
 
-/* Whether all numbers are finite and no second moment is below 0. If not, the error names the tensor, and says whether
-   training itself has brought it there. */
-static bool check_numbers(const SafetensorsFile *file, const ArrayList *list, Error *err) {
+/* Checks that all numbers are finite and no second moment is below 0. If not, the error names the tensor, and says
+   whether training itself has brought it there. */
+static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
     static const char squares[] = "exp_avg_sq.";
-    Error changed;
     for (size_t i = 0; i < list->count; i++) {
         const NamedArray *a = &list->items[i];
         const real *numbers = a->data;
@@ -66,13 +63,13 @@ static bool check_numbers(const SafetensorsFile *file, const ArrayList *list, Er
         const double least = strncmp(a->name, squares, strlen(squares)) == 0 ? 0 : -INFINITY;
         for (size_t j = 0; j < count; j++)
             if (!isfinite((double)numbers[j]) || (double)numbers[j] < least)
-                return usage_error(err, "%s: the tensor %s has a %s in it%s", file->path, a->name,
-                                   isfinite((double)numbers[j]) ? "number below 0" : "NaN or an infinity",
-                                   safetensors_check(file, &changed)
-                                       ? ", to which training has brought it: train anew with a smaller train.lr"
-                                       : ": the file is damaged, or was changed");
+                usage_error("%s: the tensor %s has a %s in it%s", file->path, a->name,
+                            isfinite((double)numbers[j]) ? "number below 0" : "NaN or an infinity",
+                            safetensors_is_whole(file)
+                                ? ", to which training has brought it: train anew with a smaller train.lr"
+                                : ": the file is damaged, or was changed");
     }
-    return safetensors_check(file, err);
+    safetensors_check(file);
 }
 
 /* --- the state */
@@ -105,12 +102,11 @@ static Json *state_json(const Config *c, const RunState *s) {
     return state;
 }
 
-static bool whole_number(const char *path, const Json *object, const char *key, size_t *out, Error *err) {
+static size_t whole_number(const char *path, const Json *object, const char *key) {
     int64_t number;
     if (!js_as_integer(js_get(object, key), &number) || number < 0)
-        return usage_error(err, "%s is damaged: \"%s\" in its state is not a whole number", path, key);
-    *out = (size_t)number;
-    return true;
+        usage_error("%s is damaged: \"%s\" in its state is not a whole number", path, key);
+    return (size_t)number;
 }
 
 static bool is_key(const char *name) {
@@ -120,23 +116,21 @@ static bool is_key(const char *name) {
 }
 
 /* Refuses keys of the checkpoint's config that this version does not have: they may change what is computed. */
-static bool check_keys(const char *path, const char *version, const Json *config, Error *err) {
-    if (js_object_size(config) == 0) return usage_error(err, "%s is damaged: its state has no \"config\"", path);
+static void check_keys(const char *path, const char *version, const Json *config) {
+    if (js_object_size(config) == 0) usage_error("%s is damaged: its state has no \"config\"", path);
     for (size_t i = 0; i < js_object_size(config); i++) {
         const char *key = js_object_key(config, i), *value = js_as_text(js_get(config, key));
-        if (!value) return usage_error(err, "%s is damaged: \"%.100s\" in its state is not a text", path, key);
+        if (!value) usage_error("%s is damaged: \"%.100s\" in its state is not a text", path, key);
         if (!is_key(key))
-            return usage_error(err,
-                               "%s was made with %.100s = %.100s by sqrtdk %.40s, and sqrtdk %s has no such key: "
-                               "continue the run with that version",
-                               path, key, value, version ? version : "?", SQRTDK_VERSION);
+            usage_error("%s was made with %.100s = %.100s by sqrtdk %.40s, and sqrtdk %s has no such key: "
+                        "continue the run with that version",
+                        path, key, value, version ? version : "?", SQRTDK_VERSION);
     }
-    return true;
 }
 
 /* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. A key that it does
    not have had its default: the version that made it had no such key. */
-static bool check_config(const Run *run, const char *path, const Json *config, Error *err) {
+static void check_config(const Run *run, const char *path, const Json *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
         char now[CONFIG_VALUE_MAX], initial[CONFIG_VALUE_MAX];
@@ -147,68 +141,52 @@ static bool check_config(const Run *run, const char *path, const Json *config, E
             then = initial;
         }
         if (strcmp(then, now) != 0)
-            return usage_error(err, "%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path,
-                               key, then, run->directory, now);
+            usage_error("%s was made with %s = %.100s, and %s/config.ini says %.100s: set it back", path, key, then,
+                        run->directory, now);
     }
-    return true;
 }
 
-static bool parse_state(const Run *run, const char *path, const Json *state, RunState *s, Error *err) {
-    size_t format = 0;
-    const Json *logs = js_get(state, "logs");
-    if (!whole_number(path, state, "format", &format, err)) return false;
+static RunState read_state(const Run *run, const SafetensorsFile *file) {
+    const char *path = file->path, *text = safetensors_metadata(file, "state");
+    RunState s = {.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
+    if (!text) usage_error("%s is no checkpoint: it has no state in its metadata", path);
+    const Json *state = js_parse(text, strlen(text), path), *logs = js_get(state, "logs"),
+               *config = js_get(state, "config");
+    const size_t format = whole_number(path, state, "format");
     if (format != FORMAT)
-        return usage_error(err,
-                           "%s was made by another version of sqrtdk, in format %zu; this is %s, which reads %d: "
-                           "continue the run with that version",
-                           path, format, SQRTDK_VERSION, FORMAT);
-    if (!whole_number(path, state, "step", &s->step, err)) return false;
-    if (!js_as_number(js_get(state, "seconds"), &s->seconds) || !(s->seconds >= 0 && s->seconds < 1e10))
-        return usage_error(err, "%s is damaged: \"seconds\" in its state is not a duration", path);
-    for (size_t i = 0; i < LOG_COUNT; i++)
-        if (!whole_number(path, logs, LOG_NAMES[i], &s->log_size[i], err)) return false;
-    const Json *config = js_get(state, "config");
-    return check_keys(path, js_as_text(js_get(state, "version")), config, err) && check_config(run, path, config, err);
-}
-
-static bool read_state(const Run *run, const SafetensorsFile *file, RunState *s, Error *err) {
-    const char *text = safetensors_metadata(file, "state");
-    Json *state = NULL;
-    if (!text) return usage_error(err, "%s is no checkpoint: it has no state in its metadata", file->path);
-    const bool ok =
-        js_parse(text, strlen(text), file->path, &state, err) && parse_state(run, file->path, state, s, err);
-    js_free(state);
-    return ok;
+        usage_error("%s was made by another version of sqrtdk, in format %zu; this is %s, which reads %d: "
+                    "continue the run with that version",
+                    path, format, SQRTDK_VERSION, FORMAT);
+    s.step = whole_number(path, state, "step");
+    if (!js_as_number(js_get(state, "seconds"), &s.seconds) || !(s.seconds >= 0 && s.seconds < 1e10))
+        usage_error("%s is damaged: \"seconds\" in its state is not a duration", path);
+    for (size_t i = 0; i < LOG_COUNT; i++) s.log_size[i] = whole_number(path, logs, LOG_NAMES[i]);
+    check_keys(path, js_as_text(js_get(state, "version")), config);
+    check_config(run, path, config);
+    return s;
 }
 
 /* --- saving and loading */
 
-bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s,
-                     Error *err) {
-    char *text = NULL;
-    ArrayList list = {0};
-    Json *state = state_json(&run->config, s);
-    const bool ok = js_dump(state, JS_LINE, &text, err) && list_arrays(&list, run, which, model, moments, err) &&
-                    safetensors_save(&run->results.directory, NAMES[which], list.items, list.count,
-                                     &(Metadata){"state", text}, 1, err);
-    js_free(state);
-    free(text);
-    free(list.items);
-    return ok;
+void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s) {
+    const size_t mark = memory_mark();
+    const char *state = js_dump(state_json(&run->config, s), JS_LINE);
+    const ArrayList list = list_arrays(run, which, model, moments);
+    safetensors_save(run->locked, NAMES[which], list.items, list.count, &(Metadata){"state", state}, 1);
+    memory_release(mark);
 }
 
-bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments, RunState *s, Error *err) {
+RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {
     const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
-    char path[4096];
-    ArrayList list = {0};
-    SafetensorsFile file = {0};
-    *s = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!run_path(run, path, NAMES[which], err) || !list_arrays(&list, run, which, model, moments, err)) return false;
-    const bool ok = safetensors_open(&file, path, limit, err) && read_state(run, &file, s, err) &&
-                    safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json", err) &&
-                    check_numbers(&file, &list, err);
-    safetensors_close(&file);
-    free(list.items);
-    if (ok) attention_set_step(&model->shape.attention, &run->config, s->step);
-    return ok;
+    const size_t mark = memory_mark();
+    char path[PATH_CAPACITY];
+    run_path(run, path, NAMES[which]);
+    const ArrayList list = list_arrays(run, which, model, moments);
+    const SafetensorsFile file = safetensors_open(path, limit);
+    const RunState s = read_state(run, &file);
+    safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");
+    check_numbers(&file, &list);
+    memory_release(mark);
+    attention_set_step(&model->shape.attention, &run->config, s.step);
+    return s;
 }

@@ -16,15 +16,14 @@ typedef struct {
 } Moments;
 
 /* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
-   their sizes. Fails with STATUS_FAILED. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
+   their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
    moments and state, it needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the
    resumed run reaches that step again. */
-bool checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state,
-                     Error *err);
+void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
 
 /* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor to that of the
-   checkpoint's step. Sets in *state what the checkpoint holds: step, seconds and sizes of the logs. Whatever is not as
+   checkpoint's step. Returns what the checkpoint holds: step, seconds and sizes of the logs. Whatever is not as
    checkpoint_save wrote it for this config is an error of status STATUS_USAGE that names it: a missing file, an entry
    of the state, a key of the config, a tensor's name, type or shape, a NaN or an infinity. Parameters and moments are
    undefined then. */
-bool checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments, RunState *state, Error *err);
+RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments);

@@ -69,27 +69,26 @@ typedef struct {
     LogFields fields[LOG_COUNT];
 } Logs;
 
-/* Opens the logs of a run, empty but for their headers. Fails where they cannot be written. Close with logs_close, also
-   after a failure. */
-bool logs_start(Logs *logs, const Directory *directory, Error *err);
+/* Opens the logs of a run, empty but for their headers. When they are released, as by an error, rows that were not
+   flushed are lost. */
+Logs *logs_start(const Directory *directory);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
-   all steps before `step` and of no others. If they are not, or cannot be read, fails with status
-   STATUS_USAGE. Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only
-   after run.json says that the run continues. */
-bool logs_resume(Logs *logs, const Directory *directory, size_t step, const size_t size[LOG_COUNT], Error *err);
-bool logs_cut(const Logs *logs, const size_t size[LOG_COUNT], Error *err);
-void logs_close(Logs *logs);
+   all steps before `step` and of no others. If they are not, or cannot be read, raises an error of status STATUS_USAGE.
+   Writes nothing: logs_cut has to cut the logs back to `size` bytes before anything is appended, but only after
+   run.json says that the run continues. */
+Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG_COUNT]);
+void logs_cut(const Logs *logs, const size_t size[LOG_COUNT]);
 
 /* Appends a row of metrics.csv or attention.csv, from a number for each column, with the fields of the file: a field
    that is no column is left empty. */
 void logs_append(const Logs *logs, Log log, const double row[]);
 /* Hands the appended rows to the system, so that a full disk is an error at the row that does not fit. */
-bool logs_flush(const Logs *logs, Log log, Error *err);
+void logs_flush(const Logs *logs, Log log);
 /* Forces the logs, and the names in the run's directory, to disk. This must precede a checkpoint, which says that they
    are there. */
-bool logs_sync(const Logs *logs, Error *err);
+void logs_sync(const Logs *logs);
 /* How many bytes the logs have now. */
-bool logs_sizes(const Logs *logs, size_t size[LOG_COUNT], Error *err);
+void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 
 /* Rows of a log, by column. */
 typedef struct {
@@ -99,13 +98,11 @@ typedef struct {
 } LogTable;
 
 /* Reads metrics.csv or attention.csv of a run's directory. A last line without its end is left out: its writer was
-   killed or is not done. Errors have status STATUS_USAGE and name file and line. Free with log_table_free, also
-   after a failure. */
-bool logs_read(const char *directory, Log log, LogTable *table, Error *err);
+   killed or is not done. Errors have status STATUS_USAGE and name file and line. */
+LogTable logs_read(const char *directory, Log log);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
-bool logs_read_any(const char *directory, Log log, LogTable *table, Error *err);
-void log_table_free(LogTable *table);
-/* Which field of its lines, from 0, is a column of the log with this text; -1: none. */
+LogTable logs_read_any(const char *directory, Log log);
+/* Returns which field of its lines, from 0, is a column of the log with this text; -1: none. */
 int log_field(Log log, int column, const char *text);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);

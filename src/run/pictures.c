@@ -5,35 +5,50 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "show/chart.h"
 
 /* A picture shows at most HEADS_SHOWN heads of a layer. With the longest text, 4 panels per line and more than LINES
    lines, it would be too high. */
 enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
 
+/* What log.attention_text is encoded from and to. */
+typedef struct {
+    const Config *config;
+    const Corpus *corpus;
+    int32_t *ids; /* (SNAPSHOT_TEXT_MAX) */
+    size_t length;
+} WantedText;
+
+static void encode_wanted(void *wanted) {
+    WantedText *w = wanted;
+    const char *text = w->config->log.attention_text;
+    w->length =
+        vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->ids, SNAPSHOT_TEXT_MAX);
+}
+
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note) {
-    const char *wanted = config->log.attention_text;
-    const size_t longest = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, char note[PICTURE_NOTE]) {
+    WantedText wanted = {config, corpus, ids, 0};
     int32_t targets[SNAPSHOT_TEXT_MAX];
-    Error why = {0};
-    *note = (Error){0};
-    if (*wanted && vocabulary_encode(&corpus->vocabulary, "log.attention_text", wanted, strlen(wanted), ids,
-                                     SNAPSHOT_TEXT_MAX, length, &why)) {
-        if (*length > T) error_set(note, STATUS_OK, "pictures show the first %zu characters of log.attention_text", T);
-        if (*length > T) *length = T;
+    Error why;
+    *note = 0;
+    const bool given = *config->log.attention_text;
+    if (given && protect(encode_wanted, &wanted, &why)) {
+        *length = wanted.length < T ? wanted.length : T;
+        if (wanted.length > T)
+            snprintf(note, PICTURE_NOTE, "pictures show the first %zu characters of log.attention_text", T);
     } else {
-        if (*wanted) error_set(note, STATUS_OK, "pictures show validation text instead: %.400s", why.message);
-        *length = longest;
-        corpus_window(corpus, 0, longest, ids, targets);
+        if (given) snprintf(note, PICTURE_NOTE, "pictures show validation text instead: %.400s", why.message);
+        *length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+        corpus_window(corpus, 0, *length, ids, targets);
     }
     for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
 }
 
 /* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in
-   run.json; for recall the losses of guessing and of right answers (data/recall.h). */
-static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64],
-                        size_t *count, Error *err) {
+   run.json; for recall the losses of guessing and of right answers (data/recall.h). Returns how many. */
+static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64]) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
     const double pairs = (double)run->config.data.recall_pairs;
     double losses[NGRAM_ORDERS];
@@ -41,21 +56,19 @@ static bool loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char lab
         snprintf(labels[0], sizeof labels[0], "guess: ln %.0f = %.3f", pairs, log(pairs));
         levels[0] = (Level){labels[0], log(pairs)};
         levels[1] = (Level){"all right: 0", 0};
-        *count = 2;
-        return true;
+        return 2;
     }
-    if (!run_ngram_losses(run->directory, losses, err)) return false;
-    *count = NGRAM_ORDERS;
-    for (size_t i = 0; i < *count; i++) {
+    run_ngram_losses(run->directory, losses);
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) {
         snprintf(labels[i], sizeof labels[i], "a table of %s: %.2f", tables[i], losses[i]);
         levels[i] = (Level){labels[i], losses[i]};
     }
-    return true;
+    return NGRAM_ORDERS;
 }
 
 /* Draws the losses. Up to FEW_POINTS validation losses are points without a line: between points so far apart, a line
    would run beside the training loss. */
-static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
+static void draw_losses(const Run *run, const LogTable *metrics) {
     const Config *c = &run->config;
     const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
     char title[512], subtitle[256], label[64] = "validation", name[64];
@@ -75,23 +88,22 @@ static bool draw_losses(const Run *run, const LogTable *metrics, Error *err) {
     char y_label[64], texts[CHART_LEVELS_MAX][64];
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));
     Level levels[CHART_LEVELS_MAX];
-    size_t level_count;
-    if (!loss_levels(run, levels, texts, &level_count, err)) return false;
+    const size_t level_count = loss_levels(run, levels, texts);
     const Series series[] = {
         {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
         {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
     const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
-    return chart_save(&chart, &run->results.directory, "loss.png", err);
+    chart_save(&chart, run->locked, "loss.png");
 }
 
-bool picture_loss(const Run *run, Error *err) {
-    LogTable metrics;
-    bool ok = logs_read(run->directory, LOG_METRICS, &metrics, err) && draw_losses(run, &metrics, err);
-    log_table_free(&metrics);
-    return ok;
+void picture_loss(const Run *run) {
+    const size_t mark = memory_mark();
+    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
+    draw_losses(run, &metrics);
+    memory_release(mark);
 }
 
-bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, Error *err) {
+void heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads) {
     const size_t shown = range_size(heads), layer_count = range_size(layers);
     size_t across = PANELS_ACROSS;
     while (across < PANELS_ACROSS_MAX && size_mul((shown + across - 1) / across, layer_count) > LINES) across *= 2;
@@ -103,30 +115,27 @@ bool heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads, 
                                   .panels = f->panels,
                                   .panel_labels = f->texts}};
     if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        return usage_error(err, "%zu layers of %zu heads are too many for one figure: choose a layer", layer_count,
-                           shown);
+        usage_error("%zu layers of %zu heads are too many for one figure: choose a layer", layer_count, shown);
     for (size_t i = 0; i < layer_count * shown; i++) {
         const size_t panel = i / shown * rows * columns + i % shown;
         f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
         f->texts[panel] = f->labels[i];
     }
-    return true;
 }
 
 /* Draws the heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
-static bool draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer,
-                       Error *err) {
+static void draw_layer(const Run *run, const LogTable *attention, size_t first, const Snapshot *s, size_t layer) {
     char name[64], title[512];
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN;
     double *const *column = attention->column, entropy = 0;
     HeadsFigure f;
-    if (!heads_figure(&f, s, (Range){layer, layer + 1}, (Range){0, shown}, err)) return false;
+    heads_figure(&f, s, (Range){layer, layer + 1}, (Range){0, shown});
     for (size_t head = 0; head < shown; head++) {
         const size_t row = first + layer * s->H + head;
         if (row >= attention->rows || column[ATTENTION_STEP][row] != (double)s->step ||
             column[ATTENTION_LAYER][row] != (double)layer || column[ATTENTION_HEAD][row] != (double)head)
-            return usage_error(err, "%s/%s has no row of step %zu, layer %zu, head %zu", run->directory,
-                               LOG_NAMES[LOG_ATTENTION], s->step, layer, head);
+            usage_error("%s/%s has no row of step %zu, layer %zu, head %zu", run->directory, LOG_NAMES[LOG_ATTENTION],
+                        s->step, layer, head);
         snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
                  column[ATTENTION_ENTROPY][row], column[ATTENTION_SCORE_STD][row]);
         entropy += column[ATTENTION_ENTROPY][row] / (double)shown;
@@ -137,27 +146,24 @@ static bool draw_layer(const Run *run, const LogTable *attention, size_t first, 
     f.figure.subtitle =
         "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch";
     snprintf(name, sizeof name, "attention/step%06zu_layer%zu.png", s->step, layer);
-    return attention_figure_save(&f.figure, &run->results.directory, name, err);
+    attention_figure_save(&f.figure, run->locked, name);
 }
 
 /* Draws the heatmaps of one step, whose rows of attention.csv begin at `first`. */
-static bool draw_step(const Run *run, const LogTable *attention, size_t first, Error *err) {
+static void draw_step(const Run *run, const LogTable *attention, size_t first) {
+    const size_t mark = memory_mark();
     const size_t step = (size_t)attention->column[ATTENTION_STEP][first];
-    Snapshot s;
-    bool ok = snapshot_load(&s, run->directory, &run->config, step, err);
-    for (size_t layer = 0; ok && layer < s.L; layer++) ok = draw_layer(run, attention, first, &s, layer, err);
-    snapshot_free(&s);
-    return ok;
+    const Snapshot s = snapshot_load(run->directory, &run->config, step);
+    for (size_t layer = 0; layer < s.L; layer++) draw_layer(run, attention, first, &s, layer);
+    memory_release(mark);
 }
 
-bool picture_attention(const Run *run, size_t from, Error *err) {
-    LogTable attention;
-    bool ok = logs_read(run->directory, LOG_ATTENTION, &attention, err);
+void picture_attention(const Run *run, size_t from) {
+    const LogTable attention = logs_read(run->directory, LOG_ATTENTION);
     const double *step = attention.column[ATTENTION_STEP];
-    for (size_t row = 0; ok && row < attention.rows; row++) {
+    for (size_t row = 0; row < attention.rows; row++) {
         const bool begins = row == 0 || step[row] != step[row - 1];
-        if (begins && step[row] >= (double)from) ok = draw_step(run, &attention, row, err);
+        if (begins && step[row] >= (double)from) draw_step(run, &attention, row);
     }
-    log_table_free(&attention);
-    return ok;
+    memory_free(attention.numbers);
 }

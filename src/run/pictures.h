@@ -8,12 +8,13 @@
 
 /* The fixed text of a run's heatmaps, in ids and code points, at most T characters: log.attention_text or, if that is
    empty, longer than SNAPSHOT_TEXT_MAX or has a character that the corpus lacks, the beginning of the validation split.
-   note->message says why the text is not what was asked for; it is empty otherwise. */
+   `note` says why the text is not what was asked for; it is empty otherwise. */
+enum { PICTURE_NOTE = 512 };
 void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, Error *note);
+                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, char note[PICTURE_NOTE]);
 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
-bool picture_loss(const Run *run, Error *err);
+void picture_loss(const Run *run);
 
 /* Heads of a snapshot as one figure. Each layer has lines of its own, with four panels per line, or up to 16 if the
    figure would have too many lines. */
@@ -24,10 +25,10 @@ typedef struct {
     const char *texts[FIGURE_PANELS];
     char labels[FIGURE_PANELS][FIGURE_LABEL]; /* of the heads, layer by layer; empty, for the caller to write */
 } HeadsFigure;                                /* points into itself and the snapshot */
-/* Fails with status STATUS_USAGE if the heads are too many for one figure. */
-bool heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads, Error *err);
+/* More heads than one figure can have are an error of status STATUS_USAGE. */
+void heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads);
 
 /* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,
    with the heads side by side. A picture is made from the snapshot of its step and the step's rows in attention.csv;
    both must exist. */
-bool picture_attention(const Run *run, size_t from, Error *err);
+void picture_attention(const Run *run, size_t from);

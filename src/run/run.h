@@ -16,7 +16,8 @@ typedef struct {
     Config config;                /* its name is that of the config the run was started with */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
-    ResultsDirectory results;     /* the directory, locked, where the run is written */
+    const Directory *locked;      /* where the run is written; NULL if it is only read */
+    ResultsDirectory *results;    /* of a new run; NULL for one that was opened */
     Json *description;            /* run.json, once it is written or read */
 
     /* What is known of an opened run, which was trained before. */
@@ -38,47 +39,45 @@ typedef struct {
 
 /* Computes the losses of n-gram tables on the validation split of the run's text, which must be loaded. For recall,
    which has no text, it does nothing. run_begin writes the losses to run.json. */
-bool run_count_ngrams(Run *run, Error *err);
+void run_count_ngrams(Run *run);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json and checkpoint/. The run must have
    its config and its text. */
-bool run_create(Run *run, const char *out, bool force, Error *err);
+void run_create(Run *run, const char *out, bool force);
 /* Writes run.json, with result "running". Call it when the logs have their headers and there is a checkpoint, so that a
    directory with run.json can be resumed. */
-bool run_begin(Run *run, const Model *model, const char *command_line, Error *err);
+void run_begin(Run *run, const Model *model, const char *command_line);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
-   other processes out until run_close. A damaged directory, a process that trains there, and the directory of a sweep
-   are errors of status STATUS_USAGE. Loads neither the text nor the parameters. Close with run_close, also after a
-   failure. */
-bool run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive, Error *err);
+   other processes out until the run is released. A damaged directory, a process that trains there, and the directory of
+   a sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
+void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
-bool run_load_corpus(Run *run, Error *err);
+void run_load_corpus(Run *run);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
-   batch), with the parameters of its last checkpoint. Refused (STATUS_USAGE) where checkpoint_load refuses it. Free
-   with model_free, also after a failure. */
-bool run_load_model(Run *run, Model *model, size_t max_batch, size_t threads, Error *err);
-void run_close(Run *run);
+   batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
+void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
 /* Sets path to "directory/name". */
-bool run_path(const Run *run, char path[4096], const char *name, Error *err);
+void run_path(const Run *run, char path[PATH_CAPACITY], const char *name);
 
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
    result back to "running" and removes the entries about how it ended before. Tells `progress` so, and also if bits
    will not repeat because threads or kernels are not what they were. */
-bool run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress, Error *err);
-/* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if there is a `failure`. */
-bool run_ended(const Run *run, const RunState *state, int signal, const Error *failure, Error *err);
+void run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress);
+/* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if the status of `failure` is not
+   STATUS_OK. */
+void run_ended(const Run *run, const RunState *state, int signal, Error failure);
 
-/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Fails as corpus_load
-   does; the caller frees with corpus_free, also after a failure. */
-bool config_corpus(Corpus *corpus, const Config *config, const Vocabulary *vocabulary, Error *err);
+/* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Raises the errors of
+   corpus_load. */
+Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
 /* Reads config.ini of the run or sweep in `directory`, whose run.json is `d`. A key that this version does not have is
    refused, as in every config. An error names the version that wrote the file, where it is another one. */
-bool description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
-                        const char *const *overrides, size_t count, Error *err);
+void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
+                        const char *const *overrides, size_t count);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained
-   on. If it is not, fails with status STATUS_USAGE. */
-bool description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text, Error *err);
-/* Whether the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, fails with status
-   STATUS_USAGE and names the log. */
-bool run_check_logs(const char *directory, Error *err);
+   on. Any other text is an error of status STATUS_USAGE. */
+void description_check_corpus(const Json *d, const char *directory, const char *path, const Corpus *text);
+/* Checks that the logs of a finished or diverged run are unchanged, by their hash in run.json. If not, raises an error
+   of status STATUS_USAGE that names them. */
+void run_check_logs(const char *directory);

@@ -2,28 +2,22 @@
    index it by the config's layers and heads. */
 #include "run/snapshot.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 
 enum { TENSORS = 4 };
 
-bool snapshot_make(Snapshot *s, size_t L, size_t H, const uint32_t *text, size_t T, Error *err) {
+Snapshot snapshot_make(size_t L, size_t H, const uint32_t *text, size_t T) {
     const size_t heads = L * H, count = heads * T * T;
-    float *numbers = calloc(2 * (count + heads), sizeof *numbers);
-    *s = (Snapshot){.L = L, .H = H, .T = T};
-    memcpy(s->text, text, T * sizeof *text);
-    if (!numbers) return runtime_error(err, "no memory for a snapshot of the attention");
-    s->attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
-    return true;
-}
-
-void snapshot_free(Snapshot *s) {
-    free(s->attention.scores); /* this block holds the other arrays, too */
-    *s = (Snapshot){0};
+    Snapshot s = {.L = L, .H = H, .T = T};
+    float *numbers = memory_make(2 * (count + heads), sizeof *numbers, "a snapshot of the attention");
+    memcpy(s.text, text, T * sizeof *text);
+    s.attention = (AttentionSnapshot){numbers, numbers + count, numbers + 2 * count, numbers + 2 * count + heads};
+    return s;
 }
 
 static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
@@ -36,21 +30,20 @@ static void list_tensors(const Snapshot *s, NamedArray arrays[TENSORS]) {
 
 static void name_of(size_t step, char name[64]) { snprintf(name, 64, "attention/step%06zu.safetensors", step); }
 
-bool snapshot_write(const Snapshot *s, const Directory *directory, const char *name, Error *err) {
+void snapshot_write(const Snapshot *s, const Directory *directory, const char *name) {
     char step[32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
     NamedArray arrays[TENSORS];
     *text = 0;
     for (size_t i = 0; i < s->T; i++) end += utf8_encode(s->text[i], end);
     snprintf(step, sizeof step, "%zu", s->step);
     list_tensors(s, arrays);
-    return safetensors_save(directory, name, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2,
-                            err);
+    safetensors_save(directory, name, arrays, TENSORS, (const Metadata[]){{"step", step}, {"text", text}}, 2);
 }
 
-bool snapshot_save(const Snapshot *s, const Directory *directory, Error *err) {
+void snapshot_save(const Snapshot *s, const Directory *directory) {
     char name[64];
     name_of(s->step, name);
-    return snapshot_write(s, directory, name, err);
+    snapshot_write(s, directory, name);
 }
 
 /* Decodes a text of at most SNAPSHOT_TEXT_MAX characters; returns their number, 0 where it is longer or not UTF-8. */
@@ -64,32 +57,26 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
     return count;
 }
 
-/* Reads the snapshot from an opened file, as snapshot_load says. */
-static bool take_snapshot(Snapshot *s, const SafetensorsFile *file, size_t L, size_t H, size_t step, Error *err) {
-    uint32_t text[SNAPSHOT_TEXT_MAX];
-    NamedArray arrays[TENSORS];
-    char expected[32];
-    const char *said = safetensors_metadata(file, "step");
-    snprintf(expected, sizeof expected, "%zu", step);
-    if (!said || strcmp(said, expected) != 0)
-        return usage_error(err, "%s is not of step %zu: it says another step, or none", file->path, step);
-    const size_t T = decode(safetensors_metadata(file, "text"), text);
-    if (T == 0) return usage_error(err, "%s lacks its text, of 1 to %d characters", file->path, (int)SNAPSHOT_TEXT_MAX);
-    if (!snapshot_make(s, L, H, text, T, err)) return false;
-    s->step = step;
-    list_tensors(s, arrays);
-    return safetensors_take(file, arrays, TENSORS, "the model of config.ini", err) && safetensors_check(file, err);
-}
-
-bool snapshot_load(Snapshot *s, const char *directory, const Config *config, size_t step, Error *err) {
+Snapshot snapshot_load(const char *directory, const Config *config, size_t step) {
     const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
     const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
-    char name[64], path[4096];
-    SafetensorsFile file;
-    *s = (Snapshot){0};
+    char name[64], path[PATH_CAPACITY], expected[32];
+    uint32_t text[SNAPSHOT_TEXT_MAX];
+    NamedArray arrays[TENSORS];
     name_of(step, name);
-    if (!path_join(path, sizeof path, directory, name, err)) return false;
-    const bool ok = safetensors_open(&file, path, most, err) && take_snapshot(s, &file, L, H, step, err);
-    safetensors_close(&file);
-    return ok;
+    path_join(path, directory, name);
+    const SafetensorsFile file = safetensors_open(path, most);
+    const char *said = safetensors_metadata(&file, "step");
+    snprintf(expected, sizeof expected, "%zu", step);
+    if (!said || strcmp(said, expected) != 0)
+        usage_error("%s is not of step %zu: it says another step, or none", path, step);
+    const size_t T = decode(safetensors_metadata(&file, "text"), text);
+    if (T == 0) usage_error("%s lacks its text, of 1 to %d characters", path, (int)SNAPSHOT_TEXT_MAX);
+    Snapshot s = snapshot_make(L, H, text, T);
+    s.step = step;
+    list_tensors(&s, arrays);
+    safetensors_take(&file, arrays, TENSORS, "the model of config.ini");
+    safetensors_check(&file);
+    memory_free(file.bytes);
+    return s;
 }

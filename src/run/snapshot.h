@@ -14,21 +14,18 @@ typedef struct {
     AttentionSnapshot attention;
 } Snapshot;
 
-/* Allocates a snapshot of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. Free
-   with snapshot_free, also after a failure. */
-bool snapshot_make(Snapshot *snapshot, size_t L, size_t H, const uint32_t *text /* (T) */, size_t T, Error *err);
-void snapshot_free(Snapshot *snapshot);
+/* Makes a snapshot of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. */
+Snapshot snapshot_make(size_t L, size_t H, const uint32_t *text /* (T) */, size_t T);
 
 /* Writes the snapshot into a run's directory, first under another name, and then renames it. */
-bool snapshot_save(const Snapshot *snapshot, const Directory *directory, Error *err);
+void snapshot_save(const Snapshot *snapshot, const Directory *directory);
 
 /* snapshot_save under any name. */
-bool snapshot_write(const Snapshot *snapshot, const Directory *directory, const char *name, Error *err);
+void snapshot_write(const Snapshot *snapshot, const Directory *directory, const char *name);
 
 /* Reads the snapshot of `step`. Its layers and heads must be the config's, its step that of its name, and its text as
-   long as the tensors say; if not, fails with status STATUS_USAGE and names the file. Makes the snapshot; free it with
-   snapshot_free, also after a failure. */
-bool snapshot_load(Snapshot *snapshot, const char *directory, const Config *config, size_t step, Error *err);
+   long as the tensors say; if not, raises an error of status STATUS_USAGE that names the file. */
+Snapshot snapshot_load(const char *directory, const Config *config, size_t step);
 
 static inline float *snapshot_weights(const Snapshot *s, size_t layer, size_t head) {
     return s->attention.weights + (layer * s->H + head) * s->T * s->T;

@@ -2,12 +2,12 @@
 #include "sample/command.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"
 #include "train/sample.h"
@@ -28,41 +28,36 @@ static const Option SAMPLE_OPTIONS[] = {
     {0},
 };
 
-static bool write_sample(const Run *run, Model *model, int *signal, Error *err) {
+/* Returns the signal that ended the text, or 0. */
+static int write_sample(const Run *run, Model *model) {
     static int32_t ids[PROMPT_MAX];
     static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is noticed */
     size_t count = 1, size = strlen(prompt);
     if (strcmp(prompt, "-") == 0) {
-        if (!input_read(input, sizeof input, &size, err)) return false;
+        size = input_read(input, sizeof input);
         prompt = input;
     }
-    if (top_p <= 0) return usage_error(err, "--top-p takes a number above 0");
+    if (top_p <= 0) usage_error("--top-p takes a number above 0");
     ids[0] = sample_start(&run->vocabulary);
-    if (size && !vocabulary_encode(&run->vocabulary, "--prompt", prompt, size, ids, PROMPT_MAX, &count, err))
-        return false;
-    int32_t *window = calloc(model->shape.T, sizeof *window);
-    if (!window) return runtime_error(err, "no memory to sample a text");
+    if (size) count = vocabulary_encode(&run->vocabulary, "--prompt", prompt, size, ids, PROMPT_MAX);
+    int32_t *window = memory_make(model->shape.T, sizeof *window, "sampling a text");
     const SampleOptions options = {.tokens = (size_t)tokens,
                                    .temperature = temperature,
                                    .top_k = (size_t)top_k,
                                    .top_p = top_p,
                                    .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
     text_write(prompt, size, stdout);
-    if (!sample_text(model, &run->vocabulary, ids, count, &options, window, stdout)) *signal = interrupt_signal();
+    const bool complete = sample_text(model, &run->vocabulary, ids, count, &options, window, stdout);
     fputc('\n', stdout); /* main notices at its end that stdout failed */
-    free(window);
-    return true;
+    return complete ? 0 : interrupt_signal();
 }
 
-static bool run_sampling(const Command *command, int *signal, Error *err) {
+static int run_sampling(const Command *command) {
     static Run run;
-    Model model = {0};
-    const bool ok = run_open(&run, command->target, NULL, 0, false, err) &&
-                    run_load_model(&run, &model, 1, command_threads(command), err) &&
-                    write_sample(&run, &model, signal, err);
-    model_free(&model);
-    run_close(&run);
-    return ok;
+    Model model;
+    run_open(&run, command->target, NULL, 0, false);
+    run_load_model(&run, &model, 1, command_threads(command));
+    return write_sample(&run, &model);
 }
 
 const Verb sample_verb = {

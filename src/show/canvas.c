@@ -1,54 +1,20 @@
 /* Pixels, text and PNG. The only file that includes stb_truetype.h and stb_image_write.h. All drawing blends linearly
-   in sRGB values, which suits dark ink on white. No state is kept between calls, so threads may draw at once. */
+   in sRGB values, which suits dark ink on white. */
 #include "show/canvas.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
+#include "base/memory.h"
 #include "base/text.h"
 
-/* Memory for stb. Where it gets none, stb_truetype leaves a glyph out and stb_image_write ends the program by an
-   assertion, so neither is told: a jump leaves the call into stb, to where setjmp was called before it. */
-typedef struct Block {
-    _Alignas(max_align_t) struct Block *next, *before;
-} Block;
-static _Thread_local struct {
-    jmp_buf out_of_memory;
-    Block *first;
-} stb;
-
-/* NOLINTBEGIN(clang-analyzer-unix.Malloc): it loses track of the list, and takes what was unlinked for a member */
-static void *stb_realloc(void *memory, size_t size) {
-    Block *old = memory ? (Block *)memory - 1 : NULL, *block = realloc(old, sizeof *block + size);
-    if (!block) longjmp(stb.out_of_memory, 1);
-    if (!old) *block = (Block){.next = stb.first};
-    if (block->next) block->next->before = block;
-    *(block->before ? &block->before->next : &stb.first) = block;
-    return block + 1;
-}
-
-static void stb_free(void *memory) {
-    if (!memory) return;
-    Block *block = (Block *)memory - 1;
-    if (block->next) block->next->before = block->before;
-    *(block->before ? &block->before->next : &stb.first) = block->next;
-    free(block);
-}
-/* NOLINTEND(clang-analyzer-unix.Malloc) */
-
-/* Frees what stb has taken. */
-static void stb_give_back(void) {
-    while (stb.first) stb_free(stb.first + 1);
-}
-
-#define STBTT_malloc(size, unused) ((void)(unused), stb_realloc(NULL, size))
-#define STBTT_free(memory, unused) ((void)(unused), stb_free(memory))
-#define STBIW_MALLOC(size) stb_realloc(NULL, size)
-#define STBIW_REALLOC(memory, size) stb_realloc(memory, size)
-#define STBIW_FREE(memory) stb_free(memory)
+/* Without memory stb_truetype omits a glyph, and stb_image_write ends the program by an assertion. So neither is told:
+   the error leaves stb's functions by its jump, and frees what they have taken. */
+#define STBTT_malloc(size, unused) ((void)(unused), memory_make(1, size, "a character of a picture"))
+#define STBTT_free(memory, unused) ((void)(unused), memory_free(memory))
+#define STBIW_MALLOC(size) memory_make(1, size, "a compressed picture")
+#define STBIW_REALLOC(memory, size) memory_resize(memory, size, "a compressed picture")
+#define STBIW_FREE(memory) memory_free(memory)
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
 #include <stb_truetype.h>
@@ -63,27 +29,16 @@ static void stb_give_back(void) {
 
 extern const unsigned char sqrtdk_font[]; /* font.S */
 
-bool canvas_make(Canvas *canvas, int width, int height, Error *err) {
+Canvas canvas_make(int width, int height) {
     stbtt_fontinfo font;
-    *canvas = (Canvas){0};
     if (width < 1 || height < 1 || width > CANVAS_SIDE || height > CANVAS_SIDE)
-        return runtime_error(err, "a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
+        runtime_error("a picture of %d x %d pixels: each side must be 1 to %d", width, height, CANVAS_SIDE);
     if (!stbtt_InitFont(&font, sqrtdk_font, 0))
-        return runtime_error(err, "the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
+        runtime_error("the font built in is not TrueType: make FONT=/path/to/DejaVuSans.ttf");
     const size_t pixels = (size_t)width * (size_t)height;
-    *canvas = (Canvas){.width = width, .height = height, .rgb = malloc(3 * pixels), .cover = calloc(pixels, 1)};
-    if (!canvas->rgb || !canvas->cover) {
-        canvas_free(canvas);
-        return runtime_error(err, "no memory for a picture of %d x %d pixels", width, height);
-    }
-    memset(canvas->rgb, 255, 3 * pixels);
-    return true;
-}
-
-void canvas_free(Canvas *canvas) {
-    free(canvas->rgb);
-    free(canvas->cover);
-    *canvas = (Canvas){0};
+    const Canvas canvas = {width, height, memory_make(pixels, 3, "a picture"), memory_make(pixels, 1, "a picture")};
+    memset(canvas.rgb, 255, 3 * pixels);
+    return canvas;
 }
 
 static size_t pixel_index(const Canvas *canvas, int x, int y) { return (size_t)y * (size_t)canvas->width + (size_t)x; }
@@ -244,11 +199,6 @@ static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int acr
     if (width <= 0 || height <= 0) return; /* a blank */
     if ((size_t)width * (size_t)height > (size_t)canvas->width * (size_t)canvas->height)
         return; /* larger than the picture */
-    if (setjmp(stb.out_of_memory)) {
-        stb_give_back();
-        canvas->incomplete = true;
-        return;
-    }
     stbtt_MakeGlyphBitmapSubpixel(&run->font, canvas->cover, width, height, width, run->scale, run->scale, shift, 0,
                                   run->glyph);
     for (int j = 0; j < height; j++)
@@ -277,17 +227,11 @@ void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align 
     draw_text(canvas, -y, x, size, align, true, color, text);
 }
 
-bool canvas_save(const Canvas *canvas, const Directory *directory, const char *name, Error *err) {
-    int size;
+void canvas_save(const Canvas *canvas, const Directory *directory, const char *name) {
+    int size = 0;
     stbi_write_png_compression_level = 5; /* with the filter "up" (2): half of the time, 2 % more bytes */
     stbi_write_force_png_filter = 2;
-    if (canvas->incomplete) return runtime_error(err, "no memory to draw %s", name);
-    if (setjmp(stb.out_of_memory)) {
-        stb_give_back();
-        return runtime_error(err, "no memory to compress %s", name);
-    }
     unsigned char *png = stbi_write_png_to_mem(canvas->rgb, 0, canvas->width, canvas->height, 3, &size);
-    const bool ok = file_write(directory, name, png, (size_t)size, err);
-    stb_free(png);
-    return ok;
+    file_write(directory, name, png, (size_t)size);
+    memory_free(png);
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/directory.h"
+#include "base/files.h"
 
 typedef struct {
     unsigned char r, g, b;
@@ -15,16 +15,13 @@ typedef struct {
     int width, height;
     unsigned char *rgb;   /* (height, width, 3) */
     unsigned char *cover; /* (height, width): scratch of the drawing calls, which leave it 0 */
-    bool incomplete;      /* there was no memory for a character: canvas_save fails */
 } Canvas;
 
 typedef enum { ALIGN_LEFT, ALIGN_CENTER, ALIGN_RIGHT } Align;
 
 enum { CANVAS_SIDE = 8192 };
-/* Makes a white picture; each side has 1 to CANVAS_SIDE pixels. The caller frees it with canvas_free; after a
-   failure there is nothing to free. */
-bool canvas_make(Canvas *canvas, int width, int height, Error *err);
-void canvas_free(Canvas *canvas);
+/* Makes a white picture; each side has 1 to CANVAS_SIDE pixels, or an error of status STATUS_FAILED is raised. */
+Canvas canvas_make(int width, int height);
 
 void canvas_rectangle(Canvas *canvas, int x, int y, int width, int height, Color color); /* filled, clipped */
 /* Draws the edge of a rectangle, one pixel wide, inside it. */
@@ -50,5 +47,5 @@ double canvas_text_width(double size, const char *text);
 /* `size`, or the smaller one at which `text` is no wider than `limit`. */
 double canvas_text_fit(double size, double limit, const char *text);
 
-/* Saves the picture as PNG, by file_write: the old file stays when this fails. */
-bool canvas_save(const Canvas *canvas, const Directory *directory, const char *name, Error *err);
+/* Saves the picture as PNG, by file_write: what has the name stays when this fails. */
+void canvas_save(const Canvas *canvas, const Directory *directory, const char *name);

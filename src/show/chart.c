@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 enum {
     MARGIN = 24,
     TOP = 82, /* top of the plot, below the titles */
@@ -187,30 +189,27 @@ static void draw_series(Canvas *canvas, const Layout *layout, const Series *seri
         canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, color);
 }
 
-static bool draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout, Error *err) {
+static void draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout) {
     size_t most = 1;
     for (size_t k = 0; k < chart->count; k++)
         if (most < chart->series[k].count) most = chart->series[k].count;
-    CurvePoint *points = calloc(most, sizeof *points);
-    if (!points) return runtime_error(err, "no memory to draw %zu points", most);
+    CurvePoint *points = memory_make(most, sizeof *points, "the points of a curve");
     for (size_t k = 0; k < chart->count; k++) {
         draw_series(canvas, layout, &chart->series[k], points);
         draw_label(canvas, layout, &chart->series[k], k);
     }
-    free(points);
-    return true;
 }
 
-bool chart_save(const Chart *chart, const Directory *directory, const char *name, Error *err) {
+void chart_save(const Chart *chart, const Directory *directory, const char *name) {
+    const size_t mark = memory_mark();
     const Layout layout = lay_out(chart);
-    Canvas canvas;
-    if (!canvas_make(&canvas, CHART_WIDTH, CHART_HEIGHT, err)) return false;
+    Canvas canvas = canvas_make(CHART_WIDTH, CHART_HEIGHT);
     draw_axes(&canvas, chart, &layout);
     draw_levels(&canvas, chart, &layout);
     if (layout.empty)
         canvas_text(&canvas, (layout.left + layout.right) / 2.0, (TOP + BOTTOM) / 2.0, 18, ALIGN_CENTER, faint,
                     "no finite point to draw");
-    const bool ok = draw_curves(&canvas, chart, &layout, err) && canvas_save(&canvas, directory, name, err);
-    canvas_free(&canvas);
-    return ok;
+    draw_curves(&canvas, chart, &layout);
+    canvas_save(&canvas, directory, name);
+    memory_release(mark);
 }

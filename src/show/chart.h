@@ -30,4 +30,4 @@ typedef struct {
 
 /* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A chart with a single finite point works, and so does one
    without any, in which a line of text says so. */
-bool chart_save(const Chart *chart, const Directory *directory, const char *name, Error *err);
+void chart_save(const Chart *chart, const Directory *directory, const char *name);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 enum {
@@ -208,20 +209,19 @@ static void draw_bar(Canvas *canvas, const Layout *l) {
     canvas_text(canvas, x + BAR_WIDTH + 9, y + 26, SMALL_SIZE, ALIGN_LEFT, ink, "later characters");
 }
 
-bool attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name, Error *err) {
-    Canvas canvas;
+void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name) {
+    const size_t mark = memory_mark();
     Layout l = layout_make(figure);
     if (l.height > CANVAS_SIDE)
-        return usage_error(
-            err, "%zu lines of panels are %d pixels high, and a picture at most %d: choose a layer (--layer) or a head",
+        usage_error(
+            "%zu lines of panels are %d pixels high, and a picture at most %d: choose a layer (--layer) or a head",
             figure->rows, l.height, CANVAS_SIDE);
-    if (!canvas_make(&canvas, l.width, l.height, err)) return false;
+    Canvas canvas = canvas_make(l.width, l.height);
     draw_titles(&canvas, figure, &l);
     draw_grid_labels(&canvas, figure, &l);
     for (size_t row = 0; row < figure->rows; row++)
         for (size_t column = 0; column < figure->columns; column++) draw_panel(&canvas, figure, &l, row, column);
     draw_bar(&canvas, &l);
-    bool ok = canvas_save(&canvas, directory, name, err);
-    canvas_free(&canvas);
-    return ok;
+    canvas_save(&canvas, directory, name);
+    memory_release(mark);
 }

@@ -29,7 +29,7 @@ extern const Color heatmap_masked;       /* light grey: not in viridis, so not t
 extern const Color heatmap_not_a_number; /* red */
 
 /* Saves the figure as PNG. It is an error when the picture would be more than 8192 pixels wide or high. */
-bool attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name, Error *err);
+void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
 
 /* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two
    queries share a line, each in one half of it; without colours, weights are written in hundredths. A panel has at

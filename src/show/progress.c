@@ -7,11 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "show/terminal.h"
 
-Progress progress_make(FILE *stream, bool quiet) {
-    return (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
+static void wipe(void *progress) { progress_clear(progress); }
+
+Progress *progress_make(FILE *stream, bool quiet) {
+    Progress *p = memory_make_undone(sizeof *p, wipe, "the progress line");
+    *p = (Progress){.stream = stream, .quiet = quiet, .terminal = isatty(fileno(stream)) != 0, .last = -INFINITY};
+    return p;
 }
 
 void progress_clear(Progress *p) {

@@ -12,8 +12,9 @@ typedef struct {
     double last;          /* when it was last written, in seconds */
 } Progress;
 
-/* The stream is stderr, which has no buffer: nothing here flushes it. */
-Progress progress_make(FILE *stream, bool quiet);
+/* Makes the progress of a verb. When it is released, as by an error, it wipes its line. The stream is stderr, which has
+   no buffer: nothing here flushes it. */
+Progress *progress_make(FILE *stream, bool quiet);
 
 /* A whole line, made plain (base/text.h), in place of the progress line. */
 void progress_message(Progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,7 @@
 #include "sweep/sweep.h"
 
 #include "base/interrupt.h"
+#include "base/memory.h"
 
 static long long jobs; /* 0: not given */
 static bool prepare, tables;
@@ -18,57 +19,54 @@ static const Option SWEEP_OPTIONS[] = {
 };
 static const Option RESUME_OPTIONS[] = {JOBS, {0}};
 
-static TrainOptions sweep_options(const Command *command, Progress *progress) {
-    TrainOptions options = train_options(command, progress);
+static TrainOptions sweep_options(const Command *command) {
+    TrainOptions options = train_options(command, progress_make(stderr, command->quiet));
     options.jobs = (size_t)jobs;
+    interrupt_survive_closed_pipes();
     return options;
 }
 
 /* Runs --share or --tables, for a sweep that was prepared. */
-static bool run_prepared(const Command *command, const TrainOptions *options, int *signal, Error *err) {
+static int run_prepared(const Command *command, const TrainOptions *options) {
     const char *directory = command->target;
-    bool is_sweep;
-    if (command->overrides.count || command->out || command->dry_run || prepare || (share && tables))
-        return usage_error(err, "--%s takes a sweep as it was prepared: leave out %s", share ? "share" : "tables",
-                           command->overrides.count ? "--set"
-                           : command->out           ? "--out"
-                           : command->dry_run       ? "--dry-run"
-                           : prepare                ? "--prepare"
-                                                    : "--tables");
-    if (!sweep_is(directory, &is_sweep, err)) return false;
-    if (!is_sweep)
-        return usage_error(err, "%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare",
-                           directory, program_name);
-    return share ? sweep_share(directory, share, options, stdout, signal, err)
-                 : sweep_tables(directory, options, stdout, err);
+    const char *wrong = command->overrides.count ? "--set"
+                        : command->out           ? "--out"
+                        : command->dry_run       ? "--dry-run"
+                        : prepare                ? "--prepare"
+                        : share && tables        ? "--tables"
+                                                 : NULL;
+    if (wrong) usage_error("--%s takes a sweep as it was prepared: leave out %s", share ? "share" : "tables", wrong);
+    if (!sweep_is(directory))
+        usage_error("%s is not the directory of a sweep: make one with %s sweep CONFIG.ini --prepare", directory,
+                    program_name);
+    if (share) return sweep_share(directory, share, options, stdout);
+    sweep_tables(directory, options, stdout);
+    return 0;
 }
 
-static bool run_sweep(const Command *command, int *signal, Error *err) {
+static int run_sweep(const Command *command) {
+    const TrainOptions options = sweep_options(command);
+    if (share || tables) return run_prepared(command, &options);
     Config config;
-    static SweepAxes axes; /* large */
-    Progress progress = progress_make(stderr, command->quiet);
-    const TrainOptions options = sweep_options(command, &progress);
-    interrupt_survive_closed_pipes();
-    if (share || tables) return run_prepared(command, &options, signal, err);
-    return config_load(&config, &axes, command->target, command->overrides.items, command->overrides.count, err) &&
-           (command->dry_run ? sweep_dry_run(&config, &axes, &options, stdout, err)
-            : prepare        ? sweep_prepare(&config, &axes, &options, stdout, err)
-                             : sweep_run(&config, &axes, &options, stdout, signal, err));
+    SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
+    config_load(&config, axes, command->target, command->overrides.items, command->overrides.count);
+    if (!command->dry_run && !prepare) return sweep_run(&config, axes, &options, stdout);
+    (command->dry_run ? sweep_dry_run : sweep_prepare)(&config, axes, &options, stdout);
+    return 0;
 }
 
-static bool resume(const Command *command, int *signal, Error *err) {
-    Progress progress = progress_make(stderr, command->quiet);
-    const TrainOptions options = sweep_options(command, &progress);
-    interrupt_survive_closed_pipes();
-    bool is_sweep;
-    if (!sweep_is(command->target, &is_sweep, err)) return false;
-    if (!is_sweep)
-        return jobs ? usage_error(err, "--jobs %lld is for a sweep, and %s is none", jobs, command->target)
-                    : resume_run(command, signal, err);
+static int resume(const Command *command) {
+    const char *directory = command->target;
+    if (!sweep_is(directory)) {
+        if (jobs) usage_error("--jobs %lld is for a sweep, and %s is none", jobs, directory);
+        interrupt_survive_closed_pipes();
+        return resume_run(command);
+    }
     if (command->overrides.count)
-        return usage_error(err, "%s is a sweep, which is resumed with the config it has: --set %s changes it",
-                           command->target, command->overrides.items[0]);
-    return sweep_resume(command->target, &options, stdout, signal, err);
+        usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
+                    command->overrides.items[0]);
+    const TrainOptions options = sweep_options(command);
+    return sweep_resume(directory, &options, stdout);
 }
 
 const Verb sweep_verb = {

@@ -1,14 +1,137 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
+#include "base/memory.h"
 #include "sweep/parts.h"
+
+/* --- what is there */
+
+bool sweep_is(const char *directory) {
+    char path[PATH_CAPACITY];
+    const size_t mark = memory_mark();
+    path_join(path, directory, "run.json");
+    const bool is = path_exists(path) && js_array_size(js_get(run_description_load(directory), "runs")) > 0;
+    memory_release(mark);
+    return is;
+}
+
+static void name_directories(Sweep *s) {
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++)
+        snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory, run->name);
+}
+
+/* Takes what the sweep's run.json says of a run. Of its end, that is used only where the run's own run.json says
+   nothing: its process was killed, or could not begin. [sweep] may grow, but not lose a run. */
+static void take_recorded(Sweep *s, const Json *entry) {
+    const char *name = js_as_text(js_get(entry, "name")), *result = js_as_text(js_get(entry, "result")),
+               *error = js_as_text(js_get(entry, "error"));
+    SweepRun *run = s->runs, *end = s->runs + s->run_count;
+    while (name && run < end && strcmp(run->name, name) != 0) run++;
+    if (run == end)
+        usage_error("%s/config.ini no longer has the run %.200s, which the sweep began with: set it back", s->directory,
+                    name);
+    if (!name || run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
+    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
+    run->state = RUN_FAILED;
+    snprintf(run->message, sizeof run->message, "%s", error ? error : "");
+}
+
+void sweep_read(Sweep *s, const char *directory, bool alone) {
+    int64_t threads;
+    char path[RESULTS_PATH];
+    results_name(path, directory, 1);
+    s->opened = alone ? directory_lock(path) : directory_open(path);
+    s->directory = s->opened->path;
+    s->description = run_description_load(s->directory);
+    description_config(s->description, s->directory, &s->config, &s->axes, NULL, 0);
+    const char *name = js_as_text(js_get(s->description, "name"));
+    if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
+    text_make_plain(s->config.name);
+    sweep_plan(s);
+    /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
+    if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
+        s->threads = (size_t)threads;
+    name_directories(s);
+    for (size_t i = 0; i < s->run_count; i++) sweep_read_run(&s->runs[i]);
+    const Json *recorded = js_get(s->description, "runs");
+    for (size_t i = 0; i < js_array_size(recorded); i++) take_recorded(s, js_at(recorded, i));
+}
+
+void sweep_view(Sweep *s, const char *directory) {
+    sweep_read(s, directory, false);
+    sweep_read_back(s);
+}
+
+/* --- what is checked before a sweep that is there is trained */
+
+/* Waits for the end of a process that trains the run, which a killed sweep has left. A signal ends the wait, and then
+   the sweep, which starts nothing more. */
+static void wait_for(const Sweep *s, const SweepRun *run) {
+    const struct timespec pause = {.tv_nsec = 20000000};
+    if (!path_exists(run->directory)) return;
+    if (directory_held(run->directory))
+        progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left", run->name);
+    while (directory_held(run->directory)) {
+        if (interrupt_signal()) return;
+        nanosleep(&pause, NULL);
+    }
+    directory_check_free(run->directory);
+}
+
+/* Checks that the run was trained with the config that the sweep's config.ini gives it. */
+static void check_config(const Sweep *s, const SweepRun *run) {
+    Config trained;
+    char path[PATH_CAPACITY], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
+    path_join(path, run->directory, "config.ini");
+    config_load(&trained, NULL, path, NULL, 0);
+    for (size_t key = 0; key < config_key_count(); key++) {
+        config_value_text(&run->config, key, ours, sizeof ours);
+        config_value_text(&trained, key, theirs, sizeof theirs);
+        if (strcmp(ours, theirs) != 0)
+            usage_error("%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": "
+                        "set back whichever of the two files was edited",
+                        s->directory, run->name, config_key_name(key), ours, config_key_name(key), theirs);
+    }
+}
+
+/* Marks a failed run as not finished, so that it is tried once more. */
+static void forgive(SweepRun *run) {
+    if (run->state != RUN_FAILED) return;
+    run->state = RUN_NOT_FINISHED;
+    *run->message = 0;
+}
+
+void sweep_load_run(const Sweep *s, SweepRun *run) {
+    sweep_read_run(run);
+    forgive(run);
+    if (path_exists(run->directory) && !results_unused(run->directory)) check_config(s, run);
+}
+
+void sweep_load(Sweep *s) {
+    bool ended = true;
+    const size_t mark = memory_mark();
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        directory_check_no_link(run->directory);
+        forgive(run);
+        if (s->shares == 0) {
+            wait_for(s, run);
+            sweep_load_run(s, run);
+        }
+        ended = ended && run->state != RUN_NOT_FINISHED;
+    }
+    if (ended) return;
+    const Config *c = &s->runs[0].config;
+    const Corpus corpus = config_corpus(c, NULL);
+    description_check_corpus(s->description, s->directory, c->data.corpus, &corpus);
+    memory_release(mark);
+}
+
+/* --- how it is written */
 
 /* Whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it is
    swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
@@ -30,205 +153,25 @@ void sweep_write_config(const Sweep *s, FILE *out) {
     combinations_print(&s->axes, "", out);
 }
 
-bool sweep_is(const char *directory, bool *is, Error *err) {
-    Json *json;
-    const bool known = run_description_load(&json, directory, err);
-    *is = known && js_array_size(js_get(json, "runs")) > 0;
-    js_free(json);
-    return known || err->status == STATUS_USAGE;
-}
-
-static void name_directories(Sweep *s) {
-    for (size_t i = 0; i < s->run_count; i++)
-        snprintf(s->runs[i].directory, sizeof s->runs[i].directory, "%s/%s", s->directory, s->runs[i].name);
-}
-
-/* Reads run.json and config.ini of an existing directory. */
-static bool read_config(Sweep *s, Error *err) {
-    s->directory = s->place.directory.path;
-    if (!run_description_load(&s->description, s->directory, err) ||
-        !description_config(s->description, s->directory, &s->config, &s->axes, NULL, 0, err))
-        return false;
-    const char *name = js_as_text(js_get(s->description, "name"));
-    if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
-    text_make_plain(s->config.name);
-    return true;
-}
-
-/* Whether the owner's file in a directory that is not free is damaged or names another host. Otherwise a process of
-   this host trains there. */
-static bool is_foreign(const char *directory) {
-    char path[4096], here[128] = "", *text;
-    size_t size;
-    Owner owner;
-    Error ignored;
-    if (!path_join(path, sizeof path, directory, OWNER_FILE, &ignored) || !path_exists(path)) return false;
-    if (!file_read(path, "the owner", sizeof path, STATUS_USAGE, &text, &size, &ignored)) return path_exists(path);
-    gethostname(here, sizeof here - 1);
-    const bool foreign = *text && (!owner_parse(text, &owner) || strcmp(owner.host, here) != 0);
-    free(text);
-    return foreign;
-}
-
-/* Waits until no process holds the run: one whose sweep was killed trains it to its end. A signal ends the wait, and
-   then the sweep, which starts nothing more. */
-static bool wait_for(const Sweep *s, const SweepRun *run, Error *err) {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    Progress *progress = s->options->progress;
-    bool said = false;
-    while (!interrupt_signal() && !directory_free(run->directory, err)) {
-        if (err->status != STATUS_USAGE || is_foreign(run->directory)) return false;
-        if (!said) progress_message(progress, "waiting for the end of %s, which a killed sweep has left", run->name);
-        said = true;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
-/* Whether the run was trained with the config that the sweep's config.ini gives it. */
-static bool check_config(const Sweep *s, const SweepRun *run, Error *err) {
-    Config trained;
-    char path[4096], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
-    if (!path_join(path, sizeof path, run->directory, "config.ini", err) ||
-        !config_load(&trained, NULL, path, NULL, 0, err))
-        return false;
-    for (size_t key = 0; key < config_key_count(); key++) {
-        config_value_text(&run->config, key, ours, sizeof ours);
-        config_value_text(&trained, key, theirs, sizeof theirs);
-        if (strcmp(ours, theirs) != 0)
-            return usage_error(
-                err,
-                "%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": set "
-                "back whichever of the two files was edited",
-                s->directory, run->name, config_key_name(key), ours, config_key_name(key), theirs);
-    }
-    return true;
-}
-
-/* Marks a failed run as not finished, so that it is tried once more. */
-static void forgive(SweepRun *run) {
-    if (run->state != RUN_FAILED) return;
-    run->state = RUN_NOT_FINISHED;
-    *run->message = 0;
-}
-
-bool sweep_load_run(const Sweep *s, SweepRun *run, Error *err) {
-    forgive(run);
-    run->resumable = false;
-    if (!path_exists(run->directory)) return true;
-    if (!sweep_read_run(run, err)) return false;
-    forgive(run);
-    if (run->state != RUN_NOT_FINISHED) return check_config(s, run, err);
-    if (results_unused(run->directory)) return true; /* killed before it began */
-    run->resumable = true;
-    return check_config(s, run, err);
-}
-
-/* Takes from the sweep's run.json that a run has failed, where the run's own run.json says nothing of its end: its
-   process was killed, or could not begin. */
-static void take_failure(SweepRun *run, const Json *entry) {
-    const char *result = js_as_text(js_get(entry, "result")), *error = js_as_text(js_get(entry, "error"));
-    if (run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
-    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
-    run->state = RUN_FAILED;
-    snprintf(run->message, sizeof run->message, "%s", error ? error : "");
-}
-
-/* Takes what run.json says of the runs. Fails when one is no longer a run of the sweep: [sweep] may grow, but not lose
-   a run. */
-static bool take_recorded(Sweep *s, Error *err) {
-    const Json *recorded = js_get(s->description, "runs");
-    for (size_t i = 0; i < js_array_size(recorded); i++) {
-        const char *name = js_as_text(js_get(js_at(recorded, i), "name"));
-        size_t k = 0;
-        while (name && k < s->run_count && strcmp(s->runs[k].name, name) != 0) k++;
-        if (k == s->run_count)
-            return usage_error(err,
-                               "%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
-                               s->directory, name);
-        if (name) take_failure(&s->runs[k], js_at(recorded, i));
-    }
-    return true;
-}
-
-bool sweep_load(Sweep *s, Error *err) {
-    for (size_t i = 0; i < s->run_count; i++) {
-        SweepRun *run = &s->runs[i];
-        if (!directory_no_link(run->directory, err) || (path_exists(run->directory) && !wait_for(s, run, err)) ||
-            !sweep_load_run(s, run, err))
-            return false;
-    }
-    return true;
-}
-
-static bool check_corpus(const Sweep *s, const Corpus *corpus, Error *err) {
-    return description_check_corpus(s->description, s->directory, s->runs[0].config.data.corpus, corpus, err);
-}
-
-bool sweep_read(Sweep *s, const char *directory, bool alone, Error *err) {
-    int64_t threads;
-    char path[RESULTS_PATH];
-    if (!results_name(path, sizeof path, directory, 1, err)) return false;
-    if (!(alone ? directory_lock : directory_open)(&s->place.directory, path, err)) return false;
-    if (!read_config(s, err) || !sweep_plan(s, err)) return false;
-    s->resumed = true;
-    /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
-    if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
-        s->threads = (size_t)threads;
-    name_directories(s);
-    for (size_t i = 0; i < s->run_count; i++)
-        if (!sweep_read_run(&s->runs[i], err)) return false;
-    return take_recorded(s, err);
-}
-
-bool sweep_view(Sweep *s, const char *directory, Error *err) {
-    return sweep_read(s, directory, false, err) && sweep_read_back(s, err);
-}
-
-bool sweep_begin_share(Sweep *s, Error *err) {
-    Corpus corpus;
-    for (size_t i = 0; i < s->run_count; i++) {
-        forgive(&s->runs[i]);
-        if (!directory_no_link(s->runs[i].directory, err)) return false;
-    }
-    const bool ok = config_corpus(&corpus, &s->runs[0].config, NULL, err) && check_corpus(s, &corpus, err);
-    corpus_free(&corpus);
-    return ok;
-}
-
-static bool make_directory(Sweep *s, const Corpus *corpus, Error *err) {
+/* Makes the directory of a new sweep, with its config.ini. */
+static void make_directory(Sweep *s) {
     const TrainOptions *o = s->options;
     char fingerprint[HASH_DIGITS];
-    if (!results_make(&s->place, o->out, s->config.log.out, o->force, err)) return false;
-    s->directory = s->place.directory.path;
+    const size_t mark = memory_mark();
+    const Corpus corpus = config_corpus(&s->runs[0].config, NULL);
+    corpus_fingerprint(&corpus, fingerprint);
+    memory_release(mark);
+    s->results = results_make(o->out, s->config.log.out, o->force);
+    s->opened = s->results->directory;
+    s->directory = s->opened->path;
     name_directories(s);
-    corpus_fingerprint(corpus, fingerprint);
     s->description = run_description(o->command_line, o->threads);
     js_set(s->description, "name", js_text(s->config.name));
     js_set(s->description, "corpus", js_text(fingerprint));
     js_set(s->description, "threads_per_run", js_integer((int64_t)s->threads));
-    return true;
-}
-
-static bool save_config(const Sweep *s, Error *err) {
-    FileWriter config;
-    if (!file_writer_open(&config, &s->place.directory, "config.ini", err)) return false;
-    sweep_write_config(s, config.stream);
-    return file_writer_commit(&config, err);
-}
-
-bool sweep_save_configs(const Sweep *s, Error *err) {
-    char name[RUN_NAME + 16];
-    FileWriter config;
-    if (!directory_make_in(&s->place.directory, "configs", err)) return false;
-    for (size_t i = 0; i < s->run_count; i++) {
-        if (s->runs[i].state != RUN_NOT_FINISHED) continue;
-        snprintf(name, sizeof name, "configs/%s.ini", s->runs[i].name);
-        if (!file_writer_open(&config, &s->place.directory, name, err)) return false;
-        config_write(&s->runs[i].config, config.stream);
-        if (!file_writer_commit(&config, err)) return false;
-    }
-    return true;
+    FileWriter *config = file_writer_open(s->opened, "config.ini");
+    sweep_write_config(s, config->stream);
+    file_writer_commit(config);
 }
 
 static void describe_resumed(Sweep *s) {
@@ -239,10 +182,9 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-static void describe(const Sweep *s, const char *result, const Error *why) {
+static void describe(const Sweep *s, const char *result, const char *why) {
     Json *list = js_array();
-    for (size_t i = 0; i < s->run_count; i++) {
-        const SweepRun *run = &s->runs[i];
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Json *entry = js_object();
         js_set(entry, "name", js_text(run->name));
         js_set(entry, "result", js_text(SWEEP_RUN_STATES[run->state]));
@@ -254,30 +196,35 @@ static void describe(const Sweep *s, const char *result, const Error *why) {
     js_remove(s->description, "end");
     js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
-    if (why) js_set(s->description, "error", js_text(why->message));
+    if (why) js_set(s->description, "error", js_text(why));
 }
 
-bool sweep_save(Sweep *s, const char *result, const Error *why, Error *err) {
+void sweep_save(Sweep *s, const char *result, const char *why) {
     describe(s, result, why);
-    return run_description_save(s->description, &s->place.directory, err);
+    run_description_save(s->description, s->opened);
 }
 
-/* As for a run, config.ini is written before run.json: a directory that has run.json can be resumed. */
-static bool save_first(Sweep *s, Error *err) {
+/* Writes configs/NAME.ini, from which a run starts, for each run that has not ended. */
+static void save_configs(const Sweep *s) {
+    char name[RUN_NAME + 16];
+    directory_make_in(s->opened, "configs");
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        if (run->state != RUN_NOT_FINISHED) continue;
+        snprintf(name, sizeof name, "configs/%s.ini", run->name);
+        FileWriter *config = file_writer_open(s->opened, name);
+        config_write(&run->config, config->stream);
+        file_writer_commit(config);
+    }
+}
+
+void sweep_open(Sweep *s) {
+    if (s->description) describe_resumed(s);
+    else make_directory(s);
+    save_configs(s);
     describe(s, "running", NULL);
-    return save_config(s, err) && results_begin(&s->place, s->description, err);
-}
-
-bool sweep_open(Sweep *s, Error *err) {
-    const Config *c = &s->runs[0].config;
-    Corpus corpus;
-    bool ok = config_corpus(&corpus, c, NULL, err) &&
-              (s->resumed ? check_corpus(s, &corpus, err) : make_directory(s, &corpus, err));
-    corpus_free(&corpus);
-    if (ok && s->resumed) describe_resumed(s);
-    ok = ok && (s->resumed ? sweep_save(s, "running", NULL, err) : save_first(s, err));
-    if (!ok && !s->resumed) results_abandon(&s->place, err);
-    if (*s->place.old)
-        progress_message(s->options->progress, "note: what stood in %s is now in %s", s->directory, s->place.old);
-    return ok;
+    /* Last: a directory that has run.json can be resumed. */
+    if (s->results) results_begin(s->results, s->description);
+    else run_description_save(s->description, s->opened);
+    if (s->results && *s->results->old)
+        progress_message(s->options->progress, "note: what stood in %s is now in %s", s->directory, s->results->old);
 }

@@ -6,8 +6,6 @@
    sweep_summarize, and the writers of tables. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "base/statistics.h"
 #include "show/palette.h"
 #include "sweep/sweep.h"
@@ -57,7 +55,6 @@ typedef struct {
     size_t setting, seed; /* index of its setting; which of the swept seeds it has, counted from 0 */
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
-    bool resumable;                 /* it has begun and not ended */
     bool damaged;                   /* its logs are not as the program writes them */
     double measured[MEASURE_COUNT]; /* NaN where the run did not get that far */
 } SweepRun;
@@ -82,27 +79,25 @@ typedef struct {
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
-    size_t divisor_axis;    /* which of the swept keys is the divisor; axes.count: none */
-    bool resumed;           /* the directory was there */
-    ResultsDirectory place; /* the sweep's directory, made or entered, and locked */
-    const char *directory;  /* its path */
-    Json *description;      /* run.json */
-    size_t threads, slots;  /* threads of a run; runs at a time */
-    size_t share, shares;   /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
-} Sweep;                    /* large: keep it off small stacks */
+    size_t divisor_axis;       /* which of the swept keys is the divisor; axes.count: none */
+    const Directory *opened;   /* the sweep's directory; locked, unless a share or a report reads it */
+    ResultsDirectory *results; /* of a new sweep; NULL for one that was there */
+    const char *directory;     /* its path */
+    Json *description;         /* run.json */
+    size_t threads, slots;     /* threads of a run; runs at a time */
+    size_t share, shares;      /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
+} Sweep;                       /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
-   too many combinations, a combination that is no valid config. sweep_free frees all that a sweep holds, failed or
-   not. */
-bool sweep_plan(Sweep *sweep, Error *err);
-void sweep_free(Sweep *sweep);
+   too many combinations, a combination that is no valid config. */
+void sweep_plan(Sweep *sweep);
 /* The name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the short
    name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const SweepAxes *axes, size_t axis);
 
 /* share.c. Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have
    status STATUS_USAGE. *share counts from 0. */
-bool share_read(const char *text, size_t *share, size_t *shares, Error *err);
+void share_read(const char *text, size_t *share, size_t *shares);
 /* share.c. Lists the runs that this process trains, in the order in which they start, and returns how many they are. A
    share has every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So
    these are spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
@@ -110,57 +105,40 @@ size_t share_runs(const Sweep *sweep, size_t runs[RUNS_MAX]);
 
 /* directory.c. sweep_read plans the sweep of a directory and reads its state from run.json and config.ini, also while
    its runs train; with `alone` it locks the directory first. sweep_view reads the logs of the runs as well. sweep_load
-   is for a sweep whose directory this process holds: it waits for runs that are being saved, and checks each run
-   against its config. sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed.
-   For a share, sweep_begin_share checks only the text, and sweep_load_run checks each run when its turn comes. If
-   something has changed since the sweep began, the error has status STATUS_USAGE. sweep_save writes the present states
-   of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted", "failed"), and `why` is
-   the reason of a failure or NULL. sweep_save_configs writes configs/NAME.ini, from which a run starts, for each run
-   that has not ended. */
-bool sweep_read(Sweep *sweep, const char *directory, bool alone, Error *err);
-bool sweep_view(Sweep *sweep, const char *directory, Error *err);
-bool sweep_begin_share(Sweep *sweep, Error *err);
-bool sweep_save_configs(const Sweep *sweep, Error *err);
-bool sweep_load(Sweep *sweep, Error *err);
-bool sweep_load_run(const Sweep *sweep, SweepRun *run, Error *err); /* one run, whose directory this process has */
-bool sweep_open(Sweep *sweep, Error *err);
-bool sweep_save(Sweep *sweep, const char *result, const Error *why, Error *err);
+   is for a sweep that is now to be trained: it checks the text, and each run against its config, once a process that
+   trains the run has saved it. Of a share, each run is checked only when its turn comes (sweep_load_run). If something
+   has changed since the sweep began, the error has status STATUS_USAGE. sweep_open makes the directory of a new sweep,
+   or notes in run.json that the sweep is resumed, and writes configs/NAME.ini for each run that has not ended.
+   sweep_save writes the present states of the runs into run.json; `result` is as for a run ("running", "finished",
+   "interrupted", "failed"), and `why` is the reason of a failure or NULL. */
+void sweep_read(Sweep *sweep, const char *directory, bool alone);
+void sweep_view(Sweep *sweep, const char *directory);
+void sweep_load(Sweep *sweep);
+void sweep_load_run(const Sweep *sweep, SweepRun *run);
+void sweep_open(Sweep *sweep);
+void sweep_save(Sweep *sweep, const char *result, const char *why);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
-   came: *signal, else 0. A run that fails, or that cannot be started, is recorded as such. Fails only where the sweep's
-   directory was moved or removed meanwhile. */
-bool sweep_train(Sweep *sweep, int *signal, Error *err);
-
-/* child.c. The process that trains a run. child_start starts or resumes the run, by its `resumable`.
-   child_ended returns whether the process has ended, without waiting; *status is as of waitpid. Of an ended one,
-   child_stopped_by returns the signal that stopped it, also before it could note signals, or 0; and
-   child_succeeded whether its exit status was 0, with the reason if not. Free with child_free once it has ended. */
-typedef struct {
-    pid_t id;       /* 0: none */
-    FILE *messages; /* a temporary file without a name: what the process writes to stderr */
-} Child;
-bool child_start(Child *child, const Sweep *sweep, const SweepRun *run, Error *err);
-bool child_ended(const Child *child, int *status);
-int child_stopped_by(int status);
-bool child_succeeded(const Child *child, int status, Error *err);
-void child_free(Child *child);
+   came, which it returns; else 0. A run that fails, or that cannot be started, is recorded as such. An error is raised
+   only where the sweep's directory was moved or removed meanwhile. */
+int sweep_train(Sweep *sweep);
 
 /* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. If there is no directory, or
    nothing was measured in it, the run was not started. Then sweep_read_metrics reads metrics.csv, and sweep_read_logs
    both logs. If a file is not as the program writes it, the error has status STATUS_USAGE. */
-bool sweep_read_run(SweepRun *run, Error *err);
-bool sweep_read_metrics(SweepRun *run, Error *err);
-bool sweep_read_logs(SweepRun *run, Error *err);
+void sweep_read_run(SweepRun *run);
+void sweep_read_metrics(SweepRun *run);
+void sweep_read_logs(SweepRun *run);
 void sweep_clear_run(SweepRun *run); /* sets every measure to NaN */
 
 /* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
-   first; a run whose logs are not as the program writes them has failed. It fails itself for want of memory alone. */
+   first; a run whose logs are not as the program writes them has failed. */
 void sweep_summarize(Sweep *sweep);
-bool sweep_read_back(Sweep *sweep, Error *err);
+void sweep_read_back(Sweep *sweep);
 
 /* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
-bool sweep_write_csv(const Sweep *sweep, Error *err);
+void sweep_write_csv(const Sweep *sweep);
 void sweep_print_table(const Sweep *sweep, FILE *out);
 
 /* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */

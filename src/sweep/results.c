@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "sweep/parts.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
@@ -33,19 +34,19 @@ void sweep_clear_run(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
 
-bool sweep_read_run(SweepRun *run, Error *err) {
+void sweep_read_run(SweepRun *run) {
     double *r = run->measured;
-    char path[4096];
-    bool there;
-    Json *json = NULL;
+    char path[PATH_CAPACITY];
+    const size_t mark = memory_mark();
+    const Json *json = NULL;
     sweep_clear_run(run);
     run->state = RUN_NOT_FINISHED;
     run->damaged = false;
     *run->message = 0;
-    bool ok = path_join(path, sizeof path, run->directory, "run.json", err) && path_find(path, &there, err);
+    path_join(path, run->directory, "run.json");
     /* Without run.json there are no entries. A directory that has other files has lost its run.json, and is refused. */
-    if (ok && (there || (path_exists(run->directory) && !results_unused(run->directory))))
-        ok = run_description_load(&json, run->directory, err);
+    if (path_find(path) || (path_exists(run->directory) && !results_unused(run->directory)))
+        json = run_description_load(run->directory);
     const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
     for (SweepRunState state = RUN_FINISHED; result && state <= RUN_FAILED; state++)
         if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
@@ -53,16 +54,12 @@ bool sweep_read_run(SweepRun *run, Error *err) {
     js_as_number(js_get(json, "steps"), &r[MEASURE_STEPS]);
     js_as_number(js_get(json, "seconds"), &r[MEASURE_SECONDS]);
     js_as_number(js_get(json, "threads"), &r[MEASURE_THREADS]);
-    js_free(json);
-    return ok;
+    memory_release(mark);
 }
 
-bool sweep_read_metrics(SweepRun *run, Error *err) {
-    LogTable table;
-    if (!logs_read_any(run->directory, LOG_METRICS, &table, err)) {
-        log_table_free(&table);
-        return false;
-    }
+void sweep_read_metrics(SweepRun *run) {
+    const size_t mark = memory_mark();
+    const LogTable table = logs_read_any(run->directory, LOG_METRICS);
     double *r = run->measured;
     const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
                  *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
@@ -81,42 +78,40 @@ bool sweep_read_metrics(SweepRun *run, Error *err) {
     if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
     if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
     r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
-    log_table_free(&table);
-    return true;
+    memory_release(mark);
 }
 
 /* Takes the means over all heads at the first and the last step. The rows of attention.csv come step by step, and
    within a step layer by layer and head by head. */
-static bool take_heads(double r[MEASURE_COUNT], const LogTable *table, const char *directory, Error *err) {
-    const double *steps = table->column[ATTENTION_STEP];
+static void take_heads(SweepRun *run) {
+    const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
+    const double *steps = table.column[ATTENTION_STEP];
+    double *r = run->measured;
     size_t all = 0; /* heads of all layers */
-    while (all < table->rows && steps[all] == steps[0]) all++;
-    const size_t measured = all ? table->rows / all : 0; /* whole steps: the last one may have been cut off */
+    while (all < table.rows && steps[all] == steps[0]) all++;
+    const size_t measured = all ? table.rows / all : 0; /* whole steps: the last one may have been cut off */
     for (size_t row = 0; row < measured * all; row++)
         if (steps[row] != steps[row / all * all])
-            return usage_error(err, "%s/%s:%zu: step %g does not have the %zu rows of the first step", directory,
-                               LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
+            usage_error("%s/%s:%zu: step %g does not have the %zu rows of the first step", run->directory,
+                        LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
     for (Measure m = MEASURE_ENTROPY_FIRST; m <= MEASURE_QK_NORM_LAST; m++) {
         const bool is_last = (m - MEASURE_ENTROPY_FIRST) % 2;
         for (size_t step = is_last ? measured - 1 : 0; step < measured && isnan(r[m]); step++) {
             double sum = 0;
             for (size_t row = step * all; row < (step + 1) * all; row++)
-                sum += table->column[MEASURES[m].attention][row] *
-                       (m >= MEASURE_QK_NORM_FIRST ? table->column[ATTENTION_W_K_NORM][row] : 1);
+                sum += table.column[MEASURES[m].attention][row] *
+                       (m >= MEASURE_QK_NORM_FIRST ? table.column[ATTENTION_W_K_NORM][row] : 1);
             r[m] = sum / (double)all;
         }
     }
-    return true;
 }
 
-bool sweep_read_logs(SweepRun *run, Error *err) {
-    LogTable table;
-    const bool ended = run->state == RUN_FINISHED || run->state == RUN_DIVERGED;
-    if ((ended && !run_check_logs(run->directory, err)) || !sweep_read_metrics(run, err)) return false;
-    const bool ok = logs_read_any(run->directory, LOG_ATTENTION, &table, err) &&
-                    take_heads(run->measured, &table, run->directory, err);
-    log_table_free(&table);
-    return ok;
+void sweep_read_logs(SweepRun *run) {
+    const size_t mark = memory_mark();
+    if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) run_check_logs(run->directory);
+    sweep_read_metrics(run);
+    take_heads(run);
+    memory_release(mark);
 }
 
 /* --- over seeds */
@@ -149,17 +144,18 @@ void sweep_summarize(Sweep *s) {
     }
 }
 
-bool sweep_read_back(Sweep *s, Error *err) {
-    for (size_t i = 0; i < s->run_count; i++) {
-        SweepRun *run = &s->runs[i];
-        if (sweep_read_logs(run, err)) continue;
-        if (err->status != STATUS_USAGE) return false;
+static void read_logs(void *run) { sweep_read_logs(run); }
+
+void sweep_read_back(Sweep *s) {
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        Error why;
+        if (protect(read_logs, run, &why)) continue;
+        if (why.status != STATUS_USAGE) error_raise_again(&why);
         sweep_clear_run(run);
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
         run->damaged = true;
-        snprintf(run->message, sizeof run->message, "%s", err->message);
+        snprintf(run->message, sizeof run->message, "%s", why.message);
     }
     sweep_summarize(s);
-    return true;
 }

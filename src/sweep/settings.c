@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sweep/parts.h"
 
 static const char *short_name(const SweepAxes *axes, size_t axis) {
@@ -33,7 +34,7 @@ static bool agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
 }
 
 /* "scale_divisor=none+seed=1", from values in the form in which the program writes them. */
-static bool name_run(const SweepAxes *axes, SweepRun *run, Error *err) {
+static void name_run(const SweepAxes *axes, SweepRun *run) {
     size_t used = 0;
     for (size_t a = 0; a < axes->count && used < sizeof run->name; a++) {
         char value[CONFIG_VALUE_MAX];
@@ -41,8 +42,8 @@ static bool name_run(const SweepAxes *axes, SweepRun *run, Error *err) {
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", a ? "+" : "", sweep_key(axes, a),
                                  value);
     }
+    if (used >= sizeof run->name) usage_error("[sweep] has too many keys for the name of a directory");
     snprintf(run->config.name, sizeof run->config.name, "%s", run->name);
-    return used < sizeof run->name || usage_error(err, "[sweep] has too many keys for the name of a directory");
 }
 
 static void label_divisor(const Sweep *s, const Config *config, char label[SETTING_LABEL]) {
@@ -71,12 +72,12 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
 
 /* Makes the run of combination i; the last key varies fastest. Its setting's number is i, counted without the seed's
    values. */
-static bool make_run(Sweep *s, size_t i, Error *err) {
+static void make_run(Sweep *s, size_t i) {
     SweepRun *run = &s->runs[i];
     const char *values[SWEEP_AXES_MAX];
     size_t value_index[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
-    if (!combinations_config(&s->config, &s->axes, i, &run->config, values, err) || !name_run(&s->axes, run, err))
-        return false;
+    combinations_config(&s->config, &s->axes, i, &run->config, values);
+    name_run(&s->axes, run);
     for (size_t a = s->axes.count; a-- > 0; rest /= s->axes.axis[a].count) {
         const size_t value = rest % s->axes.axis[a].count;
         if (axis_is(&s->axes, a, "train.seed")) {
@@ -93,7 +94,6 @@ static bool make_run(Sweep *s, size_t i, Error *err) {
     memcpy(setting->value_index, value_index, sizeof value_index);
     s->setting_count = weight;
     sweep_clear_run(run);
-    return true;
 }
 
 /* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
@@ -110,60 +110,43 @@ static size_t find_reference(const Sweep *s, size_t setting) {
     return NO_SETTING;
 }
 
-bool sweep_plan(Sweep *s, Error *err) {
+void sweep_plan(Sweep *s) {
     if (s->axes.count == 0)
-        return usage_error(
-            err,
-            "the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = sqrt_dk, none\"");
-    if (!combinations_count(&s->axes, RUNS_MAX, &s->run_count, err)) return false;
-    s->runs = calloc(s->run_count, sizeof *s->runs);
-    s->settings = calloc(s->run_count, sizeof *s->settings);
-    if (!s->runs || !s->settings) return runtime_error(err, "no memory for %zu runs", s->run_count);
+        usage_error("the config has no [sweep] section: add one such as \"[sweep]\" with \"attention.scale_divisor = "
+                    "sqrt_dk, none\"");
+    s->run_count = combinations_count(&s->axes, RUNS_MAX);
+    s->runs = memory_make(s->run_count, sizeof *s->runs, "the runs of a sweep");
+    s->settings = memory_make(s->run_count, sizeof *s->settings, "the settings of a sweep");
     while (s->divisor_axis < s->axes.count && !axis_is(&s->axes, s->divisor_axis, "attention.scale_divisor"))
         s->divisor_axis++;
-    for (size_t i = 0; i < s->run_count; i++)
-        if (!make_run(s, i, err)) return false;
+    for (size_t i = 0; i < s->run_count; i++) make_run(s, i);
     for (size_t i = 0; i < s->setting_count; i++) {
         label_setting(s, &s->settings[i]);
         s->settings[i].reference = find_reference(s, i);
     }
-    return true;
-}
-
-void sweep_free(Sweep *s) {
-    free(s->runs);
-    free(s->settings);
-    js_free(s->description);
-    results_release(&s->place);
-    *s = (Sweep){0};
 }
 
 /* --- the order in which settings are shown, and their styles */
 
 static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
 
-/* A setting's value of a swept key; NaN where it is no number. */
+/* A setting's value of a swept key, as settings are ordered by it: the divisor for the d_k of the first setting, a
+   number, or the place of a value that is no number in the config. */
 static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
-    config_value_text(config_of(s, setting), s->axes.axis[axis].key, text, sizeof text);
-    double number = strtod(text, &end);
-    return end == text || *end ? NAN : number;
+    const Config *c = config_of(s, setting);
+    if (axis == s->divisor_axis) return divisor_value(c->attention.scale_divisor, (size_t)config_of(s, 0)->model.d_k);
+    config_value_text(c, s->axes.axis[axis].key, text, sizeof text);
+    const double number = strtod(text, &end);
+    return end == text || *end ? (double)s->settings[setting].value_index[axis] : number;
 }
 
-/* Whether setting a is shown before b: by divisor first (all for the d_k of the first setting), then by the other
-   keys, as numbers or, where a value is no number, in the order of the config. */
+/* Whether setting a is shown before b: by divisor first, then by the other keys. */
 static bool comes_before(const Sweep *s, size_t a, size_t b) {
-    const size_t axis = s->divisor_axis, d_k = (size_t)config_of(s, 0)->model.d_k;
-    double x = divisor_value(config_of(s, a)->attention.scale_divisor, d_k),
-           y = divisor_value(config_of(s, b)->attention.scale_divisor, d_k);
+    double x = number_of(s, s->divisor_axis, a), y = number_of(s, s->divisor_axis, b);
     for (size_t i = 0; x == y && i < s->axes.count; i++) {
-        if (i == axis) continue;
         x = number_of(s, i, a);
         y = number_of(s, i, b);
-        if (!(x < y || x > y)) {
-            x = (double)s->settings[a].value_index[i];
-            y = (double)s->settings[b].value_index[i];
-        }
     }
     return x < y;
 }

@@ -25,42 +25,42 @@ static const char *read_number(const char *text, char end, size_t *number) {
 }
 
 /* Reads a variable of the environment. The number is `otherwise` if the variable has no name or is not set. */
-static bool read_variable(const char *name, size_t otherwise, size_t *number, Error *err) {
+static size_t read_variable(const char *name, size_t otherwise) {
     const char *text = name ? getenv(name) : NULL;
-    *number = otherwise;
-    return !text || read_number(text, 0, number) ||
-           usage_error(err, "--share auto: %s is \"%.40s\", which is not a whole number: say --share I/N", name, text);
+    size_t number = otherwise;
+    if (text && !read_number(text, 0, &number))
+        usage_error("--share auto: %s is \"%.40s\", which is not a whole number: say --share I/N", name, text);
+    return number;
 }
 
-static bool from_environment(size_t *share, size_t *shares, Error *err) {
+static void read_environment(size_t *share, size_t *shares) {
     const Numbering *n = NUMBERINGS, *end = n + sizeof NUMBERINGS / sizeof *n;
-    size_t number, first, step;
     while (n < end && !getenv(n->number)) n++;
     if (n == end)
-        return usage_error(err, "--share auto: neither SLURM_ARRAY_TASK_ID nor OMPI_COMM_WORLD_RANK nor PMI_RANK is "
-                                "set: start this by an array of Slurm or by mpirun, or say --share I/N");
-    if (!getenv(n->count))
-        return usage_error(err, "--share auto: %s is set, but %s is not: say --share I/N", n->number, n->count);
-    if (!read_variable(n->number, 0, &number, err) || !read_variable(n->count, 0, shares, err) ||
-        !read_variable(n->first, 0, &first, err) || !read_variable(n->step, 1, &step, err))
-        return false;
-    const bool fits = step > 0 && number >= first && (number - first) % step == 0 && (number - first) / step < *shares;
-    if (!fits)
-        return usage_error(err,
-                           "--share auto: %s is %zu, which is none of %zu that begin at %zu in steps of %zu (%s): "
-                           "use an array without gaps, or say --share I/N",
-                           n->number, number, *shares, first, step, n->count);
+        usage_error(
+            "--share auto: neither SLURM_ARRAY_TASK_ID nor OMPI_COMM_WORLD_RANK nor PMI_RANK is set: start this "
+            "by an array of Slurm or by mpirun, or say --share I/N");
+    if (!getenv(n->count)) usage_error("--share auto: %s is set, but %s is not: say --share I/N", n->number, n->count);
+    const size_t number = read_variable(n->number, 0), first = read_variable(n->first, 0),
+                 step = read_variable(n->step, 1);
+    *shares = read_variable(n->count, 0);
+    if (step == 0 || number < first || (number - first) % step != 0 || (number - first) / step >= *shares)
+        usage_error(
+            "--share auto: %s is %zu, which is none of %zu that begin at %zu in steps of %zu (%s): use an array "
+            "without gaps, or say --share I/N",
+            n->number, number, *shares, first, step, n->count);
     *share = (number - first) / step;
-    return true;
 }
 
-bool share_read(const char *text, size_t *share, size_t *shares, Error *err) {
-    if (strcmp(text, "auto") == 0) return from_environment(share, shares, err);
+void share_read(const char *text, size_t *share, size_t *shares) {
+    if (strcmp(text, "auto") == 0) {
+        read_environment(share, shares);
+        return;
+    }
     const char *slash = read_number(text, '/', share);
     if (!slash || !read_number(slash + 1, 0, shares) || *share == 0 || *share > *shares)
-        return usage_error(err, "--share takes I/N with I from 1 to N, as 2/8, or auto, not \"%.40s\"", text);
+        usage_error("--share takes I/N with I from 1 to N, as 2/8, or auto, not \"%.40s\"", text);
     --*share;
-    return true;
 }
 
 size_t share_runs(const Sweep *s, size_t runs[RUNS_MAX]) {

@@ -3,19 +3,19 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "base/memory.h"
 #include "sweep/parts.h"
 
 /* Checks everything that training could be refused for, before anything is written. Decides the threads of a run,
    and how many runs train at a time: --jobs, or as many as there are threads for; never more than there are runs and
    memory for. */
-static bool check(Sweep *s, Error *err) {
+static void check(Sweep *s) {
     const size_t threads = s->options->threads, jobs = s->options->jobs ? s->options->jobs : s->run_count;
     size_t most = 1; /* bytes that a run takes */
     if (s->threads == 0) s->threads = threads > jobs ? threads / jobs : 1;
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
     for (size_t i = 0; i < s->run_count; i++) {
-        size_t bytes;
-        if (!train_check(&s->runs[i].config, &options, NULL, &bytes, err)) return false;
+        const size_t bytes = train_check(&s->runs[i].config, &options, NULL);
         if (bytes > most) most = bytes;
     }
     const size_t fit = memory_of_machine() / most;
@@ -23,21 +23,30 @@ static bool check(Sweep *s, Error *err) {
     if (s->slots > s->run_count) s->slots = s->run_count;
     if (s->slots > fit) s->slots = fit;
     if (s->slots == 0) s->slots = 1;
-    return true;
 }
 
 /* Plans a new sweep and checks that it can be made. */
-static bool prepare(Sweep *s, Error *err) {
-    const TrainOptions *o = s->options;
-    if (!sweep_plan(s, err)) return false;
-    bool is_sweep = false;
-    if (o->out && !o->force && !sweep_is(o->out, &is_sweep, err)) return false;
-    if (is_sweep && !results_unused(o->out))
-        return error_set(err, STATUS_USAGE,
-                         "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to "
-                         "replace it",
-                         o->out, program_name, o->out);
-    return results_check(o->out, o->force, err) && check(s, err);
+static Sweep *plan(const Config *config, const SweepAxes *axes, const TrainOptions *o) {
+    Sweep *s = memory_make(1, sizeof *s, "a sweep");
+    s->options = o;
+    s->config = *config;
+    s->axes = *axes;
+    sweep_plan(s);
+    if (o->out && !o->force && sweep_is(o->out))
+        usage_error(
+            "%s exists: continue that sweep with %s resume %s, name another --out, or add --force to replace it",
+            o->out, program_name, o->out);
+    results_check(o->out, o->force);
+    check(s);
+    return s;
+}
+
+/* Reads a sweep that is there. */
+static Sweep *enter(const char *directory, const TrainOptions *options, bool alone) {
+    Sweep *s = memory_make(1, sizeof *s, "a sweep");
+    s->options = options;
+    sweep_read(s, directory, alone);
+    return s;
 }
 
 /* Counts the runs in a state. *first becomes the first of them, or NULL. */
@@ -52,170 +61,158 @@ static size_t count(const Sweep *s, SweepRunState state, const SweepRun **first)
     return found;
 }
 
-/* How many runs have neither finished nor diverged. *failed is the first that failed, or NULL. */
-static size_t count_unfinished(const Sweep *s, const SweepRun **failed) {
-    const SweepRun *missing;
-    return count(s, RUN_FAILED, failed) + count(s, RUN_NOT_FINISHED, &missing);
+/* How many runs have neither finished nor diverged. */
+static size_t count_unfinished(const Sweep *s) {
+    const SweepRun *first;
+    return count(s, RUN_FAILED, &first) + count(s, RUN_NOT_FINISHED, &first);
 }
 
-static void announce(const Sweep *s) {
-    Progress *progress = s->options->progress;
+/* --- the end of a sweep */
+
+typedef struct {
+    Sweep *sweep;
+    bool trains; /* else only the tables are made */
+    int signal;  /* that ended it early; 0: none */
+    Error error;
+} Work;
+
+/* If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay. */
+static void train_and_write(void *argument) {
+    Work *w = argument;
+    Sweep *s = w->sweep;
     const SweepRun *failed;
-    const size_t ended = s->run_count - count_unfinished(s, &failed);
-    progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
-                     s->resumed ? "resuming" : "sweeping", s->config.name, s->directory, s->run_count,
-                     s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
-    if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
+    const bool ended = count_unfinished(s) == 0;
+    if (w->trains) w->signal = sweep_train(s);
+    sweep_read_back(s);
+    if (ended && count(s, RUN_FAILED, &failed) > 0)
+        usage_error("%s has finished, but %s cannot be read: %s", s->directory, failed->name, failed->message);
+    sweep_write_csv(s);
+}
+
+static void save_failure(void *argument) {
+    const Work *w = argument;
+    sweep_save(w->sweep, "failed", w->error.message);
 }
 
 /* Names the runs that did not finish, the first few of them. */
 static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     size_t named = 0;
+    fputc('\n', out);
     print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
                 s->directory);
-    for (size_t i = 0; i < s->run_count; i++) {
-        const SweepRun *run = &s->runs[i];
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED || named++ >= 8) continue;
         print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
     }
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
-/* Writes the tables from the runs so far, and records how the sweep ended. Fails if a run failed. If all runs had
-   `ended` before and a log cannot be read, fails with STATUS_USAGE: the user has to repair it. The old tables stay. */
-static bool finish(Sweep *s, bool ended, FILE *out, int *signal_number, Error *err) {
+/* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
+   ended. Raises an error if a run failed. Returns the signal that ended the training, or 0. */
+static int complete(Sweep *s, bool trains, FILE *out) {
+    Work work = {.sweep = s, .trains = trains};
     const SweepRun *failed;
     Error ignored;
-    const bool read = sweep_read_back(s, err);
-    if (read && ended && count_unfinished(s, &failed) > 0)
-        return error_set(err, STATUS_USAGE, "%s has finished, but %s cannot be read: %s", s->directory, failed->name,
-                         failed->message);
-    if (!read || !sweep_write_csv(s, err)) {
-        sweep_save(s, "failed", err, &ignored);
-        return false;
+    if (!protect(train_and_write, &work, &work.error)) {
+        if (work.error.status != STATUS_USAGE) protect(save_failure, &work, &ignored);
+        error_raise_again(&work.error);
     }
-    const size_t unfinished = count_unfinished(s, &failed);
-    if (unfinished == 0) *signal_number = 0; /* a signal came too late to matter */
-    const char *result = unfinished == 0 ? "finished" : *signal_number ? "interrupted" : failed ? "failed" : "running";
+    const size_t unfinished = count_unfinished(s), failures = count(s, RUN_FAILED, &failed);
+    const int signal = unfinished ? work.signal : 0; /* or it came too late to matter */
+    const char *result = unfinished == 0 ? "finished" : signal ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
-    if (!(recorded && strcmp(result, recorded) == 0) && !sweep_save(s, result, NULL, err)) return false;
-    if (s->options->report && !s->options->report(&s->place.directory, err)) return false;
+    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result, NULL);
+    if (s->options->report) s->options->report(s->opened);
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",
           out);
-    if (s->options->why && !s->options->why(s->directory, out, err)) return false;
-    if (s->options->why) fputc('\n', out);
+    if (s->options->why) {
+        s->options->why(s->directory, out);
+        fputc('\n', out);
+    }
     print_plain(out, "page to look at: %s/report.html", s->directory);
     print_plain(out, "table of runs:   %s/summary.csv", s->directory);
-    if (unfinished == 0) return true;
-    fputc('\n', out);
-    print_unfinished(s, unfinished, out);
-    return *signal_number || !failed ||
-           error_set(err, STATUS_FAILED, "%zu of %zu runs failed; %s: %s", count(s, RUN_FAILED, &failed), s->run_count,
-                     failed->name, failed->message);
+    if (unfinished) print_unfinished(s, unfinished, out);
+    if (failed && !signal)
+        runtime_error("%zu of %zu runs failed; %s: %s", failures, s->run_count, failed->name, failed->message);
+    return signal;
 }
 
-/* Trains the runs that have not ended. */
-static bool train(Sweep *s, int *signal_number, Error *err) {
-    Error ignored;
-    if (!sweep_open(s, err)) return false;
+static void announce(const Sweep *s) {
+    const size_t ended = s->run_count - count_unfinished(s);
+    Progress *progress = s->options->progress;
+    progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
+                     s->results ? "sweeping" : "resuming", s->config.name, s->directory, s->run_count,
+                     s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
+    if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
+}
+
+/* --- the functions of sweep.h */
+
+int sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
+    Sweep *s = plan(config, axes, options);
+    sweep_open(s);
     announce(s);
-    if (sweep_save_configs(s, err) && sweep_train(s, signal_number, err)) return true;
-    sweep_save(s, "failed", err, &ignored);
-    return false;
+    return complete(s, true, out);
 }
 
-bool sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, int *signal_number,
-               Error *err) {
-    Sweep s = {.options = options, .config = *config, .axes = *axes};
-    *signal_number = 0;
-    bool ok = prepare(&s, err) && train(&s, signal_number, err) && finish(&s, false, out, signal_number, err);
-    sweep_free(&s);
-    return ok;
+int sweep_resume(const char *directory, const TrainOptions *options, FILE *out) {
+    Sweep *s = enter(directory, options, true);
+    sweep_load(s);
+    const bool trains = count_unfinished(s) > 0;
+    if (trains) {
+        check(s);
+        sweep_open(s);
+        announce(s);
+    } else progress_message(options->progress, "%s has finished; its table is made again", directory);
+    return complete(s, trains, out);
 }
 
-bool sweep_resume(const char *directory, const TrainOptions *options, FILE *out, int *signal_number, Error *err) {
-    Sweep s = {.options = options};
+void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
+    Sweep *s = plan(config, axes, options);
+    const TrainOptions train = {.threads = s->threads};
+    sweep_write_config(s, out);
+    fprintf(out, "\n; %zu runs, %zu at a time with %zu thread%s each; the first of them:", s->run_count, s->slots,
+            s->threads, s->threads == 1 ? "" : "s");
+    train_check(&s->runs[0].config, &train, out);
+}
+
+void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {
+    Sweep *s = plan(config, axes, options);
+    sweep_open(s);
+    progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N", s->config.name,
+                     s->directory, program_name, s->directory);
+    fprintf(out, "%zu\n", s->run_count);
+}
+
+static void read_run(void *run) { sweep_read_run(run); }
+
+int sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out) {
     const SweepRun *failed;
-    *signal_number = 0;
-    bool ok = sweep_read(&s, directory, true, err) && sweep_load(&s, err);
-    const bool ended = ok && count_unfinished(&s, &failed) == 0;
-    if (ended) progress_message(options->progress, "%s has finished; its table is made again", directory);
-    else ok = ok && check(&s, err) && train(&s, signal_number, err);
-    ok = ok && finish(&s, ended, out, signal_number, err);
-    sweep_free(&s);
-    return ok;
-}
-
-bool sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options, .config = *config, .axes = *axes};
-    bool ok = prepare(&s, err);
-    if (ok) {
-        const TrainOptions train = {.threads = s.threads};
-        size_t bytes;
-        sweep_write_config(&s, out);
-        fprintf(out, "\n; %zu runs, %zu at a time with %zu thread%s each; the first of them:", s.run_count, s.slots,
-                s.threads, s.threads == 1 ? "" : "s");
-        ok = train_check(&s.runs[0].config, &train, out, &bytes, err);
-    }
-    sweep_free(&s);
-    return ok;
-}
-
-bool sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options, .config = *config, .axes = *axes};
-    const bool ok = prepare(&s, err) && sweep_open(&s, err) && sweep_save_configs(&s, err);
-    if (ok) {
-        progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N",
-                         s.config.name, s.directory, program_name, s.directory);
-        fprintf(out, "%zu\n", s.run_count);
-    }
-    sweep_free(&s);
-    return ok;
-}
-
-/* Prints how many runs have ended when a share has. Fails if one of its runs failed, unless a signal ended it. */
-static bool finish_share(Sweep *s, int signal_number, FILE *out, Error *err) {
-    const SweepRun *failed, *none;
-    const size_t failures = count(s, RUN_FAILED, &failed);
-    if (failed) /* before the runs are read again */
-        error_set(err, STATUS_FAILED, "%zu of the runs of share %zu/%zu failed; %s: %s", failures, s->share + 1,
-                  s->shares, failed->name, failed->message);
-    for (size_t i = 0; i < s->run_count; i++) {
-        SweepRun *run = &s->runs[i];
+    size_t number, shares;
+    share_read(share, &number, &shares);
+    Sweep *s = enter(directory, options, false);
+    s->share = number;
+    s->shares = shares;
+    sweep_load(s);
+    check(s);
+    progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each", number + 1,
+                     shares, s->config.name, s->directory, s->slots, s->threads, s->threads == 1 ? "" : "s");
+    const int signal = sweep_train(s);
+    const size_t failures = count(s, RUN_FAILED, &failed); /* of this share */
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error ignored;
-        if (run->state == RUN_NOT_FINISHED) sweep_read_run(run, &ignored); /* as other processes left it */
+        if (run->state == RUN_NOT_FINISHED) protect(read_run, run, &ignored); /* as other processes left it */
     }
-    const size_t left = count_unfinished(s, &none);
     print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
-                s->run_count - left, s->run_count, s->directory, program_name, s->directory);
-    return signal_number || !failed;
+                s->run_count - count_unfinished(s), s->run_count, s->directory, program_name, s->directory);
+    if (failures && !signal)
+        runtime_error("%zu of the runs of share %zu/%zu failed; %s: %s", failures, number + 1, shares, failed->name,
+                      failed->message);
+    return signal;
 }
 
-bool sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out, int *signal_number,
-                 Error *err) {
-    Sweep s = {.options = options};
-    *signal_number = 0;
-    bool ok = share_read(share, &s.share, &s.shares, err) && sweep_read(&s, directory, false, err) &&
-              sweep_begin_share(&s, err) && check(&s, err);
-    if (ok) {
-        progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each",
-                         s.share + 1, s.shares, s.config.name, s.directory, s.slots, s.threads,
-                         s.threads == 1 ? "" : "s");
-        ok = sweep_train(&s, signal_number, err) && finish_share(&s, *signal_number, out, err);
-    }
-    sweep_free(&s);
-    return ok;
-}
-
-bool sweep_tables(const char *directory, const TrainOptions *options, FILE *out, Error *err) {
-    Sweep s = {.options = options};
-    const SweepRun *failed;
-    int no_signal = 0;
-    bool ok = sweep_read(&s, directory, true, err);
-    const bool ended = ok && count_unfinished(&s, &failed) == 0;
-    ok = ok && finish(&s, ended, out, &no_signal, err);
-    sweep_free(&s);
-    return ok;
+void sweep_tables(const char *directory, const TrainOptions *options, FILE *out) {
+    complete(enter(directory, options, true), false, out);
 }

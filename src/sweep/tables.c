@@ -33,17 +33,17 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
     fputc('\n', out);
 }
 
-bool sweep_write_csv(const Sweep *s, Error *err) {
-    FileWriter csv;
-    if (!file_writer_open(&csv, &s->place.directory, "summary.csv", err)) return false;
-    fputs("run", csv.stream);
-    for (size_t a = 0; a < s->axes.count; a++) fprintf(csv.stream, ",%s", sweep_key(&s->axes, a));
-    fputs(",divisor,result", csv.stream);
+void sweep_write_csv(const Sweep *s) {
+    FileWriter *csv = file_writer_open(s->opened, "summary.csv");
+    FILE *out = csv->stream;
+    fputs("run", out);
+    for (size_t a = 0; a < s->axes.count; a++) fprintf(out, ",%s", sweep_key(&s->axes, a));
+    fputs(",divisor,result", out);
     for (Measure m = 0; m < MEASURE_COUNT; m++)
-        fprintf(csv.stream, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);
-    fputc('\n', csv.stream);
-    for (size_t i = 0; i < s->run_count; i++) write_run(s, &s->runs[i], csv.stream);
-    return file_writer_commit(&csv, err);
+        fprintf(out, "%s,%s", m == MEASURE_SECONDS ? ",error" : "", MEASURES[m].name);
+    fputc('\n', out);
+    for (size_t i = 0; i < s->run_count; i++) write_run(s, &s->runs[i], out);
+    file_writer_commit(csv);
 }
 
 /* --- the terminal */

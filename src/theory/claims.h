@@ -20,13 +20,11 @@ size_t claims_read(Claim *claims, size_t limit);
 typedef struct {
     uint64_t seed; /* what is drawn depends on seed and sizes alone */
     size_t threads;
-    Error *err;
-    bool failed;         /* for want of memory, with `err` filled */
     size_t said, held;   /* figures that the claim states, and how many of them agree with those measured */
     char measured[1024]; /* the measured figures; empty: there is nothing to measure */
 } ClaimTest;
 
-/* Measures a claim. When it fails, and after a caught signal, figures are missing. */
+/* Measures a claim. After a caught signal figures are missing. */
 void claim_measure(size_t number, ClaimTest *test);
 
 /* Puts the figures and their verdict in place of the table's: "right" when all that is said holds, "partly right" when
@@ -36,8 +34,8 @@ void claim_judge(const ClaimTest *test, Claim *claim);
 
 /* Tests every claim and prints what is said, what was measured, the verdict, and why; as CSV
    (number,claim,source,measured,verdict,why) when `csv`. For the same seed it prints the same, with any number of
-   threads. A caught signal ends it early. Fails for want of memory. */
-bool claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress, Error *err);
+   threads. A caught signal ends it early. */
+void claims_run(uint64_t seed, size_t threads, bool csv, Progress *progress);
 
 /* --- How figures are measured (claims_measure.c), for tests */
 

@@ -48,18 +48,19 @@ static const TheoryScoring SCORINGS[THEORY_SCORINGS] = {
     {.divisor.mode = SCALE_NONE, .score = THEORY_SOFTCAP},
 };
 
-static bool parse_list(const char *text, size_t *d_k, size_t *count, Error *err) {
+/* Reads the numbers of a list into d_k (LIST_MAX), and returns how many there are. */
+static size_t parse_list(const char *text, size_t *d_k) {
+    size_t count = 0;
     for (const char *at = text;;) {
         char *end;
         errno = 0;
         long value = strtol(at, &end, 10);
         if (end == at || errno || value < 1 || value > THEORY_DK_MAX || (*end && *end != ','))
-            return usage_error(
-                err, "--d-k takes whole numbers from 1 to %d with commas between, as in 16,64,256, not \"%.100s\"",
-                THEORY_DK_MAX, text);
-        if (*count == LIST_MAX) return usage_error(err, "--d-k takes at most %d numbers", LIST_MAX);
-        d_k[(*count)++] = (size_t)value;
-        if (!*end) return true;
+            usage_error("--d-k takes whole numbers from 1 to %d with commas between, as in 16,64,256, not \"%.100s\"",
+                        THEORY_DK_MAX, text);
+        if (count == LIST_MAX) usage_error("--d-k takes at most %d numbers", LIST_MAX);
+        d_k[count++] = (size_t)value;
+        if (!*end) return count;
         at = end + 1;
     }
 }
@@ -147,86 +148,73 @@ static void print_findings(const TheoryPoint *points, size_t count) {
            p[1].measured.grad_median.value, p[2].measured.grad_median.value);
 }
 
-static bool write_files(ResultsDirectory *into, const TheoryPoint *p, size_t n, const Command *command, Error *err) {
-    FileWriter file;
-    if (!file_writer_open(&file, &into->directory, "theory.csv", err)) return false;
-    write_csv(p, n, file.stream);
-    if (!file_writer_commit(&file, err)) return false;
+/* Writes theory.csv, run.json and the page into a new directory. */
+static void write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress) {
+    ResultsDirectory *results = results_make(out, NULL, force);
+    FileWriter *file = file_writer_open(results->directory, "theory.csv");
+    write_csv(p, n, file->stream);
+    file_writer_commit(file);
     Json *description = run_description(command->line, command_threads(command));
     js_set(description, "seed", js_integer(seed));
-    const bool ok = results_begin(into, description, err);
-    js_free(description);
-    return ok;
+    results_begin(results, description);
+    if (*results->old) progress_message(progress, "note: what stood in %s is now in %s", results->path, results->old);
+    if (command->report) command->report(results->directory);
+    if (csv) return;
+    putchar('\n');
+    print_plain(stdout, "page to look at  %s/report.html", out);
+    print_plain(stdout, "figures          %s/theory.csv", out);
 }
 
-static bool write_directory(const TheoryPoint *p, size_t n, const Command *command, Progress *progress, Error *err) {
-    ResultsDirectory directory;
-    if (!results_make(&directory, out, NULL, force, err)) return false;
-    bool ok = write_files(&directory, p, n, command, err);
-    if (!ok) results_abandon(&directory, err);
-    if (*directory.old)
-        progress_message(progress, "note: what stood in %s is now in %s", directory.directory.path, directory.old);
-    if (ok && command->report) ok = command->report(&directory.directory, err);
-    results_release(&directory);
-    if (ok && !csv) {
-        putchar('\n');
-        print_plain(stdout, "page to look at  %s/report.html", out);
-        print_plain(stdout, "figures          %s/theory.csv", out);
-    }
-    return ok;
-}
-
-/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). */
-static bool measure(size_t d_k, size_t threads, TheoryPoint *points, int *signal, Error *err) {
+/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). Returns the signal that ended it early, or 0. */
+static int measure(size_t d_k, size_t threads, TheoryPoint *points) {
     TheoryFigures figures[THEORY_SCORINGS];
     TheoryScoring scorings[THEORY_SCORINGS];
     for (size_t i = 0; i < THEORY_SCORINGS; i++) {
         scorings[i] = SCORINGS[i];
         if (scorings[i].score == THEORY_COSINE) scorings[i].divisor.number = 1 / sqrt((double)d_k);
     }
-    if (!theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures,
-                        signal, err))
-        return false;
-    for (size_t i = 0; i < THEORY_SCORINGS && !*signal; i++) {
+    const int signal =
+        theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures);
+    for (size_t i = 0; i < THEORY_SCORINGS && !signal; i++) {
         points[i] = (TheoryPoint){.d_k = d_k, .scoring = scorings[i], .measured = figures[i]};
         if (!csv) points[i].exact = theory_exact_scoring(d_k, (size_t)keys, scorings[i], threads);
     }
-    return true;
+    return signal;
 }
 
 /* After a caught signal nothing is printed or written. */
-static bool run(const Command *command, int *signal, Error *err) {
-    Progress progress = progress_make(stderr, command->quiet);
+static int run(const Command *command) {
+    Progress *progress = progress_make(stderr, command->quiet);
     const size_t threads = command_threads(command);
     static TheoryPoint points[LIST_MAX * THEORY_SCORINGS];
-    size_t d_k[LIST_MAX], sizes = 0;
+    size_t d_k[LIST_MAX];
     if (claims) {
         if (d_k_list || keys || samples || out || force)
-            return usage_error(err, "--claims takes only --seed, --csv and --threads: each claim has its sizes");
-        bool ok = claims_run((uint64_t)seed, threads, csv, &progress, err);
-        *signal = interrupt_signal();
-        return ok;
+            usage_error("--claims takes only --seed, --csv and --threads: each claim has its sizes");
+        claims_run((uint64_t)seed, threads, csv, progress);
+        return interrupt_signal();
     }
     if (!keys) keys = 64;
     if (!samples) samples = 4096;
-    if (!command_check_force(force, out, err) || !results_check(out, force, err) ||
-        !parse_list(d_k_list ? d_k_list : "1,4,16,64,256,1024", d_k, &sizes, err))
-        return false;
+    command_check_force(force, out);
+    results_check(out, force);
+    const size_t sizes = parse_list(d_k_list ? d_k_list : "1,4,16,64,256,1024", d_k);
     if (out) interrupt_survive_closed_pipes(); /* without --out there is nothing to save */
-    bool ok = true;
-    for (size_t i = 0; ok && !*signal && i < sizes; i++) {
-        progress_count(&progress, omp_get_wtime(), "values of d_k", i, sizes);
-        ok = measure(d_k[i], threads, points + i * THEORY_SCORINGS, signal, err);
+    int signal = 0;
+    for (size_t i = 0; !signal && i < sizes; i++) {
+        progress_count(progress, omp_get_wtime(), "values of d_k", i, sizes);
+        signal = measure(d_k[i], threads, points + i * THEORY_SCORINGS);
     }
-    progress_clear(&progress);
-    if (!ok || *signal) return ok;
+    progress_clear(progress);
+    if (signal) return signal;
     const size_t count = sizes * THEORY_SCORINGS;
     if (csv) write_csv(points, count, stdout);
     else {
         print_tables(points, count);
         print_findings(points, count);
     }
-    return !out || write_directory(points, count, command, &progress, err);
+    if (out) write_directory(points, count, command, progress);
+    return 0;
 }
 
 const Verb theory_verb = {

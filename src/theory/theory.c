@@ -4,9 +4,10 @@
 
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 
+#include "base/error.h"
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/rng.h"
 
@@ -166,27 +167,24 @@ static void lay_out(Measurement *m, size_t threads) {
     for (size_t t = 0; t < threads; t++) lay_out_row(&m->rows[t], m->d_k, m->keys, &m->arena);
 }
 
-bool theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures, int *signal, Error *err) {
+int theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
+                   const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
+    const size_t mark = memory_mark();
     Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
     m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
     m.v_rng = rng_make(seed, RNG_THEORY, V_STREAM | (uint32_t)d_k);
-    m.rows = calloc(threads, sizeof *m.rows);
-    if (!m.rows) return runtime_error(err, "no memory for the rows of %zu threads", threads);
+    m.rows = memory_make(threads, sizeof *m.rows, "the rows of the threads");
     lay_out(&m, threads);
-    const double gigabytes = (double)m.arena.used / 1e9;
-    if (!arena_allocate(&m.arena, "the keys and samples", err)) {
-        free(m.rows);
-        return runtime_error(err, "d_k %zu with %zu keys and %zu samples needs %.3g GB of memory for %zu threads", d_k,
-                             keys, samples, gigabytes, threads);
-    }
+    if (m.arena.used > memory_of_machine())
+        runtime_error("d_k %zu with %zu keys and %zu samples needs %.3g GB of memory for %zu threads", d_k, keys,
+                      samples, (double)m.arena.used / 1e9, threads);
+    arena_allocate(&m.arena, "the keys and samples");
     lay_out(&m, threads);
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, CHUNK)
     for (size_t sample = 0; sample < samples; sample++)
         if (!interrupt_signal()) take_sample(&m, sample, &m.rows[omp_get_thread_num()]);
-    *signal = interrupt_signal();
-    for (size_t i = 0; i < count && !*signal; i++) figures[i] = figures_of(&m, i);
-    arena_free(&m.arena);
-    free(m.rows);
-    return true;
+    const int signal = interrupt_signal();
+    for (size_t i = 0; i < count && !signal; i++) figures[i] = figures_of(&m, i);
+    memory_release(mark);
+    return signal;
 }

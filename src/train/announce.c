@@ -22,13 +22,12 @@ size_t training_memory(const Engine *e, const Optimizer *optimizer) {
            m->threads * matmul_buffer_bytes(m->shape.attention.bf16);
 }
 
-bool training_memory_fits(size_t bytes, Error *err) {
+void training_memory_check(size_t bytes) {
     const size_t machine = memory_of_machine();
-    if (bytes <= machine) return true;
-    return runtime_error(
-        err,
-        "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
-        (double)bytes / 1e9, (double)machine / 1e9);
+    if (bytes > machine)
+        runtime_error(
+            "this model and batch need %.4g GB, and the machine has %.4g GB of memory: choose a smaller model, context or batch",
+            (double)bytes / 1e9, (double)machine / 1e9);
 }
 
 size_t tokens_per_step(const Config *config) {

@@ -8,9 +8,9 @@
 /* Bytes that training takes: the arenas of model, engine and optimizer, and the buffers into which threads pack
    matrices. */
 size_t training_memory(const Engine *engine, const Optimizer *optimizer);
-/* An error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are written
-   to, since their pages are taken only then. */
-bool training_memory_fits(size_t bytes, Error *err);
+/* Raises an error of status STATUS_FAILED if the machine has less memory than `bytes`. Call it before the arenas are
+   written to, since their pages are taken only then. */
+void training_memory_check(size_t bytes);
 
 /* Tokens of one step of training. */
 size_t tokens_per_step(const Config *config);

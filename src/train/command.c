@@ -39,46 +39,56 @@ TrainOptions train_options(const Command *command, Progress *progress) {
                           .why = command->why};
 }
 
-static bool run_training(const Command *command, int *signal, Error *err) {
+/* The config of a command, for ranks_together. */
+typedef struct {
+    const Command *command;
+    const TrainOptions *options;
     Config config;
-    TrainOutcome outcome;
-    interrupt_survive_closed_pipes();
-    if (!ranks_start(err)) return false;
-    Progress progress = progress_make(stderr, command->quiet || ranks_index() > 0);
-    const TrainOptions options = train_options(command, &progress);
-    const bool ok =
-        config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count, err);
-    if (!ranks_agree(ok, NULL, err)) return false;
-    if (command->dry_run) {
-        size_t bytes;
-        if (!ranks_agree(train_check(&config, &options, NULL, &bytes, err), NULL, err)) return false;
-        if (ranks_index() > 0) return true;
-        config_write(&config, stdout);
-        return train_check(&config, &options, stdout, &bytes, err);
-    }
-    if (!train_run(&config, &options, &outcome, err)) return false;
-    *signal = outcome.signal;
-    if (ranks_index() == 0) print_results(&outcome);
-    return true;
+} Loaded;
+
+static void load(void *loaded) {
+    Loaded *l = loaded;
+    const OptionList *overrides = &l->command->overrides;
+    config_load(&l->config, NULL, l->command->target, overrides->items, overrides->count);
 }
 
-bool resume_run(const Command *command, int *signal, Error *err) {
-    TrainOutcome outcome;
-    if (!ranks_start(err)) return false;
-    Progress progress = progress_make(stderr, command->quiet || ranks_index() > 0);
-    TrainOptions options = train_options(command, &progress);
+static void check(void *loaded) {
+    const Loaded *l = loaded;
+    train_check(&l->config, l->options, NULL);
+}
+
+static int run_training(const Command *command) {
+    interrupt_survive_closed_pipes();
+    ranks_start();
+    const TrainOptions options = train_options(command, progress_make(stderr, command->quiet || ranks_index() > 0));
+    Loaded loaded = {.command = command, .options = &options};
+    ranks_together(load, &loaded, false);
+    if (command->dry_run) {
+        ranks_together(check, &loaded, false);
+        if (ranks_index() > 0) return 0;
+        config_write(&loaded.config, stdout);
+        train_check(&loaded.config, &options, stdout);
+        return 0;
+    }
+    const TrainOutcome outcome = train_run(&loaded.config, &options);
+    if (ranks_index() == 0) print_results(&outcome);
+    return outcome.signal;
+}
+
+int resume_run(const Command *command) {
+    ranks_start();
+    TrainOptions options = train_options(command, progress_make(stderr, command->quiet || ranks_index() > 0));
     options.threads = (size_t)command->threads;
-    if (!train_resume(command->target, command->overrides.items, command->overrides.count, &options, &outcome, err))
-        return false;
-    *signal = outcome.signal;
-    if (ranks_index() > 0) return true;
+    const OptionList *overrides = &command->overrides;
+    const TrainOutcome outcome = train_resume(command->target, overrides->items, overrides->count, &options);
+    if (ranks_index() > 0) return outcome.signal;
     if (outcome.had_finished)
         print_plain(stdout,
                     "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
                     "%s --set train.steps=N",
                     command->target, program_name, command->target);
     else print_results(&outcome);
-    return true;
+    return outcome.signal;
 }
 
 const Verb train_verb = {

@@ -22,18 +22,12 @@ static size_t shards_at_once(EngineKind kind, const Model *m, size_t slice) {
     return count;
 }
 
-bool engine_make(Engine *e, EngineKind kind, size_t shards, Model *m, Error *err) {
+void engine_make(Engine *e, EngineKind kind, size_t shards, Model *m) {
     const size_t slice = slice_of_shard(m, shards), at_once = shards_at_once(kind, m, slice);
-    *e = (Engine){.model = m, .kind = kind, .slice = slice, .gradients = m->gradients};
-    return (kind == ENGINE_FAST || plain_make(&e->plain, &m->shape, &m->tensors, m->max_batch, m->threads, err)) &&
-           shards_make(&e->shards, shards, at_once, m->gradients, m->tensors.flat, m->shape.L * m->shape.attention.H,
-                       m->threads, err);
-}
-
-void engine_free(Engine *e) {
-    if (e->gradients) e->model->gradients = e->gradients;
-    shards_free(&e->shards);
-    plain_free(&e->plain);
+    *e = (Engine){.model = m, .kind = kind, .slice = slice};
+    if (kind == ENGINE_PLAIN) plain_make(&e->plain, &m->shape, &m->tensors, m->max_batch, m->threads);
+    shards_make(&e->shards, shards, at_once, m->gradients, m->tensors.flat, m->shape.L * m->shape.attention.H,
+                m->threads);
 }
 
 double engine_pass(Engine *e, const Batch *batch, const Pass *pass) {

@@ -11,16 +11,14 @@
 typedef struct {
     Model *model; /* the caller's */
     EngineKind kind;
-    Plain plain;     /* for ENGINE_PLAIN; else empty */
-    Shards shards;   /* the parts into which a step's passes are split, and the sum of their gradients */
-    size_t slice;    /* the most sequences of a shard that a slice has */
-    real *gradients; /* the model's own array: model->gradients is the first of the shards' */
+    Plain plain;   /* for ENGINE_PLAIN; else empty */
+    Shards shards; /* the parts into which a step's passes are split, and the sum of their gradients */
+    size_t slice;  /* the most sequences of a shard that a slice has */
 } Engine;
 
-/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Fails without
-   memory, and as shards_make does. Free with engine_free, also after a failure. */
-bool engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model, Error *err);
-void engine_free(Engine *engine);
+/* Makes an engine for the model's batches and threads. `model` must have been made and must outlive it. Raises the
+   errors of shards_make. */
+void engine_make(Engine *engine, EngineKind kind, size_t shards, Model *model);
 
 /* model_pass by the engine. The plain one has no dropout and keeps no keys and values: it ignores `training` and must
    not get `cached`. It has no teams and no slices: it ignores `slice`, and gets one shard at a time. */
@@ -30,5 +28,6 @@ double engine_pass(Engine *engine, const Batch *batch, const Pass *pass);
    gradients and to its sum of losses, which is not finite if a loss was not, even if the pass ended early. `pass` says
    the rest: it has no sequences, shards, gradients or slice. Returns the losses of all positions. */
 double engine_pass_shards(Engine *engine, size_t first, const Batch *batch, Pass pass);
-/* shards_end. After the last shard, the sum over all of them is in model->gradients. */
+/* shards_end. After the last shard, the sum over all of them is in model->gradients, which may be an array of the
+   engine's shards from then on. */
 double engine_end_shards(Engine *engine, size_t first);

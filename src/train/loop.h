@@ -2,20 +2,23 @@
 #pragma once
 
 #include "run/checkpoint.h"
+#include "run/pictures.h"
 #include "run/snapshot.h"
 #include "train/evaluate.h"
 #include "train/optimizer.h"
+#include "train/trainer.h"
 
-/* Arrays are made before the first step; the loop allocates only for pictures, snapshots' files and checkpoints. */
+/* Arrays are made before the first step. What a step makes, for pictures, snapshots' files and checkpoints, is released
+   at its end. */
 typedef struct {
+    const TrainOptions *options;
     Run run;
     RunState state;
     double start; /* when the run began (omp_get_wtime), as if it had never been stopped */
-    Progress *progress;
     Model model;
     Engine engine; /* of the model */
     Optimizer optimizer;
-    Logs logs;
+    Logs *logs;
     Arena arena;               /* holds the arrays below, except the snapshot's */
     int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
@@ -26,21 +29,23 @@ typedef struct {
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
     int32_t text[SNAPSHOT_TEXT_MAX];
-    Error text_note; /* says why `text` is not log.attention_text; else empty */
+    char text_note[PICTURE_NOTE]; /* says why `text` is not log.attention_text; else empty */
     Snapshot snapshot;
 
+    double loss, norm;             /* of this step: the training loss, and the norm of its gradients */
     double val_loss, val_accuracy; /* of this step, or NaN; of the last evaluation, NaN if none or for a text */
     int signal;                    /* that ends the run early, or 0 */
+    Error failure;                 /* what ended the loop; STATUS_OK: nothing */
 } Trainer;
 
 static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
 
 /* Saves a checkpoint of the run at trainer->state.step, before anything is measured at that step. */
-bool loop_save(Trainer *trainer, Error *err);
+void loop_save(void *trainer);
 
 /* Trains from trainer->state.step to the last step, or until a signal, which it stores in trainer->signal. It ends with
    a checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */
-bool loop_run(Trainer *trainer, Error *err);
+void loop_run(Trainer *trainer);
 
 /* The time of the parts of step_gradients that are no pass over the model. */
 typedef struct {

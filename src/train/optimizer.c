@@ -58,17 +58,14 @@ static void lay_out(Optimizer *o) {
     o->workspace = arena_take(&o->arena, size_mul(o->threads, o->workspace_size), sizeof(real));
 }
 
-bool optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads, Error *err) {
+void optimizer_make(Optimizer *o, const Config *config, const TensorTable *tensors, size_t threads) {
     *o = (Optimizer){.config = config, .threads = threads, .flat = tensors->flat};
     find_matrices(o, tensors);
     lay_out(o);
-    if (!arena_allocate(&o->arena, "the optimizer's moments", err)) return false;
+    arena_allocate(&o->arena, "the optimizer's moments");
     lay_out(o);
     find_matrices(o, tensors);
-    return true;
 }
-
-void optimizer_free(Optimizer *o) { arena_free(&o->arena); }
 
 double learning_rate(const Config *config, size_t step) {
     double lr = config->train.lr, min_lr = config->train.min_lr;

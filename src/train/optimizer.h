@@ -25,8 +25,7 @@ typedef struct {
     Arena arena;
 } Optimizer;
 
-bool optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads, Error *err);
-void optimizer_free(Optimizer *optimizer);
+void optimizer_make(Optimizer *optimizer, const Config *config, const TensorTable *tensors, size_t threads);
 
 /* Learning rate of step t = 0 .. steps: lr (t+1) / (warmup+1) while t < warmup, then along half a cosine from lr down
    to min_lr at t = steps. */

@@ -14,8 +14,8 @@ typedef struct {
 
 /* Writes what follows `prompt` (count >= 1 ids, of which the model reads the last T) to `out` as UTF-8, character by
    character. When the model has read T characters, it continues from the later half of them. Until then keys and
-   values are kept, so a character costs one position (Pass.cached). `window` (T) is scratch. Returns false, without an
-   error text, when a signal was caught or `out` failed. */
+   values are kept, so a character costs one position (Pass.cached). `window` (T) is scratch. Returns whether the text
+   is complete: false when a signal was caught or `out` failed. */
 bool sample_text(Model *model, const Vocabulary *vocabulary, const int32_t *prompt, size_t count,
                  const SampleOptions *options, int32_t *window, FILE *out);
 

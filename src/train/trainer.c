@@ -28,58 +28,47 @@ static void lay_out(Trainer *t) {
 }
 
 /* Makes everything of a run except its directory. The text must be loaded. */
-static bool trainer_make(Trainer *t, const TrainOptions *options, Error *err) {
+static void make_arrays(Trainer *t) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
+    const size_t threads = t->options->threads ? t->options->threads : t->run.threads;
     uint32_t text[SNAPSHOT_TEXT_MAX];
     size_t length;
-    t->progress = options->progress;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
-    if (!model_make(&t->model, &shape, batch_size(t), options->threads, true, err) ||
-        !engine_make(&t->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &t->model, err) ||
-        !optimizer_make(&t->optimizer, c, &t->model.tensors, options->threads, err) ||
-        !training_memory_fits(training_memory(&t->engine, &t->optimizer), err))
-        return false;
+    model_make(&t->model, &shape, batch_size(t), threads, true);
+    engine_make(&t->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &t->model);
+    optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
+    training_memory_check(training_memory(&t->engine, &t->optimizer));
     lay_out(t);
-    if (!arena_allocate(&t->arena, "the batches", err)) return false;
+    arena_allocate(&t->arena, "the batches");
     lay_out(t);
     t->measured_batch = validation_batch(&t->run.corpus, model_slice(&shape, batch_size(t)), shape.T,
                                          t->measured_tokens, t->measured_targets);
-    picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, &t->text_note);
-    return snapshot_make(&t->snapshot, shape.L, shape.attention.H, text, length, err);
+    picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, t->text_note);
+    t->snapshot = snapshot_make(shape.L, shape.attention.H, text, length);
 }
 
-/* trainer_make for a new run, whose text is not loaded yet and whose directory must be free. */
-static bool trainer_make_new(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    const bool is_free = ranks_index() > 0 || results_check(options->out, options->force, err);
-    t->run.config = *config;
-    return is_free && config_corpus(&t->run.corpus, config, NULL, err) && trainer_make(t, options, err);
+/* Makes the arrays of a new run, whose directory must be free. */
+static void prepare(void *trainer) {
+    Trainer *t = trainer;
+    if (ranks_index() == 0) results_check(t->options->out, t->options->force);
+    t->run.corpus = config_corpus(&t->run.config, NULL);
+    make_arrays(t);
 }
 
-/* Whether every rank is ready, and all train the same run by the same kernels. Nothing is written before this. */
-static bool ranks_ready(const Trainer *t, bool ready, Error *err) {
+/* Checks that all ranks train the same run by the same kernels. Nothing is written before this. */
+static void check_ranks(const Trainer *t) {
     char value[CONFIG_VALUE_MAX];
-    if (!ranks_agree(ready, NULL, err)) return false;
-    if (ranks_count() == 1) return true;
-    bool same = ranks_same("the version", SQRTDK_VERSION, err) &&
-                ranks_same("the kernel of products", matmul_kernels(t->model.shape.attention.bf16), err) &&
-                (matmul_is_own() || ranks_same("the core of OpenBLAS", matmul_core(), err));
-    for (size_t key = 0; same && key < config_key_count(); key++) {
+    if (ranks_count() == 1) return;
+    ranks_same("the version", SQRTDK_VERSION);
+    ranks_same("the kernel of products", matmul_kernels(t->model.shape.attention.bf16));
+    if (!matmul_is_own()) ranks_same("the core of OpenBLAS", matmul_core());
+    for (size_t key = 0; key < config_key_count(); key++) {
         config_value_text(&t->run.config, key, value, sizeof value);
-        same = strcmp(config_key_name(key), "data.corpus") == 0 || ranks_same(config_key_name(key), value, err);
+        if (strcmp(config_key_name(key), "data.corpus") != 0) ranks_same(config_key_name(key), value);
     }
     corpus_fingerprint(&t->run.corpus, value); /* in place of data.corpus, since its path may differ between ranks */
-    return same && ranks_same("the hash of the text", value, err);
-}
-
-static void trainer_free(Trainer *t) {
-    logs_close(&t->logs);
-    snapshot_free(&t->snapshot);
-    arena_free(&t->arena);
-    optimizer_free(&t->optimizer);
-    engine_free(&t->engine);
-    model_free(&t->model);
-    run_close(&t->run);
+    ranks_same("the hash of the text", value);
 }
 
 /* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
@@ -95,12 +84,12 @@ static double measure_scores(Trainer *t) {
 }
 
 /* Reads the last losses and the best one from the log. */
-static bool read_losses(Trainer *t, Error *err) {
+static void read_losses(void *trainer) {
+    Trainer *t = trainer;
     RunState *s = &t->state;
-    LogTable metrics;
+    const LogTable metrics = logs_read(t->run.directory, LOG_METRICS);
     s->best_val_loss = INFINITY;
     s->best_step = 0;
-    const bool ok = logs_read(t->run.directory, LOG_METRICS, &metrics, err);
     s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
     s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
     for (size_t row = 0; row < metrics.rows; row++)
@@ -108,130 +97,172 @@ static bool read_losses(Trainer *t, Error *err) {
             s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
             s->best_step = (size_t)metrics.column[METRICS_STEP][row];
         }
-    log_table_free(&metrics);
-    return ok;
 }
 
-/* Draws the loss curves, and writes to run.json and the page how the run ended, also if loop_run failed (`trained` is
-   false). Fills in the first error. */
-static bool end_run(Trainer *t, const TrainOptions *options, bool trained, Error *err) {
-    Error later; /* a later one than the first, not reported */
-    bool ok = trained;
-    if (ranks_index() > 0) return ranks_agree(ok, NULL, err);
-    progress_clear(t->progress);
+static void draw_losses(void *trainer) {
+    const Trainer *t = trainer;
+    picture_loss(&t->run);
+}
+
+static void record_end(void *trainer) {
+    const Trainer *t = trainer;
+    run_ended(&t->run, &t->state, t->signal, t->failure);
+}
+
+static void write_page(void *trainer) {
+    const Trainer *t = trainer;
+    if (t->options->report) t->options->report(t->run.locked);
+}
+
+/* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop. Each
+   of these is tried, and then the first error is raised. */
+static void end_run(void *trainer) {
+    static void (*const parts[])(void *) = {read_losses, draw_losses, record_end, write_page};
+    Trainer *t = trainer;
+    progress_clear(t->options->progress);
     t->state.seconds = omp_get_wtime() - t->start;
-    if (!read_losses(t, ok ? err : &later)) ok = false;
-    if (!picture_loss(&t->run, ok ? err : &later)) ok = false;
-    if (!run_ended(&t->run, &t->state, t->signal, ok ? NULL : err, ok ? err : &later)) ok = false;
-    if (options->report && !options->report(&t->run.results.directory, ok ? err : &later)) ok = false;
-    return ranks_agree(ok, NULL, err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        Error later;
+        if (!protect(parts[i], t, &later) && !t->failure.status) t->failure = later;
+    }
+    if (t->failure.status) error_raise_again(&t->failure);
 }
 
-/* Fills in the outcome, and frees the trainer. */
-static void trainer_close(Trainer *t, TrainOutcome *outcome) {
-    snprintf(outcome->directory, sizeof outcome->directory, "%s", t->run.directory);
-    outcome->state = t->state;
-    outcome->signal = t->signal;
-    trainer_free(t);
+/* --- a new run and a resumed one */
+
+static Trainer *make_trainer(const TrainOptions *options) {
+    Trainer *t = memory_make(1, sizeof *t, "a run");
+    t->options = options;
+    return t;
 }
 
-static bool create_run(Trainer *t, const TrainOptions *options, Error *err) {
-    const bool created = run_create(&t->run, options->out, options->force, err) &&
-                         logs_start(&t->logs, &t->run.results.directory, err) &&
-                         logs_sizes(&t->logs, t->state.log_size, err) && loop_save(t, err) &&
-                         run_begin(&t->run, &t->model, options->command_line, err);
-    if (!created) results_abandon(&t->run.results, err);
-    return created;
+/* Makes the directory of a new run. */
+static void create(void *trainer) {
+    Trainer *t = trainer;
+    run_count_ngrams(&t->run);
+    run_create(&t->run, t->options->out, t->options->force);
+    t->logs = logs_start(t->run.locked);
+    logs_sizes(t->logs, t->state.log_size);
+    loop_save(t);
+    run_begin(&t->run, &t->model, t->options->command_line);
 }
 
-static bool start_run(Trainer *t, const Config *config, const TrainOptions *options, Error *err) {
-    const bool writes = ranks_index() == 0;
-    if (!ranks_ready(t, trainer_make_new(t, config, options, err), err)) return false;
+/* Cuts the logs of a resumed run, and trains. */
+static void cut_logs(void *trainer) {
+    Trainer *t = trainer;
+    logs_cut(t->logs, t->state.log_size);
+    read_losses(t);
+}
+
+static void loop(void *trainer) {
+    Trainer *t = trainer;
+    if (t->run.threads) ranks_together(cut_logs, t, true);
+    loop_run(t);
+}
+
+static TrainOutcome outcome(const Trainer *t) {
+    TrainOutcome outcome = {.state = t->state, .signal = t->signal};
+    memcpy(outcome.directory, t->run.directory, sizeof outcome.directory);
+    return outcome;
+}
+
+static TrainOutcome train(Trainer *t) {
+    protect(loop, t, &t->failure);
+    ranks_together(end_run, t, true);
+    return outcome(t);
+}
+
+TrainOutcome train_run(const Config *config, const TrainOptions *options) {
+    Progress *progress = options->progress;
+    Trainer *t = make_trainer(options);
+    t->run.config = *config;
+    ranks_together(prepare, t, false);
+    check_ranks(t);
     tensors_initialize(&t->model.tensors, &t->model.shape, (Init)config->model.init, (uint64_t)config->train.seed,
                        t->model.threads, t->model.parameters);
     t->start = omp_get_wtime();
-    const bool created = !writes || (run_count_ngrams(&t->run, err) && create_run(t, options, err));
-    if (!ranks_agree(created, NULL, err)) return false;
-    if (writes) {
-        if (*t->run.results.old)
-            progress_message(t->progress, "note: what stood in %s is now in %s", t->run.directory, t->run.results.old);
-        progress_message(t->progress, "training %s into %s", config->name, t->run.directory);
-        announce(t->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note.message);
+    ranks_together(create, t, true);
+    if (ranks_index() == 0) {
+        if (*t->run.results->old)
+            progress_message(progress, "note: what stood in %s is now in %s", t->run.directory, t->run.results->old);
+        progress_message(progress, "training %s into %s", config->name, t->run.directory);
+        announce(progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note);
     }
     t->start = omp_get_wtime();
-    return end_run(t, options, loop_run(t, err), err);
+    return train(t);
 }
 
-bool train_run(const Config *config, const TrainOptions *options, TrainOutcome *outcome, Error *err) {
-    Trainer t = {0};
-    *outcome = (TrainOutcome){0};
-    const bool ok = start_run(&t, config, options, err);
-    trainer_close(&t, outcome);
-    return ok;
-}
-
-static bool check_overrides(const char *const *overrides, size_t count, Error *err) {
+static void check_overrides(const char *const *overrides, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(overrides[i], "train.steps=", 12) != 0 && strncmp(overrides[i], "steps=", 6) != 0)
-            return usage_error(err, "a run is resumed with the config it has; only train.steps can be set, not %s",
-                               overrides[i]);
-    return true;
+            usage_error("a run is resumed with the config it has; only train.steps can be set, not %s", overrides[i]);
 }
 
-/* Loads the text and the checkpoint from which an opened run continues. */
-static bool load_opened(Trainer *t, const TrainOptions *options, Error *err) {
-    const size_t steps = (size_t)t->run.config.train.steps;
-    if (!run_load_corpus(&t->run, err) || !trainer_make(t, options, err) ||
-        !checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v}, &t->state,
-                         err))
-        return false;
-    return t->state.step <= steps ||
-           usage_error(err, "%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step, steps);
+/* What train_resume was called with. */
+typedef struct {
+    Trainer *trainer;
+    const char *directory, *const *overrides;
+    size_t count;
+} Resumption;
+
+/* Opens a run, and loads the text and the checkpoint from which it continues. */
+static void open_run(void *resumption) {
+    const Resumption *r = resumption;
+    Trainer *t = r->trainer;
+    check_overrides(r->overrides, r->count);
+    run_open(&t->run, r->directory, r->overrides, r->count, ranks_index() == 0);
+    run_load_corpus(&t->run);
+    make_arrays(t);
+    t->state = checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v});
+    if (t->state.step > (size_t)t->run.config.train.steps)
+        usage_error("%s has made %zu steps: train.steps = %lld is less", t->run.directory, t->state.step,
+                    (long long)t->run.config.train.steps);
+}
+
+/* Makes the pictures and the page of a finished run again. */
+static void draw_again(void *trainer) {
+    const Trainer *t = trainer;
+    run_check_logs(t->run.directory);
+    picture_loss(&t->run);
+    picture_attention(&t->run, 0);
+    if (t->options->report) t->options->report(t->run.locked);
 }
 
 /* Checks and opens the logs, then writes config.ini and run.json. No log is cut before these are on disk, so a kill in
    between leaves a run that can be resumed. */
-static bool continue_logs(Trainer *t, const TrainOptions *options, Error *err) {
-    return logs_resume(&t->logs, &t->run.results.directory, t->state.step, t->state.log_size, err) &&
-           run_resumed(&t->run, &t->model, t->state.step, options->command_line, t->progress, err);
+static void continue_logs(void *trainer) {
+    Trainer *t = trainer;
+    t->logs = logs_resume(t->run.locked, t->state.step, t->state.log_size);
+    run_resumed(&t->run, &t->model, t->state.step, t->options->command_line, t->options->progress);
 }
 
-/* Continues an opened run whose ranks are ready. *had_finished says whether there was nothing left to train. */
-static bool resume_opened(Trainer *t, const TrainOptions *options, bool *had_finished, Error *err) {
-    const bool writes = ranks_index() == 0;
+TrainOutcome train_resume(const char *directory, const char *const *overrides, size_t count,
+                          const TrainOptions *options) {
+    Trainer *t = make_trainer(options);
+    ranks_together(open_run, &(Resumption){t, directory, overrides, count}, false);
+    check_ranks(t);
     t->start = omp_get_wtime() - t->state.seconds;
-    *had_finished = t->run.finished && t->state.step == (size_t)t->run.config.train.steps;
-    if (*had_finished)
-        return ranks_agree(!writes || (run_check_logs(t->run.directory, err) && picture_loss(&t->run, err) &&
-                                       picture_attention(&t->run, 0, err) &&
-                                       (!options->report || options->report(&t->run.results.directory, err))),
-                           NULL, err);
-    if (!ranks_agree(!writes || continue_logs(t, options, err), NULL, err)) return false;
-    const bool ready = !writes || (logs_cut(&t->logs, t->state.log_size, err) && read_losses(t, err));
-    return end_run(t, options, ranks_agree(ready, NULL, err) && loop_run(t, err), err);
-}
-
-bool train_resume(const char *directory, const char *const *overrides, size_t count, const TrainOptions *options,
-                  TrainOutcome *outcome, Error *err) {
-    TrainOptions own = *options;
-    Trainer t = {0};
-    *outcome = (TrainOutcome){0};
-    bool ok = check_overrides(overrides, count, err) &&
-              run_open(&t.run, directory, overrides, count, ranks_index() == 0, err);
-    if (!own.threads) own.threads = t.run.threads;
-    ok = ranks_ready(&t, ok && load_opened(&t, &own, err), err) && resume_opened(&t, &own, &outcome->had_finished, err);
-    trainer_close(&t, outcome);
-    return ok;
-}
-
-bool train_check(const Config *config, const TrainOptions *options, FILE *out, size_t *bytes, Error *err) {
-    Trainer t = {0};
-    const bool ok = trainer_make_new(&t, config, options, err) && (!out || run_count_ngrams(&t.run, err));
-    if (ok) *bytes = training_memory(&t.engine, &t.optimizer);
-    if (ok && out) { /* as comments, so that `out`, which begins with a config, is still one */
-        fputc('\n', out);
-        announce(&(Progress){.stream = out}, "; ", &t.run, &t.engine, &t.optimizer, NAN, t.text_note.message);
+    if (t->run.finished && t->state.step == (size_t)t->run.config.train.steps) {
+        ranks_together(draw_again, t, true);
+        TrainOutcome had_finished = outcome(t);
+        had_finished.had_finished = true;
+        return had_finished;
     }
-    trainer_free(&t);
-    return ok;
+    ranks_together(continue_logs, t, true);
+    return train(t);
+}
+
+size_t train_check(const Config *config, const TrainOptions *options, FILE *out) {
+    const size_t mark = memory_mark();
+    Trainer *t = make_trainer(options);
+    t->run.config = *config;
+    prepare(t);
+    const size_t bytes = training_memory(&t->engine, &t->optimizer);
+    if (out) { /* as comments, so that `out`, which begins with a config, is still one */
+        run_count_ngrams(&t->run);
+        fputc('\n', out);
+        announce(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text_note);
+    }
+    memory_release(mark);
+    return bytes;
 }

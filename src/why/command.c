@@ -40,33 +40,30 @@ static void write_lines(char *paragraph, FILE *out) {
     }
 }
 
-/* The sentences about a run or sweep; NULL after a failure. Valid until the next call. */
-static Why *read_why(const char *directory, Error *err) {
+/* Returns the sentences about a run or sweep. They are valid until the next call. */
+static Why *read_why(const char *directory) {
     static Why why; /* large */
     Sweep sweep = {0};
-    bool is_sweep;
-    if (!sweep_is(directory, &is_sweep, err)) return NULL;
-    if (!is_sweep) return why_run(directory, &why, err) ? &why : NULL;
-    const bool ok = sweep_view(&sweep, directory, err) && why_sweep(&sweep, &why, err);
-    sweep_free(&sweep);
-    return ok ? &why : NULL;
+    if (sweep_is(directory)) {
+        sweep_view(&sweep, directory);
+        why_sweep(&sweep, &why);
+    } else why_run(directory, &why);
+    return &why;
 }
 
-bool why_write_first(const char *directory, FILE *out, Error *err) {
-    Why *why = read_why(directory, err);
-    if (why) write_lines(why->sentence[0], out);
-    return why != NULL;
+void why_write_first(const char *directory, FILE *out) {
+    Why *why = read_why(directory);
+    write_lines(why->sentence[0], out);
 }
 
-static bool run_why(const Command *command, int *signal, Error *err) {
-    (void)signal;
-    Why *why = read_why(command->target, err);
-    for (size_t i = 0; why && i < why->count; i++) {
+static int run_why(const Command *command) {
+    Why *why = read_why(command->target);
+    for (size_t i = 0; i < why->count; i++) {
         if (i > 0) putchar('\n');
         write_lines(why->sentence[i], stdout);
         if (i == 0 && *why->table) printf("\n%s", why->table);
     }
-    return why != NULL;
+    return 0;
 }
 
 const Verb why_verb = {

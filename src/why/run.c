@@ -158,36 +158,29 @@ static void say_limits(const Files *f, Why *why) {
             c->data.task == TASK_RECALL ? "task" : "text", program_name, f->run.directory, other);
 }
 
-static bool read_files(Files *f, const char *directory, Error *err) {
-    if (!run_open(&f->run, directory, NULL, 0, false, err) || !run_ngram_losses(directory, f->ruler, err) ||
-        !logs_read_any(f->run.directory, LOG_METRICS, &f->metrics, err) ||
-        !logs_read_any(f->run.directory, LOG_ATTENTION, &f->attention, err))
-        return false;
+static void read_files(Files *f, const char *directory) {
+    run_open(&f->run, directory, NULL, 0, false);
+    run_ngram_losses(directory, f->ruler);
+    f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
+    f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
     const double *steps = f->attention.column[ATTENTION_STEP];
     f->heads = (size_t)(f->run.config.model.layers * f->run.config.model.heads);
     f->measured = f->attention.rows / f->heads;
     for (size_t row = 0; row < f->measured * f->heads; row++)
         if (steps[row] != steps[row / f->heads * f->heads])
-            return usage_error(err, "%s/%s:%zu: a step does not have %zu rows, one for each head", f->run.directory,
-                               LOG_NAMES[LOG_ATTENTION], row + 2, f->heads);
-    return true;
+            usage_error("%s/%s:%zu: a step does not have %zu rows, one for each head", f->run.directory,
+                        LOG_NAMES[LOG_ATTENTION], row + 2, f->heads);
 }
 
-bool why_run(const char *directory, Why *why, Error *err) {
+void why_run(const char *directory, Why *why) {
     static Files f; /* large */
     f = (Files){0};
     *why = (Why){0};
-    const bool ok = read_files(&f, directory, err);
-    if (ok) {
-        say_scores(&f, why);
-        if (f.measured) say_weights(&f, why);
-        if (f.measured) say_gradients(&f, why);
-        say_result(&f, why);
-        say_loss(&f, why);
-        say_limits(&f, why);
-    }
-    log_table_free(&f.metrics);
-    log_table_free(&f.attention);
-    run_close(&f.run);
-    return ok;
+    read_files(&f, directory);
+    say_scores(&f, why);
+    if (f.measured) say_weights(&f, why);
+    if (f.measured) say_gradients(&f, why);
+    say_result(&f, why);
+    say_loss(&f, why);
+    say_limits(&f, why);
 }

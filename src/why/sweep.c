@@ -25,7 +25,7 @@ static bool sweeps(const Sweep *s, const char *start) {
     return false;
 }
 
-static bool rank(Ranking *r, const Sweep *s, Error *err) {
+static void rank(Ranking *r, const Sweep *s) {
     *r = (Ranking){.sweep = s, .ruler = {NAN, NAN, NAN, NAN}};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
@@ -34,10 +34,9 @@ static bool rank(Ranking *r, const Sweep *s, Error *err) {
             r->setting[at] = r->setting[at - 1];
         r->setting[at] = now;
     }
-    if (sweeps(s, "data.")) return true;
-    for (size_t i = 0; i < s->run_count; i++) /* all runs have one text: the first that has finished will do */
-        if (s->runs[i].state == RUN_FINISHED) return run_ngram_losses(s->runs[i].directory, r->ruler, err);
-    return true;
+    const SweepRun *run = s->runs, *end = s->runs + s->run_count;
+    while (run < end && run->state != RUN_FINISHED) run++; /* all have one text: the first that has finished will do */
+    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->ruler);
 }
 
 static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
@@ -162,14 +161,13 @@ static void make_table(const Ranking *r, char *table) {
                 config_target(&r->sweep->runs[0].config));
 }
 
-bool why_sweep(const Sweep *sweep, Why *why, Error *err) {
+void why_sweep(const Sweep *sweep, Why *why) {
     static Ranking r; /* large */
     *why = (Why){0};
-    if (!rank(&r, sweep, err)) return false;
+    rank(&r, sweep);
     say_losses(&r, why);
     if (r.count > 0) make_table(&r, why->table);
     if (r.count > 1) say_differences(&r, why);
     say_unfinished(sweep, why);
     if (r.count > 0) say_limits(&r, why);
-    return true;
 }

@@ -17,10 +17,10 @@ typedef struct {
 
 /* The sentences about a run, or about a sweep that sweep_view has read. Files that are not as the program writes them
    are an error of status STATUS_USAGE. */
-bool why_run(const char *directory, Why *why, Error *err);
-bool why_sweep(const Sweep *sweep, Why *why, Error *err);
+void why_run(const char *directory, Why *why);
+void why_sweep(const Sweep *sweep, Why *why);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
-bool why_write_first(const char *directory, FILE *out, Error *err);
+void why_write_first(const char *directory, FILE *out);
 
 extern const Verb why_verb;
 

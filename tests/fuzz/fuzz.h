@@ -1,6 +1,7 @@
 /* What the fuzz targets share. A target is a program with one function, LLVMFuzzerTestOneInput, which hands an input to
    a reader of src/ as a file and aborts where the reader breaks its contract. libFuzzer calls it with inputs it makes
-   up (make fuzz), replay.c with the files of seeds/NAME, in `make test`.
+   up (make fuzz), replay.c with the files of seeds/NAME, in `make test`. It releases all blocks that an input has made;
+   an error outside of fuzz_answer ends the program, which counts as a finding.
 
    To be included once in each target. */
 #pragma once
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/directory.h"
+#include "base/memory.h"
 #include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,13 +33,15 @@ bool fuzz_accepted;
         }                                                                                                              \
     } while (0)
 
-/* A reader's answer: an error is one printable line and has a status. Returns `ok`. */
-static inline bool fuzz_answer(bool ok, const Error *err) {
-    fuzz_accepted = ok;
-    if (ok) return true;
-    REQUIRE(err->status == STATUS_USAGE || err->status == STATUS_FAILED);
-    REQUIRE(*err->message);
-    for (const char *c = err->message; *c; c++) REQUIRE((unsigned char)*c >= ' ' && *c != 127);
+/* Calls a reader with its argument. Returns whether it took the input; otherwise its error, which fuzz_error has then,
+   is one printable line and has a status, and what it made is gone. */
+static Error fuzz_error;
+static inline bool fuzz_answer(void (*reader)(void *argument), void *argument) {
+    fuzz_accepted = protect(reader, argument, &fuzz_error);
+    if (fuzz_accepted) return true;
+    REQUIRE(fuzz_error.status == STATUS_USAGE || fuzz_error.status == STATUS_FAILED);
+    REQUIRE(*fuzz_error.message);
+    for (const char *c = fuzz_error.message; *c; c++) REQUIRE((unsigned char)*c >= ' ' && *c != 127);
     return false;
 }
 
@@ -58,12 +62,8 @@ static inline const char *fuzz_directory(void) {
     return fuzz_directory_name;
 }
 
-static inline const Directory *fuzz_opened_directory(void) {
-    static Directory directory;
-    Error err;
-    REQUIRE(directory.fd || directory_open(&directory, fuzz_directory(), &err));
-    return &directory;
-}
+/* Opens it. This is a block, as all blocks released behind an input or, with what is made once for all inputs, kept. */
+static inline const Directory *fuzz_opened_directory(void) { return directory_open(fuzz_directory()); }
 
 /* Makes "NAME" in the target's directory a file of these bytes, and returns its path, valid for two calls. */
 static inline const char *fuzz_put(const char *name, const void *data, size_t size) {
@@ -98,12 +98,11 @@ static inline uint8_t *fuzz_get(const char *path, size_t *size) {
 /* The smallest model, on a text of three characters. */
 static inline const Config *fuzz_config(void) {
     static Config config;
-    Error err;
     if (*config.name) return &config;
     const char *path =
         fuzz_put_text("config.ini", "[model]\nlayers = 1\nheads = 1\nd_model = 2\nd_ff = 2\ncontext = 2\n"
                                     "[train]\nsteps = 4\nbatch = 1\n");
-    REQUIRE(config_load(&config, NULL, path, NULL, 0, &err));
+    config_load(&config, NULL, path, NULL, 0);
     return &config;
 }
 
@@ -120,9 +119,8 @@ static inline char *fuzz_config_text(const Config *config) {
 /* A config that is written and read again must be what it was. */
 static inline void fuzz_read_back(const Config *config) {
     static Config again;
-    Error err;
     char *text = fuzz_config_text(config);
-    REQUIRE(config_load(&again, NULL, fuzz_put_text("again.ini", text), NULL, 0, &err));
+    config_load(&again, NULL, fuzz_put_text("again.ini", text), NULL, 0);
     char *second = fuzz_config_text(&again);
     REQUIRE(strcmp(text, second) == 0);
     free(text);

@@ -2,16 +2,23 @@
    sweep's combinations. */
 #include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    Config config, combination;
-    SweepAxes axes;
+static Config config, combination;
+static SweepAxes axes;
+
+static void read_input(void *path) { config_load(&config, &axes, path, NULL, 0); }
+static void read_combination(void *unused) {
+    (void)unused;
     const char *values[SWEEP_AXES_MAX];
-    Error err = {0};
-    size_t count;
-    if (!fuzz_answer(config_load(&config, &axes, fuzz_put("input.ini", data, size), NULL, 0, &err), &err)) return 0;
-    fuzz_read_back(&config);
-    if (combinations_count(&axes, 1000, &count, &err) &&
-        combinations_config(&config, &axes, 0, &combination, values, &err))
-        fuzz_read_back(&combination);
+    combinations_count(&axes, 1000);
+    combinations_config(&config, &axes, 0, &combination, values);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    Error ignored;
+    if (fuzz_answer(read_input, (void *)fuzz_put("input.ini", data, size))) {
+        fuzz_read_back(&config);
+        if (protect(read_combination, NULL, &ignored)) fuzz_read_back(&combination);
+    }
+    memory_release(0);
     return 0;
 }

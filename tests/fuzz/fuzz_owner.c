@@ -3,10 +3,11 @@
 #include "base/lock.h"
 #include "fuzz.h"
 
+static void check_free(void *path) { directory_check_free(path); }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[1024] = "";
     Owner owner;
-    Error err = {0};
     if (size >= sizeof text) size = sizeof text - 1;
     if (size) memcpy(text, data, size);
     const bool parsed = owner_parse(text, &owner);
@@ -15,9 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     fuzz_put("owner", data, size);
     if (*text) { /* an empty one is of a process that was killed */
-        const bool free = fuzz_answer(directory_free(fuzz_directory(), &err), &err);
-        REQUIRE(parsed || !free);
-        REQUIRE(free || err.status == STATUS_USAGE);
+        const bool is_free = fuzz_answer(check_free, (void *)fuzz_directory());
+        REQUIRE(parsed || !is_free);
+        REQUIRE(is_free || fuzz_error.status == STATUS_USAGE);
     }
     fuzz_accepted = parsed;
     return 0;

@@ -4,10 +4,15 @@
 #include "run/run.h"
 #include "sweep/parts.h"
 
+static Sweep sweep;
+static Run run;
+
+static void view_sweep(void *directory) { sweep_view(&sweep, directory); }
+static void read_run_of_sweep(void *of_sweep) { sweep_read_run(of_sweep); }
+static void open_run(void *directory) { run_open(&run, directory, NULL, 0, false); }
+
 static void read_as_sweep(const uint8_t *data, size_t size) {
-    static Sweep sweep;
     static char directory[256];
-    Error err = {0};
     if (!*directory) {
         snprintf(directory, sizeof directory, "%s/sweep", fuzz_directory());
         fuzz_make_directory("sweep");
@@ -15,24 +20,22 @@ static void read_as_sweep(const uint8_t *data, size_t size) {
     }
     fuzz_put("sweep/run.json", data, size);
     sweep = (Sweep){0};
-    if (fuzz_answer(sweep_view(&sweep, directory, &err), &err)) REQUIRE(sweep.run_count == 2);
-    sweep_free(&sweep);
+    if (fuzz_answer(view_sweep, directory)) REQUIRE(sweep.run_count == 2);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static Run run;
     static SweepRun of_sweep;
-    Error err = {0};
+    const size_t mark = memory_mark();
     read_as_sweep(data, size);
     of_sweep.config = *fuzz_config();
     fuzz_put_text("vocab.json", "[\"a\",\"b\",\"c\"]");
     fuzz_put("run.json", data, size);
     snprintf(of_sweep.directory, sizeof of_sweep.directory, "%s", fuzz_directory());
-    fuzz_answer(sweep_read_run(&of_sweep, &err), &err);
-    if (fuzz_answer(run_open(&run, fuzz_directory(), NULL, 0, false, &err), &err)) {
+    fuzz_answer(read_run_of_sweep, &of_sweep);
+    if (fuzz_answer(open_run, (char *)fuzz_directory())) {
         REQUIRE(run.threads > 0 && run.vocabulary.count == 3);
         REQUIRE(memchr(run.config.name, 0, sizeof run.config.name));
     }
-    run_close(&run);
+    memory_release(mark);
     return 0;
 }

@@ -1,22 +1,22 @@
 /* What follows --set: each line of the input is one, after a config. What is accepted is written and read again. */
 #include "fuzz.h"
 
+enum { MOST = 16 };
+static Config config;
+static const char *overrides[MOST];
+static size_t count;
+
+static void read_input(void *path) {
+    static SweepAxes axes;
+    config_load(&config, &axes, path, overrides, count);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    enum { MOST = 16 };
-    Config config;
-    SweepAxes axes;
-    const char *overrides[MOST];
-    size_t count = 0;
-    Error err = {0};
-    char *text = malloc(size + 1), *rest = text;
-    REQUIRE(text);
-    memcpy(text, data, size);
-    text[size] = 0; /* an argument ends at its first zero byte */
+    char path[256], *rest = memory_copy_text((const char *)data, size); /* an argument ends at its first zero byte */
     fuzz_config();
-    while (rest && count < MOST) overrides[count++] = strsep(&rest, "\n");
-    char path[256];
+    for (count = 0; rest && count < MOST; count++) overrides[count] = strsep(&rest, "\n");
     snprintf(path, sizeof path, "%s/config.ini", fuzz_directory());
-    if (fuzz_answer(config_load(&config, &axes, path, overrides, count, &err), &err)) fuzz_read_back(&config);
-    free(text);
+    if (fuzz_answer(read_input, path)) fuzz_read_back(&config);
+    memory_release(0);
     return 0;
 }

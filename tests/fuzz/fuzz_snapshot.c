@@ -3,21 +3,22 @@
 #include "fuzz.h"
 #include "run/snapshot.h"
 
+static Snapshot snapshot;
+
+static void load(void *directory) { snapshot = snapshot_load(directory, fuzz_config(), 2); }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const uint32_t text[] = {'a', 'b', 0xe9};
     static uint8_t *file;
     static size_t file_size;
-    Snapshot snapshot;
-    Error err = {0};
+    const size_t mark = memory_mark();
     if (!file) {
         char path[256];
         fuzz_config();
         fuzz_make_directory("attention");
-        REQUIRE(snapshot_make(&snapshot, 1, 1, text, 3, &err));
-        memcpy(snapshot.text, text, sizeof text);
+        snapshot = snapshot_make(1, 1, text, 3);
         snapshot.step = 2;
-        REQUIRE(snapshot_save(&snapshot, fuzz_opened_directory(), &err));
-        snapshot_free(&snapshot);
+        snapshot_save(&snapshot, fuzz_opened_directory());
         snprintf(path, sizeof path, "%s/attention/step000002.safetensors", fuzz_directory());
         file = fuzz_get(path, &file_size);
         fuzz_without_checksum(file, file_size);
@@ -26,10 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *edited = fuzz_edit_safetensors(file, &edited_size, data, size);
     fuzz_put("attention/step000002.safetensors", edited, edited_size);
     free(edited);
-    if (fuzz_answer(snapshot_load(&snapshot, fuzz_directory(), fuzz_config(), 2, &err), &err)) {
+    if (fuzz_answer(load, (char *)fuzz_directory())) {
         REQUIRE(snapshot.T > 0 && snapshot.T <= SNAPSHOT_TEXT_MAX);
         snapshot_statistics(&snapshot, 0, 0);
     }
-    snapshot_free(&snapshot);
+    memory_release(mark);
     return 0;
 }

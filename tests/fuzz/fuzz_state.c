@@ -7,61 +7,59 @@
 static uint8_t *file;
 static size_t file_size;
 static uint64_t header_length;
-static Json *header, *state;
+static char *state_text; /* the state that the program wrote */
 
-/* Makes the checkpoint, whose header and state are parsed once for all inputs. */
+static Json *parse_header(void) { return js_parse((const char *)file + 8, (size_t)header_length, "the header"); }
+
+/* Makes the checkpoint, once for all inputs. */
 static void make_file(void) {
-    Error err;
     file = fuzz_make_checkpoint(&file_size);
     memcpy(&header_length, file, sizeof header_length);
-    REQUIRE(js_parse((const char *)file + 8, (size_t)header_length, "the header", &header, &err));
-    const char *text = js_as_text(js_get(js_get(header, "__metadata__"), "state"));
-    REQUIRE(text && js_parse(text, strlen(text), "the state", &state, &err));
+    const char *text = js_as_text(js_get(js_get(parse_header(), "__metadata__"), "state"));
+    REQUIRE(text);
+    state_text = memory_copy_text(text, strlen(text));
 }
 
-/* The state with the entries of an object in place of its own; the caller frees the text. Afterwards the state is what
-   it was. */
+/* What the input is, if it is JSON. */
+typedef struct {
+    const char *text;
+    size_t size;
+    Json *value;
+} Input;
+
+static void parse(void *input) {
+    Input *i = input;
+    i->value = js_parse(i->text, i->size, "the input");
+}
+
+/* Returns the state with the entries of an object in place of its own. */
 static char *replace_entries(const Json *entries) {
-    const size_t count = js_object_size(entries);
-    Json **before = malloc((count + 1) * sizeof *before);
-    Error err;
-    char *text = NULL;
-    REQUIRE(before);
-    for (size_t i = 0; i < count; i++) {
+    Json *state = js_parse(state_text, strlen(state_text), "the state");
+    for (size_t i = 0; i < js_object_size(entries); i++) {
         const char *key = js_object_key(entries, i);
-        before[i] = js_copy((Json *)js_get(state, key));
-        js_set(state, key, js_copy((Json *)js_get(entries, key)));
+        js_set(state, key, (Json *)js_get(entries, key));
     }
-    REQUIRE(js_dump(state, JS_LINE, &text, &err));
-    for (size_t i = 0; i < count; i++) {
-        const char *key = js_object_key(entries, i);
-        if (before[i]) js_set(state, key, before[i]);
-        else js_remove(state, key);
-    }
-    free(before);
-    return text;
+    return js_dump(state, JS_LINE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    Error err;
-    Json *entries = NULL;
     if (!file) make_file();
-    const bool object = js_parse((const char *)data, size, "the input", &entries, &err);
-    char *new_state = object ? replace_entries(entries) : strndup((const char *)data, size), *text = NULL;
-    REQUIRE(new_state);
-    js_free(entries);
+    const size_t mark = memory_mark();
+    Input input = {.text = (const char *)data, .size = size};
+    Error none;
+    const bool is_json = protect(parse, &input, &none);
+    const char *new_state =
+        is_json ? replace_entries(input.value) : memory_copy_text(input.text, strnlen(input.text, size));
+    Json *header = parse_header();
     js_set((Json *)js_get(header, "__metadata__"), "state", js_text(new_state));
-    free(new_state);
-    REQUIRE(js_dump(header, JS_LINE, &text, &err));
+    const char *text = js_dump(header, JS_LINE);
     const size_t numbers = file_size - 8 - (size_t)header_length;
     const uint64_t new_length = strlen(text);
-    uint8_t *changed = malloc(8 + new_length + numbers);
-    REQUIRE(changed);
+    uint8_t *changed = memory_make(8 + new_length + numbers, 1, "a file");
     memcpy(changed, &new_length, 8);
     memcpy(changed + 8, text, new_length);
     memcpy(changed + 8 + new_length, file + 8 + header_length, numbers);
     fuzz_load_checkpoint(changed, 8 + new_length + numbers);
-    free(changed);
-    free(text);
+    memory_release(mark);
     return 0;
 }
