@@ -121,8 +121,8 @@ $(BUILD)/double/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call brief,CC $< (double))$(CC) $(ALL_CFLAGS) -DREAL_DOUBLE -c $< -o $@
 
-# The font, the built-in corpus, the report's page and the table of claims become part of the program.
-$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt docs/claims.md $(wildcard src/report/*.html src/report/*.css src/report/*.js)
+# The font, the built-in corpus and the report's page become part of the program.
+$(BUILD)/embedded/%.o: %.S Makefile src/base/embed.inc data/sallow_reach.txt $(wildcard src/report/*.html src/report/*.css src/report/*.js)
 	@mkdir -p $(@D)
 	$(call brief,AS $<)$(CC) -Isrc -DFONT_PATH='"$(FONT)"' -DCORPUS_PATH='"data/sallow_reach.txt"' -c $< -o $@
 

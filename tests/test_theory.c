@@ -18,10 +18,6 @@ static const TheoryScoring OTHERS[4] = {{.divisor.mode = SCALE_NONE, .score = TH
 static const char *const NAMES[FIGURES] = {"score_mean", "score_var", "entropy",    "max_weight",
                                            "grad_mean",  "grad_rms",  "grad_median"};
 
-static void measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
-    assert_int_equal(theory_measure(d_k, keys, samples, seed, threads, scorings, count, figures), 0);
-}
 static Estimate figure(const TheoryFigures *f, int i) {
     const Estimate all[FIGURES] = {f->score_mean, f->score_var, f->entropy,    f->max_weight,
                                    f->grad_mean,  f->grad_rms,  f->grad_median};
@@ -67,7 +63,7 @@ static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **stat
     for (size_t i = 0; i < COUNT_OF(d_k); i++)
         for (size_t j = 0; j < COUNT_OF(keys); j++) {
             TheoryFigures f[4];
-            measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
+            theory_measure(d_k[i], keys[j], 2000, 7, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
                 double c = divisor_value(FOUR[s].divisor, d_k[i]);
                 assert_within(f[s].score_mean, 0, "mean, d_k %zu, %zu keys", d_k[i], keys[j]);
@@ -84,7 +80,7 @@ static void scores_have_mean_0_and_variance_d_k_over_divisor_squared(void **stat
 static void one_key_has_nothing_to_choose(void **state) {
     TheoryFigures f[4];
     (void)state;
-    measure(16, 1, 100, 1, 1, FOUR, 4, f);
+    theory_measure(16, 1, 100, 1, 1, FOUR, 4, f);
     for (int s = 0; s < 4; s++) {
         TheoryExact e = theory_exact(16, 1, divisor_value(FOUR[s].divisor, 16), 1);
         for (int i = 2; i < FIGURES; i++) {
@@ -104,7 +100,7 @@ static void a_large_divisor_gives_uniform_weights(void **state) {
             TheoryFigures f;
             TheoryExact e = theory_exact(d, n, 1e5, 1);
             double rms = sqrt((double)d * (double)(n - 1)) / (double)n / 1e5;
-            measure(d, n, 1000, 5, 1, &huge, 1, &f);
+            theory_measure(d, n, 1000, 5, 1, &huge, 1, &f);
             assert_close(f.entropy.value, log((double)n), 1e-6, "entropy");
             assert_close(f.max_weight.value, 1 / (double)n, 1e-3 / (double)n, "largest weight");
             assert_within(f.grad_rms, rms, "gradient");
@@ -191,7 +187,7 @@ static void two_keys_are_integrals(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(d_k); i++) {
         TheoryFigures f[4];
-        measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
+        theory_measure(d_k[i], 2, 10000, 11, 1, FOUR, 4, f);
         for (int s = 0; s < 4; s++) {
             double c = divisor_value(FOUR[s].divisor, d_k[i]), rms;
             TwoKeys t = two_keys(d_k[i], c);
@@ -253,7 +249,7 @@ static void any_number_of_keys(void **state) {
     for (size_t i = 0; i < COUNT_OF(d_k); i++)
         for (size_t j = 0; j < COUNT_OF(keys); j++) {
             TheoryFigures f[4], other;
-            measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
+            theory_measure(d_k[i], keys[j], 2000, 13, 1, FOUR, 4, f);
             for (int s = 0; s < 4; s++) {
                 double c = divisor_value(FOUR[s].divisor, d_k[i]);
                 TheoryExact e = theory_exact(d_k[i], keys[j], c, 1);
@@ -277,12 +273,12 @@ static void errors_are_standard_errors(void **state) {
     TheoryFigures truth;
     int one[FIGURES] = {0}, two[FIGURES] = {0};
     (void)state;
-    measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
+    theory_measure(D, KEYS, 100000, 1, 1, &FOUR[1], 1, &truth); /* mean and median have no closed form */
     const double exact[FIGURES] = {
         0, e.score_var, e.entropy, e.max_weight, truth.grad_mean.value, e.grad_rms, truth.grad_median.value};
     for (uint64_t seed = 1000; seed < 1000 + REPEATS; seed++) {
         TheoryFigures f;
-        measure(D, KEYS, 200, seed, 1, &FOUR[1], 1, &f);
+        theory_measure(D, KEYS, 200, seed, 1, &FOUR[1], 1, &f);
         for (int k = 0; k < FIGURES; k++) {
             double z = fabs(figure(&f, k).value - exact[k]) / figure(&f, k).error;
             one[k] += z < 1;
@@ -366,7 +362,7 @@ static void gradients_are_finite_differences(void **state) {
     for (uint64_t seed = 0; seed < 24; seed++) {
         const Draw x = {seed % 3 ? seed % 3 == 1 ? 7 : D : 1, seed % 2 ? KEYS : 1, q, v, k, r};
         double norms[8] = {0};
-        measure(x.d_k, x.keys, 2, seed, 1, all, 8, f);
+        theory_measure(x.d_k, x.keys, 2, seed, 1, all, 8, f);
         for (size_t sample = 0; sample < 2; sample++) {
             draw_sample(&x, seed, sample);
             for (int s = 0; s < 8; s++) norms[s] += difference_norm(&x, all[s]) / 2;
@@ -388,8 +384,8 @@ static void other_scores_have_the_figures_they_should(void **state) {
         total += exp(-z * z / 2);
     }
     assert_close(theory_exact_scoring(5, 3, OTHERS[0], 1).score_var, square / total, 1e-11, "tanh's mean square");
-    measure(64, 20, 4000, 5, 1, OTHERS, 4, f);
-    measure(64, 20, 4000, 5, 1, FOUR, 4, dot);
+    theory_measure(64, 20, 4000, 5, 1, OTHERS, 4, f);
+    theory_measure(64, 20, 4000, 5, 1, FOUR, 4, dot);
     for (int s = 0; s < 3; s++) {
         assert_within(f[s].score_mean, 0, "mean, %s", THEORY_SCORES[s + 1]);
         assert_within(f[s].score_var, s ? 1 : square / total, "variance, %s", THEORY_SCORES[s + 1]);
@@ -399,11 +395,11 @@ static void other_scores_have_the_figures_they_should(void **state) {
                         sizeof(Estimate)); /* a sink's scores are those of the dot product */
     assert_true(f[3].score_var.value < dot[0].score_var.value && f[3].entropy.value > dot[0].entropy.value);
     assert_true(isnan(theory_exact_scoring(64, 20, OTHERS[3], 1).score_var));
-    measure(1, 1, 500, 5, 1, OTHERS, 4, one);
+    theory_measure(1, 1, 500, 5, 1, OTHERS, 4, one);
     for (int s = 0; s < 4; s++)
         assert_that((one[s].entropy.value > .3) == (s == 2) && (one[s].grad_rms.value > 0) == (s == 2), "one key, %s",
                     THEORY_SCORES[s + 1]);
-    measure(1, 20, 500, 5, 1, OTHERS, 4, one);
+    theory_measure(1, 20, 500, 5, 1, OTHERS, 4, one);
     assert_true(isfinite(one[0].grad_rms.value) && one[0].grad_rms.value > 0);
     assert_close(one[1].grad_rms.value, 0, 1e-5 * one[0].grad_rms.value, "a cosine of one entry is 1 or -1");
 }
@@ -412,22 +408,22 @@ static void threads_and_company_change_no_bit(void **state) {
     TheoryFigures one[4], other[4], alone;
     TheoryExact exact = theory_exact(37, 9, 2, 1), exact_3 = theory_exact(37, 9, 2, 3);
     (void)state;
-    measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
     for (size_t threads = 2; threads <= 7; threads++) {
-        measure(37, 9, 333, 21, threads, FOUR, 4, other);
+        theory_measure(37, 9, 333, 21, threads, FOUR, 4, other);
         assert_memory_equal(one, other, sizeof one);
     }
     for (int s = 0; s < 4; s++) {
-        measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
+        theory_measure(37, 9, 333, 21, 2, &FOUR[s], 1, &alone);
         assert_memory_equal(&one[s], &alone, sizeof alone);
     }
-    measure(37, 9, 333, 21, 1, OTHERS, 4, one);
-    measure(37, 9, 333, 21, 5, OTHERS, 4, other);
+    theory_measure(37, 9, 333, 21, 1, OTHERS, 4, one);
+    theory_measure(37, 9, 333, 21, 5, OTHERS, 4, other);
     assert_memory_equal(one, other, sizeof one);
-    measure(37, 9, 333, 21, 2, &OTHERS[0], 1, &alone);
+    theory_measure(37, 9, 333, 21, 2, &OTHERS[0], 1, &alone);
     assert_memory_equal(&one[0], &alone, sizeof alone);
-    measure(37, 9, 333, 21, 1, FOUR, 4, one);
-    measure(37, 9, 333, 22, 1, FOUR, 4, other);
+    theory_measure(37, 9, 333, 21, 1, FOUR, 4, one);
+    theory_measure(37, 9, 333, 22, 1, FOUR, 4, other);
     for (int k = 0; k < FIGURES; k++)
         assert_that(figure(&one[1], k).value != figure(&other[1], k).value, "%s of another seed", NAMES[k]);
     assert_memory_equal(&exact, &exact_3, sizeof exact);

@@ -9,10 +9,11 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/results.h"
-#include "theory/claims.h"
+#include "show/progress.h"
+#include "theory/theory.h"
 
-static const char *d_k_list, *out;
-static long long keys, samples, seed = 1;
+static const char *d_k_list = "1,4,16,64,256,1024", *out;
+static long long keys = 64, samples = 4096, seed = 1;
 static bool csv, claims, force;
 
 static const Option OPTIONS[] = {
@@ -21,7 +22,7 @@ static const Option OPTIONS[] = {
     {"samples", "N", "rows drawn for each d_k (default 4096)", OPTION_INTEGER, &samples, 2, THEORY_SAMPLES_MAX},
     {"seed", "S", "seed of the random numbers (default 1)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {"csv", NULL, "print comma-separated values instead of a table", OPTION_SWITCH, &csv, 0, 0},
-    {"claims", NULL, "test what is commonly said about the divisor", OPTION_SWITCH, &claims, 0, 0},
+    {"claims", NULL, "say where common statements are tested", OPTION_SWITCH, &claims, 0, 0},
     {"out", "DIR", "write theory.csv, report.html (default: only print)", OPTION_DIRECTORY, &out, 0, 0},
     {"force", NULL, "with --out: move what is there to DIR.old first", OPTION_SWITCH, &force, 0, 0},
     {0},
@@ -165,48 +166,41 @@ static void write_directory(const TheoryPoint *p, size_t n, const Command *comma
     print_plain(stdout, "figures          %s/theory.csv", out);
 }
 
-/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). Returns the signal that ended it early, or 0. */
-static int measure(size_t d_k, size_t threads, TheoryPoint *points) {
+/* Measures one d_k, in every scoring: points (THEORY_SCORINGS). */
+static void measure(size_t d_k, size_t threads, TheoryPoint *points) {
     TheoryFigures figures[THEORY_SCORINGS];
     TheoryScoring scorings[THEORY_SCORINGS];
     for (size_t i = 0; i < THEORY_SCORINGS; i++) {
         scorings[i] = SCORINGS[i];
         if (scorings[i].score == THEORY_COSINE) scorings[i].divisor.number = 1 / sqrt((double)d_k);
     }
-    const int signal =
-        theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures);
-    for (size_t i = 0; i < THEORY_SCORINGS && !signal; i++) {
+    theory_measure(d_k, (size_t)keys, (size_t)samples, (uint64_t)seed, threads, scorings, THEORY_SCORINGS, figures);
+    for (size_t i = 0; i < THEORY_SCORINGS && !interrupt_signal(); i++) {
         points[i] = (TheoryPoint){.d_k = d_k, .scoring = scorings[i], .measured = figures[i]};
         if (!csv) points[i].exact = theory_exact_scoring(d_k, (size_t)keys, scorings[i], threads);
     }
-    return signal;
 }
 
 /* After a caught signal nothing is printed or written. */
 static int run(const Command *command) {
+    if (claims) {
+        puts("docs/claims.md has common statements about the divisor; python3 docs/claims.py tests them.");
+        return 0;
+    }
     Progress *progress = progress_make(stderr, command->quiet);
     const size_t threads = command_threads(command);
     static TheoryPoint points[LIST_MAX * THEORY_SCORINGS];
     size_t d_k[LIST_MAX];
-    if (claims) {
-        if (d_k_list || keys || samples || out || force)
-            usage_error("--claims takes only --seed, --csv and --threads: each claim has its sizes");
-        claims_run((uint64_t)seed, threads, csv, progress);
-        return interrupt_signal();
-    }
-    if (!keys) keys = 64;
-    if (!samples) samples = 4096;
     command_check_force(force, out);
     results_check(out, force);
-    const size_t sizes = parse_list(d_k_list ? d_k_list : "1,4,16,64,256,1024", d_k);
+    const size_t sizes = parse_list(d_k_list, d_k);
     if (out) interrupt_survive_closed_pipes(); /* without --out there is nothing to save */
-    int signal = 0;
-    for (size_t i = 0; !signal && i < sizes; i++) {
+    for (size_t i = 0; i < sizes && !interrupt_signal(); i++) {
         progress_count(progress, omp_get_wtime(), "values of d_k", i, sizes);
-        signal = measure(d_k[i], threads, points + i * THEORY_SCORINGS);
+        measure(d_k[i], threads, points + i * THEORY_SCORINGS);
     }
     progress_clear(progress);
-    if (signal) return signal;
+    if (interrupt_signal()) return interrupt_signal();
     const size_t count = sizes * THEORY_SCORINGS;
     if (csv) write_csv(points, count, stdout);
     else {

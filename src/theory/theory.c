@@ -48,7 +48,7 @@ static AttentionConfig attention_of(TheoryScoring scoring, size_t d_k) {
                              .sink = scoring.score == THEORY_SINK ? SINK_ONE : SINK_NONE};
 }
 
-/* Streams below 2^30 are values of d_k; streams from 2^31 on belong to the claims. */
+/* Streams below 2^30 are values of d_k. */
 enum { V_STREAM = 1 << 30 };
 
 static uint64_t first_number(size_t sample, size_t drawn) { return (uint64_t)sample * ((drawn + 3) / 4 * 4); }
@@ -167,8 +167,8 @@ static void lay_out(Measurement *m, size_t threads) {
     for (size_t t = 0; t < threads; t++) lay_out_row(&m->rows[t], m->d_k, m->keys, &m->arena);
 }
 
-int theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                   const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
+void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
+                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures) {
     const size_t mark = memory_mark();
     Measurement m = {.d_k = d_k, .keys = keys, .samples = samples, .scorings = scorings, .count = count};
     m.rng = rng_make(seed, RNG_THEORY, (uint32_t)d_k);
@@ -183,8 +183,6 @@ int theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, CHUNK)
     for (size_t sample = 0; sample < samples; sample++)
         if (!interrupt_signal()) take_sample(&m, sample, &m.rows[omp_get_thread_num()]);
-    const int signal = interrupt_signal();
-    for (size_t i = 0; i < count && !signal; i++) figures[i] = figures_of(&m, i);
+    for (size_t i = 0; i < count && !interrupt_signal(); i++) figures[i] = figures_of(&m, i);
     memory_release(mark);
-    return signal;
 }

@@ -39,10 +39,10 @@ enum { THEORY_DK_MAX = 65536, THEORY_KEYS_MAX = 1 << 20, THEORY_SAMPLES_MAX = 10
 
 /* `samples` independent draws of (q, keys, r, v), at least 2, each scored in every way: figures (count). What is drawn
    depends on seed, d_k, keys and the sample's number alone, and sums run in the order of the samples, so neither
-   threads nor the other scorings change a bit. Sizes within the limits above. A caught signal ends it early, with the
-   figures unset. Returns that signal, or 0. */
-int theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
-                   const TheoryScoring *scorings, size_t count, TheoryFigures *figures);
+   threads nor the other scorings change a bit. Sizes within the limits above. A caught signal ends it early: then
+   figures are unset. */
+void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size_t threads,
+                    const TheoryScoring *scorings, size_t count, TheoryFigures *figures);
 
 /* The exact values of these figures, where they are known (exact.c): integrals, to about seven digits, for any
    number of keys. */

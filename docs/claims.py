@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""Measures what is commonly said about dividing attention scores by the root of d_k.
+
+    python3 docs/claims.py [--csv] [--seed S]
+    python3 docs/claims.py --test       checks the judgement: planted figures and verdicts
+
+Reads the table of docs/claims.md, draws queries and keys, and prints each claim with its figures and their verdict:
+"right" when all figures that the claim states agree with those measured, "partly right" when some do, "wrong" when none
+does. Exits with status 1 if a verdict is another than the table's. Needs NumPy only (docs/requirements.txt).
+"""
+import argparse
+import csv
+import functools
+import math
+import re
+import sys
+import textwrap
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+
+PAGE = Path(__file__).with_name("claims.md")
+ROW = re.compile(r"^\| (\d+) \|" + r"([^|]*)\|" * 3 + r" \*\*([^*]*)\*\* \|([^|]*)\|$", re.MULTILINE)
+Claim = namedtuple("Claim", "number claim source measured verdict why")
+
+# From low to high are five standard errors on either side, or a range that has no error (None).
+Figure = namedtuple("Figure", "value error low high")
+
+# Rows of scores: `count` queries, each with `keys` keys; `queries` of them, a matrix, share their keys. The entries are
+# N(0, 1) times q_std or k_std; any two entries of one vector correlate by `correlation`, a key and its query by
+# `alignment`. A score is q.k, "cosine" or "additive": v.tanh(q + k), v ~ N(0, 1/d_k).
+Rows = namedtuple("Rows", "seed d_k keys count queries q_std k_std correlation alignment score",
+                  defaults=(1, 1, 1, 0, 0, "dot"))
+
+
+# --- Rows of scores
+
+def vectors(rng, shape, std, correlation):
+    """Entries that correlate share a number."""
+    own = rng.standard_normal(shape)
+    if not correlation:
+        return std * own
+    shared = rng.standard_normal((*shape[:-1], 1))
+    return std * (math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own)
+
+
+def draw(rows):
+    """Yields queries (matrices, queries, d_k), their keys (matrices, keys, d_k) and the generator, in parts that fit."""
+    rng = np.random.default_rng([rows.seed, rows.d_k])
+    matrices = rows.count // rows.queries
+    part = max(1, 2_000_000 // (rows.keys * rows.d_k))
+    for start in range(0, matrices, part):
+        n = min(part, matrices - start)
+        q = vectors(rng, (n, rows.queries, rows.d_k), rows.q_std, rows.correlation)
+        k = vectors(rng, (n, rows.keys, rows.d_k), rows.k_std, rows.correlation)
+        if rows.alignment:
+            k = rows.alignment * q + math.sqrt(1 - rows.alignment**2) * k
+        yield q, k, rng
+
+
+@functools.cache
+def scores(rows):
+    """Scores before they are divided (count, keys)."""
+    parts = []
+    for q, k, rng in draw(rows):
+        if rows.score == "additive":
+            v = rng.standard_normal((len(q), rows.d_k, 1)) / math.sqrt(rows.d_k)
+            s = np.tanh(q + k) @ v
+        else:
+            s = q @ k.swapaxes(1, 2)
+        if rows.score == "cosine":
+            s /= np.linalg.norm(q, axis=2)[:, :, None] * np.linalg.norm(k, axis=2)[:, None, :]
+        parts.append(s.reshape(-1, rows.keys))
+    return np.concatenate(parts)
+
+
+def softmax(s):
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+# --- Quantities of divided scores s (rows, keys), one for each row; a percentage of a whole row is 0 or 100
+
+def score(s): return s.mean(axis=1)
+def square(s): return (s**2).mean(axis=1)  # its mean is the variance, as scores have mean 0
+def fourth_power(s): return (s**4).mean(axis=1)
+def percent_inside(s): return 100 * (np.abs(s) <= 1).mean(axis=1)
+def max_weight(s): return softmax(s).max(axis=1)
+def evenness(s): return entropy(s) / math.log(s.shape[1])
+def slope(s): return softmax(s) * (1 - softmax(s))  # of each weight, by its score
+def percent_steep(s): return 100 * (slope(s) > .01).mean(axis=1)
+def overflow(kind): return lambda s: 100.0 * np.isinf(s.astype(kind)).any(axis=1)
+def exp_overflow(kind): return lambda s: 100.0 * np.isinf(np.exp(s.astype(kind)).sum(axis=1, dtype=kind))
+def safe_exp_overflow(kind): return lambda s: exp_overflow(kind)(s - s.max(axis=1, keepdims=True))
+
+
+def entropy(s):
+    """ln Z - sum of p s, since ln p is -inf where a weight is 0."""
+    rest = s - s.max(axis=1, keepdims=True)
+    return np.log(np.exp(rest).sum(axis=1)) - (softmax(s) * rest).sum(axis=1)
+
+
+def bf16_change(s):
+    """The largest change of a weight when the scores are rounded to bf16: to nearest, ties to even."""
+    bits = s.astype(np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+    return np.abs(softmax(rounded.astype(float)) - softmax(s)).max(axis=1)
+
+
+# --- What a line can measure: functions of seed, d_k and divisor that return figures
+
+def figure(value, error=0.0):
+    return Figure(value, error, value - 5 * error, value + 5 * error)
+
+
+def figure_of_mean(x):
+    return figure(x.mean(), x.std(ddof=1) / math.sqrt(len(x)))
+
+
+def mean(of, keys, count, **drawn):
+    return lambda seed, d_k, divisor: [figure_of_mean(of(scores(Rows(seed, d_k, keys, count, **drawn)) / divisor))]
+
+
+def largest(keys, count):
+    return lambda seed, d_k, divisor: [figure(scores(Rows(seed, d_k, keys, count)).max() / divisor)]
+
+
+def matrix_mean(of, keys, count, queries):
+    """What 95 of 100 matrices have as the mean of their rows."""
+    def figures(seed, d_k, divisor):
+        means = of(scores(Rows(seed, d_k, keys, count, queries)) / divisor).reshape(-1, queries).mean(axis=1)
+        return [Figure(None, None, *np.quantile(means, [.025, .975]))]
+    return figures
+
+
+def fixed(of, *s):
+    """Figures of one row that is given."""
+    return lambda seed, d_k, divisor: [figure(x) for x in np.ravel(of(np.array([s]) / divisor))]
+
+
+@functools.cache
+def gradients(rows, divisor):
+    """The norms of dL/dq (count), where L is <r, weights> with r ~ N(0, 1)."""
+    norms = []
+    for q, k, rng in draw(rows):
+        p = softmax(q @ k.swapaxes(1, 2) / divisor)
+        r = rng.standard_normal(p.shape)
+        # r is measured from r at the largest weight, or a saturated row would lose all digits.
+        r -= np.take_along_axis(r, p.argmax(axis=2, keepdims=True), axis=2)
+        dscore = p * (r - (p * r).sum(axis=2, keepdims=True))
+        norms.append(np.linalg.norm(dscore @ k, axis=2).ravel() / divisor)
+    return np.concatenate(norms)
+
+
+def root_mean_square(x):
+    squares = figure_of_mean(x**2)
+    return figure(math.sqrt(squares.value), squares.error / 2 / math.sqrt(squares.value))
+
+
+def median(x):
+    """The error is half the distance between the order statistics sqrt(n) / 2 ranks below and above."""
+    x, middle, half = np.sort(x), (len(x) - 1) / 2, math.sqrt(len(x)) / 2
+    return figure(np.median(x), (x[math.ceil(middle + half)] - x[math.floor(middle - half)]) / 2)
+
+
+def gradient(statistic, keys, count):
+    return lambda seed, d_k, divisor: [statistic(gradients(Rows(seed, d_k, keys, count), divisor))]
+
+
+def parameters(heads):
+    """The weights of W_Q, W_K, W_V and W_O in d_model 512."""
+    return lambda seed, d_k, divisor: [figure(4 * heads * d_k * 512)]
+
+
+# --- The lines
+
+NONE, ROOT, D_K = {"": lambda d_k: 1}, {"": math.sqrt}, {"": float}
+BOTH = {"undivided ": lambda d_k: 1, "divided ": math.sqrt}
+TWO_ROOT, ROOT_512 = {"": lambda d_k: 2 * math.sqrt(d_k)}, {"": lambda d_k: math.sqrt(512)}
+TIMES_ROOT = {"": lambda d_k: 1 / math.sqrt(d_k)}
+MARKS, LARGE, SMALL = (10, 80, 500, 4000, 20000), (-24, -10, 0, 10, 24), (-3, -1, 0, 1, 3)
+
+# Of each claim: label, measure, values of d_k, divisors; what the claim says of the figures, in their order (None:
+# nothing), and the tolerance by which a figure's low and high are widened.
+Line = namedtuple("Line", "label measure sizes divisors said within", defaults=((), 0))
+LINES = {
+    1: [Line("q·k", fixed(score, .5 * -.7 + -.3 * .4 + 1.2 * .9), [3], BOTH, [.61, .35], .01),
+        Line("variance over 100000 random pairs", mean(square, 1, 100000), [3], BOTH, [3, 1])],
+    2: [Line("marks over their sum", fixed(lambda s: s / s.sum(), *MARKS), [5], NONE,
+             [.00009, .00072, .0045, .036, .18], 1e-4),
+        Line("softmax", fixed(softmax, *MARKS), [5], NONE),
+        Line("after dividing by √5 the last is", fixed(max_weight, *MARKS), [5], ROOT),
+        Line("p(1-p) is", fixed(slope, *MARKS), [5], NONE, [0, 0, 0, 0], 1e-6)],
+    3: [Line("of 64000 scores at d_k 64, divided by 8, percent in -1..1:", mean(percent_inside, 64, 1000), [64], ROOT,
+             [100], .1),
+        Line("the largest is", largest(64, 1000), [64], ROOT)],
+    4: [Line("softmax", fixed(softmax, *LARGE), [5], NONE, [0, 0, 0, 0, 1], .001)],
+    5: [Line("softmax", fixed(softmax, *SMALL), [5], NONE, [.012, .089, .243, .661, .995], .001)],
+    6: [Line("p(1-p) in the row of claim 4 at most", fixed(lambda s: slope(s).max(), *LARGE), [5], NONE, [0], .001),
+        Line("in the row of claim 5 at least", fixed(lambda s: slope(s).min(), *SMALL), [5], NONE),
+        Line("at d_k 64, percent of the weights with more than 0.01: with 64 keys", mean(percent_steep, 64, 1000), [64],
+             BOTH, [0, 100], 1),
+        Line("with 10 keys", mean(percent_steep, 10, 1000), [64], ROOT, [100], 1)],
+    7: [Line("entropy", mean(entropy, 10, 4000), [16, 64, 256], BOTH, [2.1, .8, .2, 2.3, 2.3, 2.3], .05)],
+    8: [Line("mean of the rows' largest weights in 95 of 100 matrices", matrix_mean(max_weight, 10, 4000, queries=10),
+             [16, 64, 256], BOTH, [.342, .891, .998, .289, .276, .301])],
+    9: [Line("10 keys, d_k 16 / 64 / 256 / 1024: mean", gradient(figure_of_mean, 10, 2000), [16, 64, 256, 1024], BOTH,
+             [None, .86 / 4, .86 / 16, .86 / 64, .31, .31, .31, .31], .02),
+        Line("root mean square", gradient(root_mean_square, 10, 2000), [16, 64, 256, 1024], NONE),
+        Line("median", gradient(median, 10, 2000), [16, 64, 256, 1024], NONE)],
+    11: [Line("variance of v·tanh(q + k), q and k in place of W1 q and W2 k: v of unit variance, 16 hidden units",
+              mean(square, 10, 1000, score="additive"), [16], TIMES_ROOT),
+         Line("512 hidden units", mean(square, 10, 1000, score="additive"), [512], TIMES_ROOT),
+         Line("v of variance 1/units", mean(square, 10, 1000, score="additive"), [16, 512], NONE, [.5, .5], .05)],
+    14: [Line("d_k 1 / 4 / 64: variance", mean(square, 1, 800000), [1, 4, 64], ROOT, [1, 1, 1]),
+         Line("fourth moment (of a normal number 3; exact 9 / 4.5 / 3.09)", mean(fourth_power, 1, 800000), [1, 4, 64],
+              ROOT, [3, 3, 3])],
+    15: [Line("variance of the divided scores with q twice as long (1 if normalized by what is measured)",
+              mean(square, 16, 2000, q_std=2), [64], ROOT, [1])],
+    # Overflow is claimed of some rows, not of all: any percentage but 0 agrees.
+    16: [Line("d_k 1024: the largest of 19200 scores is", largest(64, 300), [1024], NONE),
+         Line("percent of rows with one beyond a float's 3e+38:", mean(overflow(np.float32), 64, 300), [1024], NONE,
+              [100], 99.99),
+         Line("percent of rows in which exp of the bare scores overflows:", mean(exp_overflow(np.float32), 64, 300),
+              [1024], NONE),
+         Line("with the row's maximum subtracted:", mean(safe_exp_overflow(np.float32), 64, 300), [1024], NONE)],
+    17: [Line("unit entries, d_k 1024: the largest of 12800 scores is", largest(64, 200), [1024], NONE),
+         Line("percent of rows with one beyond fp16's 65504:", mean(overflow(np.float16), 64, 200), [1024], NONE, [100],
+              99.99),
+         Line("percent of rows (d_k 64, 64 keys) in which exp of bare scores overflows fp16:",
+              mean(exp_overflow(np.float16), 64, 500), [64], BOTH),
+         Line("percent of q·q (d_k 64) beyond it, with entries of deviation 1:",
+              mean(overflow(np.float16), 1, 500, alignment=1), [64], NONE, [100], 99.99),
+         Line("of deviation 48:", mean(overflow(np.float16), 1, 500, alignment=1, q_std=48), [64], NONE, [100], 99.99),
+         Line("of deviation 48, q divided by 8 first:", mean(overflow(np.float16), 1, 500, alignment=1, q_std=48), [64],
+              ROOT),
+         Line("bf16 has a float's range but 8 bits: the worst weight of a row is off by", mean(bf16_change, 64, 500),
+              [64], BOTH)],
+    18: [Line("d_k 64, 64 keys: variance", mean(square, 64, 1000), [64], D_K, [1 / 64]),
+         Line("entropy as a share of the possible", mean(evenness, 64, 1000), [64], D_K, [1], .01),
+         Line("divided by √d_k", mean(evenness, 64, 1000), [64], ROOT)],
+    19: [Line("d_k 64, 64 keys: variance", mean(square, 64, 1000), [64], TWO_ROOT, [.25]),
+         Line("entropy as a share of the possible", mean(evenness, 64, 1000), [64], TWO_ROOT),
+         Line("divided by √d_k", mean(evenness, 64, 1000), [64], ROOT)],
+    21: [Line("largest weight", mean(max_weight, 8, 4000), [32, 128, 512], BOTH),
+         # 0 to half of 1.72
+         Line("entropy", mean(entropy, 8, 4000), [32, 128, 512], BOTH, [.43, .43, .43], .43)],
+    23: [Line("49 keys, d_k 768, divided by √768: variance with unit entries", mean(square, 49, 400), [768], ROOT),
+         Line("where the image's have deviation 4 (exact 16)", mean(square, 49, 400, k_std=4), [768], ROOT, [1]),
+         Line("where the entries of a vector correlate by 0.1 (exact 8.7)", mean(square, 49, 400, correlation=.1),
+              [768], ROOT, [1])],
+    24: [Line("d_k 64, 32 keys, undivided scores: entropy, whatever V is,", mean(entropy, 32, 1000), [64], NONE, [0],
+              .5),
+         Line("median of ‖dL/dq‖, proportional to V,", gradient(median, 32, 1000), [64], NONE)],
+    25: [Line("d_k 64, 64 keys: entropy of divided scores", mean(entropy, 64, 1000), [64], ROOT),
+         Line("of cosines", mean(entropy, 64, 1000, score="cosine"), [64], NONE),
+         Line("of cosines times √d_k", mean(entropy, 64, 1000, score="cosine"), [64], TIMES_ROOT, [3.69], .05)],
+    26: [Line("8 heads of d_k 64 in d_model 512: variance over √64", mean(square, 64, 1000), [64], ROOT, [1]),
+         Line("over √512", mean(square, 64, 1000), [64], ROOT_512),
+         Line("entropy over √64", mean(entropy, 64, 1000), [64], ROOT),
+         Line("over √512", mean(entropy, 64, 1000), [64], ROOT_512)],
+    27: [Line("d_model 512: weights of 1 head of d_k 512", parameters(1), [512], NONE, [1048576]),
+         Line("8 heads of d_k 64 / 16 (the formula says 1048576 / 458752)", parameters(8), [64, 16], NONE,
+              [1048576, 458752])],
+    29: [Line("no translation; but with random q, k and 64 keys the entropy, as a share of the possible, is",
+              mean(evenness, 64, 1000), [128, 256, 512, 1024], NONE)],
+    30: [Line("d_k 64 / 256 / 1024: keys that correlate with q by 0.5 score, over d_k,",
+              mean(score, 8, 400, alignment=.5), [64, 256, 1024], D_K, [.5, .5, .5]),
+         Line("over √d_k", mean(score, 8, 400, alignment=.5), [64, 256, 1024], ROOT),
+         Line("variance of unrelated keys' scores, over d_k", mean(square, 8, 400), [64, 256, 1024], D_K)],
+    31: [Line("entropy of q·k / √d_k", mean(entropy, 64, 500), [64], ROOT),
+         Line("with q and k ten times as long", mean(entropy, 64, 500, q_std=10, k_std=10), [64], ROOT),
+         Line("of cosines times √d_k", mean(entropy, 64, 500, score="cosine"), [64], TIMES_ROOT, [3.69], .05),
+         Line("with q and k ten times as long", mean(entropy, 64, 500, score="cosine", q_std=10, k_std=10), [64],
+              TIMES_ROOT, [3.69], .05)],
+}
+
+
+# --- Measuring, judging, printing
+
+def text_of(f):
+    """A figure has the digits that its error leaves it: 0.75 ± 0.01."""
+    if f.error is None:
+        return f"{f.low:.2f} to {f.high:.2f}"
+    if f.error > 0:
+        decimals = max(0, -math.floor(math.log10(f.error)))
+        return f"{f.value:.{decimals}f} ± {f.error:.{decimals}f}"
+    return f"{f.value:.0f}" if f.value == math.floor(f.value) else f"{f.value:.3g}"
+
+
+def measure(lines, seed):
+    """What was measured, in words; how many figures are stated, and how many of these agree."""
+    parts, stated, agree = [], 0, 0
+    for line in lines:
+        words, figures = [], []
+        for word, divisor in line.divisors.items():
+            some = [f for d_k in line.sizes for f in line.measure(seed, d_k, divisor(d_k))]
+            words.append(word + " / ".join(map(text_of, some)))
+            figures += some
+        parts.append(line.label + " " + ", ".join(words))
+        said = [(f, x) for f, x in zip(figures, line.said) if x is not None]
+        stated += len(said)
+        agree += sum(f.low - line.within <= x <= f.high + line.within for f, x in said)
+    if stated > 1:
+        parts.append(f"{agree} of {stated} figures agree")
+    return "; ".join(parts), stated, agree
+
+
+def judge(claim, measured, stated, agree):
+    """The claim with the measured figures and their verdict. Where all agree the table may qualify "right" (for another
+    reason, about training, not testable). Another verdict than the table's takes the place of its explanation."""
+    verdict = "right" if agree == stated else "partly right" if agree > 0 else "wrong"
+    qualified = claim.verdict not in ("partly right", "wrong")
+    if verdict == claim.verdict or agree == stated and qualified:
+        return claim._replace(measured=measured)
+    why = f"docs/claims.md explains another verdict: {claim.verdict}."
+    return claim._replace(measured=measured, verdict=verdict, why=why)
+
+
+def read(text):
+    """The claims of a page's table."""
+    return [Claim(int(number), *map(str.strip, cells)) for number, *cells in ROW.findall(text)]
+
+
+def print_claim(claim):
+    def part(label, text, width=14):
+        print(textwrap.fill(text, 80, initial_indent=label.ljust(width), subsequent_indent=" " * width,
+                            break_long_words=False, break_on_hyphens=False))
+
+    part(f"{claim.number:2}", claim.claim, 4)
+    if claim.source:
+        part("    source", claim.source)
+    if claim.measured:
+        part("    measured", claim.measured)
+    part("    verdict", f"{claim.verdict}. {claim.why}")
+    print(flush=True)
+
+
+def test():
+    """Given figures are judged as they should be, planted verdicts are found, rows have the moments they should."""
+    def given(*figures):
+        return lambda seed, d_k, divisor: list(figures)
+
+    def verdict(table, first, second):
+        lines = [Line("x", given(Figure(first, .2, first - 1, first + 1), figure(second)), [1], NONE, [10, 4], .5),
+                 Line("y", given(Figure(None, None, 6, 8)), [1], NONE, [None])]
+        return judge(Claim(1, "", "", "", table, "because"), *measure(lines, 1))
+
+    for table in ("right", "partly right", "wrong"):
+        for figures, expected in (((10, 4), "right"), ((11.5, 4.5), "right"), ((11.6, 4), "partly right"),
+                                  ((8.4, 4), "partly right"), ((1, 8), "wrong")):
+            judged = verdict(table, *figures)
+            assert judged.verdict == expected, (figures, judged)
+            assert (judged.why == "because") == (table == expected), judged
+    assert verdict("about training", 10, 4).verdict == "about training"
+    assert verdict("about training", 10, 8).verdict == "partly right"
+    assert verdict("right", 10, 8).measured == "x 10.0 ± 0.2 / 8; y 6.00 to 8.00; 1 of 2 figures agree"
+
+    page = PAGE.read_text(encoding="utf-8")
+    claims = read(page)
+    assert [claim.number for claim in claims] == list(range(1, page.count("\n| "))), "a row is not read"
+    planted = read(page.replace("**wrong** | What is stated adds up", "**right** | What is stated adds up"))[4]
+    assert judge(planted, *measure(LINES[5], 1)).verdict == "wrong", planted
+
+    for drawn, expected, expected_square in (
+            ({}, 0, 48), ({"q_std": 2, "k_std": 3}, 0, 48 * 36), ({"correlation": .25}, 0, 48 * (1 + 47 / 16)),
+            ({"alignment": .5}, 24, 24**2 + 48 * 1.25), ({"score": "cosine"}, 0, 1 / 48)):
+        for of, exact in ((score, expected), (square, expected_square)):
+            (f,) = mean(of, 5, 4000, **drawn)(3, 48, 1)
+            assert f.low <= exact <= f.high, (drawn, f, exact)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--csv", action="store_true", help="number,claim,source,measured,verdict,why")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--test", action="store_true", help="check the judgement instead")
+    options = parser.parse_args()
+    if options.test:
+        return test()
+    differing = []
+    if options.csv:
+        print(",".join(Claim._fields))
+    for claim in read(PAGE.read_text(encoding="utf-8")):
+        judged = claim
+        if claim.number in LINES:
+            judged = judge(claim, *measure(LINES[claim.number], options.seed))
+        if judged.verdict != claim.verdict:
+            differing.append(f"claim {claim.number} is {judged.verdict}, in docs/claims.md {claim.verdict}")
+        if options.csv:
+            csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(judged)
+        else:
+            print_claim(judged)
+    return "\n".join(differing) or None
+
+
+if __name__ == "__main__":
+    with np.errstate(over="ignore"):
+        sys.exit(main())

@@ -1,4 +1,0 @@
-/* The page with the table of claims. */
-#define NAME sqrtdk_claims
-#define PATH "docs/claims.md"
-#include "base/embed.inc"
