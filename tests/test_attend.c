@@ -224,10 +224,9 @@ static const float matrix[T * T] = {1, 9, 9,   9,   9,   .07f, .93f, 9, 9,    9,
                                     9, 9, NAN, .3f, .3f, .4f,  9,    0, .25f, .25f, .25f,  .25f};
 
 static const char *show(TerminalColors colors, size_t columns) {
-    static const float *const panels[] = {matrix, NULL, matrix};
-    static const char *const labels[] = {"first", NULL, "second"};
+    static Panel panels[] = {{matrix, "first"}, {matrix, "second"}};
     const AttentionFigure figure = {
-        .title = "title", .text = five, .length = T, .rows = 1, .columns = 3, .panels = panels, .panel_labels = labels};
+        .title = "title", .text = five, .length = T, .layers = 1, .heads = 2, .panels = panels};
     const Terminal terminal = {print_into(), colors, columns};
     attention_figure_show(&figure, &terminal, columns);
     return what_was_printed();
@@ -313,17 +312,11 @@ static void fits_in_a_line(void **state) {
     static const size_t sides[][2] = {{48, 48}, {24, 48}, {16, 48},
                                       {12, 24}, {6, 16},  {2, 6}}; /* in numbers, squares */
     static float uniform[LONGEST * LONGEST];
-    static const float *const panels[] = {uniform, uniform};
-    static const char *const labels[] = {"head 0: .71, .50", "head 1: .64, .40"};
+    static Panel panels[] = {{uniform, "head 0: .71, .50"}, {uniform, "head 1: .64, .40"}};
     uint32_t text[LONGEST];
     for (size_t i = 0; i < LONGEST; i++) text[i] = 'x';
-    const AttentionFigure figure = {.title = "title",
-                                    .text = text,
-                                    .length = LONGEST,
-                                    .rows = 2,
-                                    .columns = 1,
-                                    .panels = panels,
-                                    .panel_labels = labels};
+    const AttentionFigure figure = {
+        .title = "title", .text = text, .length = LONGEST, .layers = 2, .heads = 1, .panels = panels};
     for (size_t i = 0; i < COUNT_OF(widths); i++)
         for (TerminalColors colors = COLORS_NONE; colors <= COLORS_24_BIT; colors++)
             for (int narrow = 0; narrow < 2; narrow++) { /* the terminal, or what a panel may take of it */
@@ -345,9 +338,9 @@ static void fits_in_a_line(void **state) {
                 /* squares: pairs of queries, of which the last key's is alone; the legend has ten */
                 assert_int_equal(shown, colors == COLORS_NONE ? side * (side + 1) : side * (side + 1) + 20);
             }
-    static const char *const long_label[] = {"layer 0, head 1: entropy .71, largest weight .50"};
+    static Panel long_label = {uniform, "layer 0, head 1: entropy .71, largest weight .50"};
     const AttentionFigure one = {
-        .title = "", .text = text, .length = 1, .rows = 1, .columns = 1, .panels = panels, .panel_labels = long_label};
+        .title = "", .text = text, .length = 1, .layers = 1, .heads = 1, .panels = &long_label};
     attention_figure_show(&one, &(Terminal){print_into(), COLORS_NONE, 80}, 36);
     assert_non_null(strstr(what_was_printed(), "\nlayer 0, head 1: entropy .71\n"));
 }
@@ -384,18 +377,16 @@ static void bars(void **state) {
    layers for a picture are refused, with the options that choose fewer. */
 static void many_heads(void **state) {
     (void)state;
-    static HeadsFigure figure;
     static const uint32_t text[LONGEST] = {0};
     snapshot = snapshot_make(8, 12, text, LONGEST);
-    heads_figure(&figure, &snapshot, (Range){0, 8}, (Range){0, 12});
-    assert_true(figure.figure.rows == 8 && figure.figure.columns == 12);
-    assert_ptr_equal(figure.figure.panels[13], snapshot_weights(&snapshot, 1, 1));
-    figure.figure.title = "eight layers of twelve heads";
-    attention_figure_save(&figure.figure, &no_directory, in("heads.png"));
+    AttentionFigure figure = heads_figure(&snapshot, (Range){0, 8}, (Range){0, 12});
+    assert_ptr_equal(figure.panels[13].weights, snapshot_weights(&snapshot, 1, 1));
+    figure.title = figure.subtitle = "eight layers of twelve heads";
+    attention_figure_save(&figure, &no_directory, in("heads.png"));
     snapshot = snapshot_make(64, 1, text, LONGEST);
-    heads_figure(&figure, &snapshot, (Range){0, 64}, (Range){0, 1});
-    figure.figure.title = "too many layers";
-    assert_refused("--layer", attention_figure_save(&figure.figure, &no_directory, in("layers.png")));
+    figure = heads_figure(&snapshot, (Range){0, 64}, (Range){0, 1});
+    figure.title = figure.subtitle = "too many layers";
+    assert_refused("--layer", attention_figure_save(&figure, &no_directory, in("layers.png")));
 }
 
 static void glance(void **state) {

@@ -210,33 +210,31 @@ static void fill_weights(float *weights, size_t length, unsigned salt) {
         }
 }
 
-static void check_figure(size_t length, size_t rows, size_t columns, bool labelled) {
+static void check_figure(size_t length, size_t layers, size_t heads) {
     static float weights[4][T * T];
-    const float *panels[64];
-    const char *labels[64];
+    Panel panels[64];
     uint32_t text[T];
     for (size_t i = 0; i < length; i++)
         text[i] = i % 7 == 0 ? ' ' : i % 11 == 0 ? '\n' : i % 13 == 0 ? 0 : (uint32_t)('a' + i % 26);
     for (unsigned i = 0; i < 4; i++) fill_weights(weights[i], length, i);
-    for (size_t i = 0; i < rows * columns; i++) {
-        panels[i] = weights[i % 4];
-        labels[i] = "√d_k: a label that is far wider than its panel would like it to be";
-    }
-    AttentionFigure figure = {
-        .title = "Attention", .text = text, .length = length, .rows = rows, .columns = columns, .panels = panels};
-    if (labelled) {
-        figure.subtitle = "a subtitle";
-        figure.panel_labels = labels;
-    }
+    for (size_t i = 0; i < layers * heads; i++)
+        panels[i] = (Panel){weights[i % 4], "√d_k: a label that is far wider than its panel would like it to be"};
+    const AttentionFigure figure = {.title = "Attention",
+                                    .subtitle = "a subtitle",
+                                    .text = text,
+                                    .length = length,
+                                    .layers = layers,
+                                    .heads = heads,
+                                    .panels = panels};
     attention_figure_save(&figure, &no_directory, picture);
     Image image = image_read();
     assert_white_border(&image, 10);
-    for (size_t p = 0; p < rows * columns; p++)
+    for (size_t p = 0; p < layers * heads; p++)
         for (size_t query = 0; query < length; query++)
             for (size_t key = 0; key < length; key++) {
                 int x, y;
-                attention_figure_cell(&figure, p / columns, p % columns, query, key, &x, &y);
-                double weight = (double)panels[p][query * length + key];
+                attention_figure_cell(&figure, p, query, key, &x, &y);
+                double weight = (double)panels[p].weights[query * length + key];
                 assert_color(&image, x, y, key > query ? heatmap_masked : heatmap_color(weight));
             }
     stbi_image_free(image.rgb);
@@ -244,45 +242,45 @@ static void check_figure(size_t length, size_t rows, size_t columns, bool labell
 
 static void figure_shows_each_weight(void **state) {
     (void)state;
-    check_figure(T, 1, 1, false);
-    check_figure(T, 1, 3, true);
-    check_figure(T, 2, 4, true);
-    check_figure(T, 4, 8, false);
-    check_figure(33, 1, 2, false);
-    check_figure(5, 3, 2, true);
-    check_figure(1, 1, 1, true);
-    check_figure(1, 1, 1, false);
+    check_figure(T, 1, 1);
+    check_figure(T, 1, 3);
+    check_figure(T, 2, 6); /* two lines a layer */
+    check_figure(T, 4, 14);
+    check_figure(33, 1, 2);
+    check_figure(5, 13, 3); /* each layer has a line, though eight panels could stand side by side */
+    check_figure(1, 1, 1);
 }
 
 /* One row of three panels of 48 characters. */
 static void figure_has_readable_cells(void **state) {
     (void)state;
     uint32_t text[T] = {0};
-    AttentionFigure figure = {.title = "x", .text = text, .length = T, .rows = 1, .columns = 3};
+    AttentionFigure figure = {.title = "x", .subtitle = "", .text = text, .length = T, .layers = 1, .heads = 3};
     int x0, y0, x1, y1;
-    attention_figure_cell(&figure, 0, 0, 0, 0, &x0, &y0);
-    attention_figure_cell(&figure, 0, 0, 1, 1, &x1, &y1);
+    attention_figure_cell(&figure, 0, 0, 0, &x0, &y0);
+    attention_figure_cell(&figure, 0, 1, 1, &x1, &y1);
     assert_int_equal(x1 - x0, 12);
     assert_int_equal(y1 - y0, 12);
-    figure.columns = 4;
-    attention_figure_cell(&figure, 0, 0, 1, 1, &x1, &y1);
-    attention_figure_cell(&figure, 0, 0, 0, 0, &x0, &y0);
+    figure.heads = 4;
+    attention_figure_cell(&figure, 0, 1, 1, &x1, &y1);
+    attention_figure_cell(&figure, 0, 0, 0, &x0, &y0);
     assert_true(x1 - x0 >= 9);
 }
 
 /* Beside a panel and below it: characters that the font lacks are spelled, each in its own row or column. */
 static void figure_spells_what_the_font_lacks(void **state) {
     (void)state;
-    const float weights[4] = {1, 0, 1, 1}, *panels[1] = {weights};
+    const float weights[4] = {1, 0, 1, 1};
+    Panel panels[1] = {{weights, ""}};
     const uint32_t texts[2][2] = {{'a', 'b'}, {0x4e2d, 'b'}};
     int x[2], y[2];
     Image images[2];
     for (int i = 0; i < 2; i++) {
         const AttentionFigure figure = {
-            .title = "x", .text = texts[i], .length = 2, .rows = 1, .columns = 1, .panels = panels};
+            .title = "x", .subtitle = "", .text = texts[i], .length = 2, .layers = 1, .heads = 1, .panels = panels};
         attention_figure_save(&figure, &no_directory, picture);
         images[i] = image_read();
-        attention_figure_cell(&figure, 0, 0, 0, 0, &x[i], &y[i]);
+        attention_figure_cell(&figure, 0, 0, 0, &x[i], &y[i]);
     }
     assert_true(x[1] > x[0] + 15 && y[1] == y[0]); /* the characters beside the panel take more */
     size_t beside = 0, below = 0;
@@ -299,25 +297,24 @@ static void figure_spells_what_the_font_lacks(void **state) {
 static void figure_takes_odd_data(void **state) {
     (void)state;
     const float weights[4] = {NAN, 0, INFINITY, -1};
-    const float *panels[4] = {NULL, weights, NULL, NULL};
+    static Panel panels[64 * 64];
     const uint32_t text[48] = {0xd800, 0xffffffff};
     char title[1500];
     memset(title, 'W', sizeof title - 1);
     title[sizeof title - 1] = 0;
     AttentionFigure figure = {
-        .title = title, .subtitle = title, .text = text, .length = 2, .rows = 2, .columns = 2, .panels = panels};
+        .title = title, .subtitle = title, .text = text, .length = 2, .layers = 1, .heads = 1, .panels = panels};
+    panels[0].weights = weights;
     attention_figure_save(&figure, &no_directory, picture);
     Image image = image_read();
     int x, y;
     assert_white_border(&image, 10);
-    attention_figure_cell(&figure, 0, 1, 0, 0, &x, &y);
+    attention_figure_cell(&figure, 0, 0, 0, &x, &y);
     assert_color(&image, x, y, heatmap_not_a_number);
-    attention_figure_cell(&figure, 0, 1, 1, 1, &x, &y);
+    attention_figure_cell(&figure, 0, 1, 1, &x, &y);
     assert_color(&image, x, y, heatmap_color(0));
-    attention_figure_cell(&figure, 0, 0, 0, 0, &x, &y);
-    assert_color(&image, x, y, (Color){255, 255, 255});
     stbi_image_free(image.rgb);
-    figure.rows = figure.columns = 64;
+    figure.layers = figure.heads = 64;
     figure.length = 48;
     assert_fails(STATUS_USAGE, "", attention_figure_save(&figure, &no_directory, picture)); /* too large */
 }

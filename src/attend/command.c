@@ -61,26 +61,26 @@ static Snapshot make_snapshot(const Command *command) {
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-static void make_figure(HeadsFigure *f, char title[TITLE]) {
+static AttentionFigure make_figure(char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
+    AttentionFigure f = heads_figure(&snapshot, layers, heads);
     double entropy = 0;
-    heads_figure(f, &snapshot, layers, heads);
     for (size_t i = 0; i < count; i++) {
         const size_t l = layers.begin + i / H, h = heads.begin + i % H;
         const SnapshotStatistics one = snapshot_statistics(&snapshot, l, h);
-        snprintf(f->labels[i], FIGURE_LABEL, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l, h,
-                 one.entropy, one.max_weight);
+        snprintf(f.panels[i].label, sizeof f.panels->label, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l,
+                 h, one.entropy, one.max_weight);
         entropy += one.entropy / (double)count;
     }
     config_scores_title(&run.config, snapshot.step, title, TITLE);
     text_append(title, TITLE, ": entropy %.2f at step %zu", entropy, snapshot.step);
-    f->figure.title = title;
-    f->figure.subtitle =
-        "entropy: 1 is uniform, 0 one-hot; largest weight: mean over the queries that see two keys or more";
+    f.title = title;
+    f.subtitle = "entropy: 1 is uniform, 0 one-hot; largest weight: mean over the queries that see two keys or more";
+    return f;
 }
 
 /* Writes the file that --out names; without --out attend.png, or the first of attend-2.png, ... that is free. */
-static void write_file(const HeadsFigure *f) {
+static void write_file(const AttentionFigure *figure) {
     char path[RESULTS_PATH];
     const bool numbers = out_ends_with(NUMBERS);
     for (unsigned number = 1; !out && (number == 1 || path_exists(path)); number++) {
@@ -89,21 +89,19 @@ static void write_file(const HeadsFigure *f) {
     }
     const char *name = out ? out : path;
     if (numbers) snapshot_write(&snapshot, &no_directory, name);
-    else attention_figure_save(&f->figure, &no_directory, name);
+    else attention_figure_save(figure, &no_directory, name);
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
 }
 
 static void write_all(void) {
     const Terminal terminal = terminal_make(stdout);
     const bool glance = show && !text && layer < 0 && head < 0;
-    HeadsFigure f;
     char title[TITLE];
-    const bool figure = show || (!csv && !out) || out_ends_with(PICTURE);
-    if (figure) make_figure(&f, title);
-    if (out || (!show && !csv)) write_file(&f);
+    const AttentionFigure figure = make_figure(title);
+    if (out || (!show && !csv)) write_file(&figure);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
     if (glance) attend_show_run(&terminal, &run);
-    if (show) attention_figure_show(&f.figure, &terminal, glance ? GLANCE : terminal.columns);
+    if (show) attention_figure_show(&figure, &terminal, glance ? GLANCE : terminal.columns);
 }
 
 static void attend(void *command) {

@@ -8,9 +8,7 @@
 #include "base/memory.h"
 #include "show/chart.h"
 
-/* A picture shows at most HEADS_SHOWN heads of a layer. With the longest text, 4 panels per line and more than LINES
-   lines, it would be too high. */
-enum { PANELS_ACROSS = 4, PANELS_ACROSS_MAX = 16, LINES = 12, HEADS_SHOWN = 48, FEW_POINTS = 20 };
+enum { HEADS_SHOWN = 48, FEW_POINTS = 20 }; /* HEADS_SHOWN: a picture shows at most so many heads of a layer */
 
 /* What log.attention_text is encoded from and to. */
 typedef struct {
@@ -103,24 +101,16 @@ void picture_loss(const Run *run) {
     memory_release(mark);
 }
 
-void heads_figure(HeadsFigure *f, const Snapshot *s, Range layers, Range heads) {
-    const size_t shown = range_size(heads), layer_count = range_size(layers);
-    size_t across = PANELS_ACROSS;
-    while (across < PANELS_ACROSS_MAX && size_mul((shown + across - 1) / across, layer_count) > LINES) across *= 2;
-    const size_t columns = shown < across ? shown : across, rows = (shown + columns - 1) / columns; /* of a layer */
-    *f = (HeadsFigure){.figure = {.text = s->text,
-                                  .length = s->T,
-                                  .rows = size_mul(rows, layer_count),
-                                  .columns = columns,
-                                  .panels = f->panels,
-                                  .panel_labels = f->texts}};
-    if (size_mul(f->figure.rows, columns) > FIGURE_PANELS)
-        usage_error("%zu layers of %zu heads are too many for one figure: choose a layer", layer_count, shown);
-    for (size_t i = 0; i < layer_count * shown; i++) {
-        const size_t panel = i / shown * rows * columns + i % shown;
-        f->panels[panel] = snapshot_weights(s, layers.begin + i / shown, heads.begin + i % shown);
-        f->texts[panel] = f->labels[i];
-    }
+AttentionFigure heads_figure(const Snapshot *s, Range layers, Range heads) {
+    const size_t H = range_size(heads), count = range_size(layers) * H;
+    const AttentionFigure f = {.text = s->text,
+                               .length = s->T,
+                               .layers = range_size(layers),
+                               .heads = H,
+                               .panels = memory_make(count, sizeof *f.panels, "the panels of a figure")};
+    for (size_t i = 0; i < count; i++)
+        f.panels[i].weights = snapshot_weights(s, layers.begin + i / H, heads.begin + i % H);
+    return f;
 }
 
 /* Draws the heatmaps of one layer. The rows of the snapshot's step begin at `first` and come by layer and head. */
@@ -128,25 +118,24 @@ static void draw_layer(const Run *run, const LogTable *attention, size_t first, 
     char name[64], title[512];
     const size_t shown = s->H < HEADS_SHOWN ? s->H : HEADS_SHOWN;
     double *const *column = attention->column, entropy = 0;
-    HeadsFigure f;
-    heads_figure(&f, s, (Range){layer, layer + 1}, (Range){0, shown});
+    AttentionFigure f = heads_figure(s, (Range){layer, layer + 1}, (Range){0, shown});
     for (size_t head = 0; head < shown; head++) {
         const size_t row = first + layer * s->H + head;
         if (row >= attention->rows || column[ATTENTION_STEP][row] != (double)s->step ||
             column[ATTENTION_LAYER][row] != (double)layer || column[ATTENTION_HEAD][row] != (double)head)
             usage_error("%s/%s has no row of step %zu, layer %zu, head %zu", run->directory, LOG_NAMES[LOG_ATTENTION],
                         s->step, layer, head);
-        snprintf(f.labels[head], FIGURE_LABEL, "head %zu: entropy %.2f, score std %.2f", head,
+        snprintf(f.panels[head].label, sizeof f.panels->label, "head %zu: entropy %.2f, score std %.2f", head,
                  column[ATTENTION_ENTROPY][row], column[ATTENTION_SCORE_STD][row]);
         entropy += column[ATTENTION_ENTROPY][row] / (double)shown;
     }
     config_scores_title(&run->config, s->step, title, sizeof title);
     text_append(title, sizeof title, ": entropy %.2f in layer %zu at step %zu", entropy, layer, s->step);
-    f.figure.title = title;
-    f.figure.subtitle =
+    f.title = title;
+    f.subtitle =
         "entropy: 1 is uniform, 0 one-hot; measured, like the scores' standard deviation (std), over a validation batch";
     snprintf(name, sizeof name, "attention/step%06zu_layer%zu.png", s->step, layer);
-    attention_figure_save(&f.figure, run->locked, name);
+    attention_figure_save(&f, run->locked, name);
 }
 
 /* Draws the heatmaps of one step, whose rows of attention.csv begin at `first`. */

@@ -16,17 +16,9 @@ void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t 
 /* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 void picture_loss(const Run *run);
 
-/* Heads of a snapshot as one figure. Each layer has lines of its own, with four panels per line, or up to 16 if the
-   figure would have too many lines. */
-enum { FIGURE_PANELS = 512, FIGURE_LABEL = 96 };
-typedef struct {
-    AttentionFigure figure; /* the caller sets its titles */
-    const float *panels[FIGURE_PANELS];
-    const char *texts[FIGURE_PANELS];
-    char labels[FIGURE_PANELS][FIGURE_LABEL]; /* of the heads, layer by layer; empty, for the caller to write */
-} HeadsFigure;                                /* points into itself and the snapshot */
-/* More heads than one figure can have are an error of status STATUS_USAGE. */
-void heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, Range heads);
+/* Returns heads of a snapshot as one figure, which points into the snapshot. The caller sets its titles and writes the
+   labels, which are empty. */
+AttentionFigure heads_figure(const Snapshot *snapshot, Range layers, Range heads);
 
 /* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,
    with the heads side by side. A picture is made from the snapshot of its step and the step's rows in attention.csv;

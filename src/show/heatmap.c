@@ -1,4 +1,4 @@
-/* The attention figure. Everything is placed by one layout, computed from T and the grid: cells as large as about
+/* The attention figure. Everything is placed by one layout, computed from T and the heads: cells as large as about
    2500 pixels of width allow, 16 at most, 6 at least. Every panel carries its characters; where cells are too narrow
    to read them, every second one. */
 #include "show/heatmap.h"
@@ -9,8 +9,14 @@
 #include "base/text.h"
 
 enum {
+    /* With the longest text, 4 panels per line and more than LINES lines, the picture would be too high. */
+    PANELS_ACROSS = 4,
+    PANELS_ACROSS_MAX = 16,
+    LINES = 12,
     WIDE = 2500, /* four panels of 48 characters, all labelled */
     MARGIN = 22,
+    TITLES = 58,     /* height of title and subtitle */
+    LABEL = 20,      /* height of the label above a panel */
     AXIS_NAME = 20,  /* pixels for "query" and "key" */
     SLOT = 130,      /* a panel of a short text still leaves its labels this much */
     LEAST_CELL = 11, /* below this, characters of LEAST_SIZE would touch */
@@ -80,36 +86,49 @@ static bool encode(const AttentionFigure *figure, size_t i, char text[5]) {
 
 /* Where everything stands, in pixels. */
 typedef struct {
+    size_t columns;      /* panels per line */
+    size_t lines;        /* of a layer */
+    size_t rows;         /* lines of all layers */
     int cell, side;      /* sides of a cell and of a panel */
     int size, every;     /* size of the characters along the axes; 2: every second one is shown */
     int axis;            /* what these characters take beside a panel */
     int left, top;       /* corner of the first panel */
     int across, down;    /* distance from one panel to the next */
-    int label;           /* height of the label above a panel */
     int width, height;   /* size of the picture */
     int bar, bar_height; /* left side of the colour bar; its height */
 } Layout;
 
 static int at_least(int value, int least) { return value > least ? value : least; }
 
-static int panel_x(const Layout *l, size_t column) { return l->left + (int)column * l->across; }
+static int column_x(const Layout *l, size_t column) { return l->left + (int)column * l->across; }
 
-static int panel_y(const Layout *l, size_t row) { return l->top + (int)row * l->down; }
+static int row_y(const Layout *l, size_t row) { return l->top + (int)row * l->down; }
+
+/* Places a panel by its layer and head: its upper left corner. */
+static void place_panel(const AttentionFigure *figure, const Layout *l, size_t panel, int *x, int *y) {
+    const size_t layer = panel / figure->heads, head = panel % figure->heads;
+    *x = column_x(l, head % l->columns);
+    *y = row_y(l, layer * l->lines + head / l->columns);
+}
 
 static Layout layout_with(const AttentionFigure *figure, int cell) {
     Layout l = {.cell = cell, .side = cell * (int)figure->length, .every = cell < LEAST_CELL ? 2 : 1};
+    size_t across = PANELS_ACROSS;
+    while (across < PANELS_ACROSS_MAX && (figure->heads + across - 1) / across * figure->layers > LINES) across *= 2;
+    l.columns = figure->heads < across ? figure->heads : across;
+    l.lines = (figure->heads + l.columns - 1) / l.columns;
+    l.rows = l.lines * figure->layers;
     l.size = at_least(cell + 1, LEAST_SIZE);
     l.axis = l.size + 4;
     for (size_t i = 0; i < figure->length; i++) {
         char text[5];
         if (!encode(figure, i, text)) l.axis = at_least(l.axis, (int)canvas_text_width(SPELLED, text) + 6);
     }
-    l.label = figure->panel_labels ? 20 : 0;
     l.left = MARGIN + AXIS_NAME + l.axis;
-    l.top = MARGIN + 34 + (figure->subtitle ? 24 : 0) + l.label;
+    l.top = MARGIN + TITLES + LABEL;
     l.across = at_least(l.side, SLOT) + l.axis + 14;
-    l.down = l.side + l.label + l.axis + 12;
-    int right = panel_x(&l, figure->columns) - l.axis - 14, bottom = panel_y(&l, figure->rows - 1) + l.side;
+    l.down = l.side + LABEL + l.axis + 12;
+    int right = column_x(&l, l.columns) - l.axis - 14, bottom = row_y(&l, l.rows - 1) + l.side;
     l.bar = right + 28;
     l.bar_height = at_least(bottom - l.top - BAR_KEY, 190);
     if (l.bar_height > 420) l.bar_height = 420;
@@ -122,17 +141,17 @@ static Layout layout_make(const AttentionFigure *figure) {
     int cell = figure->length > 32 ? 12 : 16;
     Layout l = layout_with(figure, cell);
     while ((l.width > WIDE || l.height > CANVAS_SIDE) && cell > 6) l = layout_with(figure, --cell);
-    double wanted = canvas_text_width(TITLE_SIZE, figure->title);
-    if (figure->subtitle) wanted = fmax(wanted, canvas_text_width(LABEL_SIZE, figure->subtitle));
+    const double wanted =
+        fmax(canvas_text_width(TITLE_SIZE, figure->title), canvas_text_width(LABEL_SIZE, figure->subtitle));
     l.width = at_least(l.width, (int)fmin(wanted, TITLE_LIMIT) + 1 + 2 * MARGIN);
     return l;
 }
 
-void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t column, size_t query, size_t key, int *x,
-                           int *y) {
-    Layout l = layout_make(figure);
-    *x = panel_x(&l, column) + (int)key * l.cell + l.cell / 2;
-    *y = panel_y(&l, row) + (int)query * l.cell + l.cell / 2;
+void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y) {
+    const Layout l = layout_make(figure);
+    place_panel(figure, &l, panel, x, y);
+    *x += (int)key * l.cell + l.cell / 2;
+    *y += (int)query * l.cell + l.cell / 2;
 }
 
 static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const Layout *l, int x, int y) {
@@ -151,15 +170,14 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
     }
 }
 
-static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layout *l, size_t row, size_t column) {
-    const size_t panel = row * figure->columns + column, length = figure->length;
-    const float *weights = figure->panels[panel];
-    const int x = panel_x(l, column), y = panel_y(l, row);
-    const char *label = figure->panel_labels ? figure->panel_labels[panel] : NULL;
-    if (!weights) return;
-    if (label)
-        canvas_text(canvas, x, y - 7, canvas_text_fit(SMALL_SIZE + 1, at_least(l->side, SLOT), label), ALIGN_LEFT, ink,
-                    label);
+static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layout *l, size_t panel) {
+    const size_t length = figure->length;
+    const float *weights = figure->panels[panel].weights;
+    const char *label = figure->panels[panel].label;
+    int x, y;
+    place_panel(figure, l, panel, &x, &y);
+    canvas_text(canvas, x, y - 7, canvas_text_fit(SMALL_SIZE + 1, at_least(l->side, SLOT), label), ALIGN_LEFT, ink,
+                label);
     for (size_t query = 0; query < length; query++)
         for (size_t key = 0; key < length; key++)
             canvas_rectangle(canvas, x + (int)key * l->cell, y + (int)query * l->cell, l->cell, l->cell,
@@ -172,16 +190,15 @@ static void draw_titles(Canvas *canvas, const AttentionFigure *figure, const Lay
     double width = l->width - 2 * MARGIN;
     canvas_text(canvas, MARGIN, MARGIN + 17, canvas_text_fit(TITLE_SIZE, width, figure->title), ALIGN_LEFT, ink,
                 figure->title);
-    if (figure->subtitle)
-        canvas_text(canvas, MARGIN, MARGIN + 40, canvas_text_fit(LABEL_SIZE, width, figure->subtitle), ALIGN_LEFT,
-                    faint, figure->subtitle);
+    canvas_text(canvas, MARGIN, MARGIN + 40, canvas_text_fit(LABEL_SIZE, width, figure->subtitle), ALIGN_LEFT, faint,
+                figure->subtitle);
 }
 
-static void draw_grid_labels(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
-    const int bottom = panel_y(l, figure->rows - 1) + l->side;
+static void draw_axis_names(Canvas *canvas, const Layout *l) {
+    const int bottom = row_y(l, l->rows - 1) + l->side;
     canvas_text_upwards(canvas, l->left - l->axis - 6, (l->top + bottom) / 2.0, SMALL_SIZE + 1, ALIGN_CENTER, faint,
                         "query");
-    canvas_text(canvas, (l->left + panel_x(l, figure->columns) - l->axis) / 2.0, bottom + l->axis + 14, SMALL_SIZE + 1,
+    canvas_text(canvas, (l->left + column_x(l, l->columns) - l->axis) / 2.0, bottom + l->axis + 14, SMALL_SIZE + 1,
                 ALIGN_CENTER, faint, "key");
 }
 
@@ -215,12 +232,11 @@ void attention_figure_save(const AttentionFigure *figure, const Directory *direc
     if (l.height > CANVAS_SIDE)
         usage_error(
             "%zu lines of panels are %d pixels high, and a picture at most %d: choose a layer (--layer) or a head",
-            figure->rows, l.height, CANVAS_SIDE);
+            l.rows, l.height, CANVAS_SIDE);
     Canvas canvas = canvas_make(l.width, l.height);
     draw_titles(&canvas, figure, &l);
-    draw_grid_labels(&canvas, figure, &l);
-    for (size_t row = 0; row < figure->rows; row++)
-        for (size_t column = 0; column < figure->columns; column++) draw_panel(&canvas, figure, &l, row, column);
+    draw_axis_names(&canvas, &l);
+    for (size_t panel = 0; panel < figure->layers * figure->heads; panel++) draw_panel(&canvas, figure, &l, panel);
     draw_bar(&canvas, &l);
     canvas_save(&canvas, directory, name);
     memory_release(mark);

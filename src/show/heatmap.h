@@ -1,16 +1,19 @@
-/* Attention weights as pictures: a grid of panels, one matrix each, queries down, keys across. */
+/* Attention weights as pictures: a panel for each head, queries down, keys across. */
 #pragma once
 
 #include "show/terminal.h"
 
 typedef struct {
-    const char *title, *subtitle; /* UTF-8; subtitle may be NULL */
+    const float *weights; /* (T, T), entry (query, key). Keys after the query are masked, whatever is there */
+    char label[96];       /* UTF-8, above the panel */
+} Panel;
+
+typedef struct {
+    const char *title, *subtitle; /* UTF-8 */
     const uint32_t *text;         /* (T) code points, along both axes; blanks and line ends are made visible */
     size_t length;                /* T, at least 1 */
-    size_t rows, columns;         /* size of the grid of panels, at least 1 by 1 */
-    const float *const *panels;   /* (rows, columns) pointers to (T, T) weights, entry (query, key); NULL: left empty.
-                                     Keys after the query are masked, whatever the array holds there */
-    const char *const *panel_labels; /* (rows, columns), above each panel; it or an entry may be NULL */
+    size_t layers, heads;         /* at least 1 */
+    Panel *panels;                /* (layers, heads) */
 } AttentionFigure;
 
 /* The one mapping from a weight to its colour: viridis (van der Walt and Smith 2015), perceptually uniform, over the
@@ -28,7 +31,8 @@ uint32_t heatmap_character(uint32_t character);
 extern const Color heatmap_masked;       /* light grey: not in viridis, so not taken for a weight */
 extern const Color heatmap_not_a_number; /* red */
 
-/* Saves the figure as PNG. It is an error when the picture would be more than 8192 pixels wide or high. */
+/* Saves the figure as PNG. Each layer has lines of its own, with four panels per line, or up to 16 if the figure would
+   have too many lines. A picture that would be higher than CANVAS_SIDE is an error of status STATUS_USAGE. */
 void attention_figure_save(const AttentionFigure *figure, const Directory *directory, const char *name);
 
 /* Shows the figure in a terminal (terminal.c): panels in their order, as many side by side as fit. With colours two
@@ -38,5 +42,4 @@ void attention_figure_save(const AttentionFigure *figure, const Directory *direc
 void attention_figure_show(const AttentionFigure *figure, const Terminal *terminal, size_t width);
 
 /* The middle of the cell (query, key) of a panel in the picture attention_figure_save makes, in pixels. */
-void attention_figure_cell(const AttentionFigure *figure, size_t row, size_t column, size_t query, size_t key, int *x,
-                           int *y);
+void attention_figure_cell(const AttentionFigure *figure, size_t panel, size_t query, size_t key, int *x, int *y);

@@ -91,7 +91,7 @@ static double weight_of(const View *v, size_t panel, size_t row, size_t column) 
     double largest = -1;
     for (size_t q = row * v->shrink; q < (row + 1) * v->shrink && q < T; q++)
         for (size_t k = column * v->shrink; k < (column + 1) * v->shrink && k <= q; k++) {
-            const double weight = (double)v->figure->panels[panel][q * T + k];
+            const double weight = (double)v->figure->panels[panel].weights[q * T + k];
             if (isnan(weight) || weight > largest) largest = weight; /* nothing is larger than a NaN */
         }
     return largest;
@@ -132,12 +132,12 @@ static void show_legend(const Terminal *t) {
 
 /* A panel's label, and how much of it is shown: where it is too long, what follows its last commas is left out. */
 static const char *label_of(const View *v, size_t panel, int *length) {
-    const char *label = v->figure->panel_labels ? v->figure->panel_labels[panel] : NULL;
-    size_t shown = label ? strlen(label) : 0;
+    const char *label = v->figure->panels[panel].label;
+    size_t shown = strlen(label);
     for (size_t end = shown; shown > v->width && end > 0; end--)
         if (label[end] == ',') shown = end;
     *length = (int)(shown < v->width ? shown : v->width);
-    return label ? label : "";
+    return label;
 }
 
 /* Shows one line of a panel and returns the columns it took. Line 0 is the label; the line after the last cells has
@@ -171,7 +171,7 @@ static View lay_out(const AttentionFigure *figure, const Terminal *t, size_t wid
         v.side = (figure->length + v.shrink - 1) / v.shrink;
         v.slot = v.axis + v.side * v.cell;
     } while (v.slot > v.width && v.side > 1);
-    for (size_t i = 0; i < figure->rows * figure->columns; i++) {
+    for (size_t i = 0; i < figure->layers * figure->heads; i++) {
         int length;
         label_of(&v, i, &length);
         if ((size_t)length > v.slot) v.slot = (size_t)length;
@@ -182,24 +182,20 @@ static View lay_out(const AttentionFigure *figure, const Terminal *t, size_t wid
 
 void attention_figure_show(const AttentionFigure *figure, const Terminal *t, size_t width) {
     const View v = lay_out(figure, t, width);
-    const size_t panels = figure->rows * figure->columns,
+    const size_t panels = figure->layers * figure->heads,
                  lines = 1 + (v.side + v.queries - 1) / v.queries + (v.axis != 0),
                  across = t->columns + GAP > v.slot ? (t->columns + GAP) / v.slot : 1;
     fprintf(t->out, "%s\n", figure->title);
     show_legend(t);
     for (size_t i = 0; !v.axis && i < figure->length && i < t->columns; i++) show_character(t, figure->text[i]);
     if (!v.axis) fputs("\n\n", t->out);
-    for (size_t first = 0, end; first < panels; first = end) {
-        size_t shown = 0;
-        for (end = first; end < panels && shown < across; end++) shown += figure->panels[end] != NULL;
-        for (size_t line = 0; shown && line <= lines; line++) { /* the last is blank */
+    for (size_t first = 0; first < panels; first += across)
+        for (size_t line = 0; line <= lines; line++) { /* the last is blank */
             size_t blank = 0;
-            for (size_t panel = first; line < lines && panel < end; panel++) {
-                if (!figure->panels[panel]) continue;
+            for (size_t panel = first; line < lines && panel < first + across && panel < panels; panel++) {
                 fprintf(t->out, "%*s", (int)blank, "");
                 blank = v.slot - show_line(&v, panel, line);
             }
             fputc('\n', t->out);
         }
-    }
 }
