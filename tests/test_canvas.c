@@ -1,11 +1,5 @@
-/* What is drawn: text that is there, ink where it belongs, pixels that come back from the file; and that a failure
-   leaves the old file. */
+/* What is drawn: text that is there, ink where it belongs, pixels that come back from the file. */
 #include "images.h"
-
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const Color black = {0, 0, 0};
 
@@ -63,9 +57,13 @@ static void text_is_measured(void **state) {
     double one = canvas_text_width(20, "step"), two = canvas_text_width(40, "step");
     assert_true(one > 20 && one < 80 && fabs(two - 2 * one) < 1e-3);
     assert_true(canvas_text_width(20, "") == 0);
-    double size = canvas_text_fit(20, one / 2, "step");
-    assert_true(fabs(canvas_text_width(size, "step") - one / 2) < 1e-3);
-    assert_true(canvas_text_fit(20, 1000, "step") == 20);
+    Canvas plain = canvas_make(100, 60), small = canvas_make(100, 60);
+    canvas_text(&plain, 5, 40, 20, ALIGN_LEFT, black, "step");
+    canvas_text_within(&small, 5, 40, 20, one, black, "step");
+    assert_memory_equal(plain.rgb, small.rgb, 100 * 60 * 3);
+    small = canvas_make(100, 60);
+    canvas_text_within(&small, 5, 40, 40, one, black, "step");
+    assert_memory_equal(plain.rgb, small.rgb, 100 * 60 * 3);
 }
 
 /* Text written upwards has the same ink, turned: rows become columns from the bottom. */
@@ -131,47 +129,6 @@ static void saved_pixels_come_back(void **state) {
     stbi_image_free(image.rgb);
 }
 
-static void assert_old_file_stands(void) {
-    char beside[sizeof picture + 4];
-    size_t size;
-    assert_string_equal(file_read(picture, "picture", 100, STATUS_FAILED, &size), "old");
-    snprintf(beside, sizeof beside, "%s.new", picture);
-    assert_false(path_exists(beside));
-}
-
-/* A file size limit stands for the full disk: write(2) fails in the middle of the picture. */
-static void failed_writes_leave_the_old_file(void **state) {
-    (void)state;
-    struct rlimit old, small = {100, 0};
-    Canvas canvas = canvas_make(300, 300);
-    canvas_text(&canvas, 10, 100, 60, ALIGN_LEFT, black, "full disk");
-    file_write(&no_directory, picture, "old", 3);
-
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small.rlim_max = old.rlim_max;
-    signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    bool saved = works(canvas_save(&canvas, &no_directory, picture));
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-    signal(SIGXFSZ, SIG_DFL);
-    assert_false(saved);
-    assert_int_equal(err.status, STATUS_FAILED);
-    assert_non_null(strstr(err.message, picture));
-    assert_old_file_stands();
-
-    if (geteuid() != 0) { /* root writes anywhere */
-        assert_int_equal(chmod(directory, 0500), 0);
-        saved = works(canvas_save(&canvas, &no_directory, picture));
-        assert_int_equal(chmod(directory, 0700), 0);
-        assert_false(saved);
-        assert_old_file_stands();
-    }
-    assert_fails(STATUS_FAILED, "", canvas_save(&canvas, &no_directory, "/nonexistent/picture.png"));
-    assert_fails(STATUS_FAILED, "it is a directory", canvas_save(&canvas, &no_directory, directory));
-
-    assert_true(remove(picture) == 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(text_draws_ink),
@@ -182,7 +139,6 @@ int main(void) {
         TEST(a_marker_is_a_disc),
         TEST(impossible_sizes_are_errors),
         TEST(saved_pixels_come_back),
-        TEST(failed_writes_leave_the_old_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

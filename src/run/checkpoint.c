@@ -180,7 +180,7 @@ RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments
     const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     const size_t mark = memory_mark();
     char path[PATH_CAPACITY];
-    run_path(run, path, NAMES[which]);
+    path_join(path, run->directory, NAMES[which]);
     const ArrayList list = list_arrays(run, which, model, moments);
     const SafetensorsFile file = safetensors_open(path, limit);
     const RunState s = read_state(run, &file);

@@ -18,8 +18,6 @@ Corpus config_corpus(const Config *c, const Vocabulary *vocabulary) {
     return corpus_load(c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context);
 }
 
-void run_path(const Run *run, char path[PATH_CAPACITY], const char *name) { path_join(path, run->directory, name); }
-
 static void write_config(const Run *run) {
     FileWriter *writer = file_writer_open(run->locked, "config.ini");
     config_write(&run->config, writer->stream);
@@ -192,10 +190,10 @@ void run_create(Run *run, const char *out, bool force) {
 static void lock_directory(Run *run) {
     static const char *const parts[] = {"checkpoint", "attention"};
     char path[PATH_CAPACITY];
-    run_path(run, path, "run.json");
+    path_join(path, run->directory, "run.json");
     if (!path_exists(path)) return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        run_path(run, path, parts[i]);
+        path_join(path, run->directory, parts[i]);
         directory_check_no_link(path);
     }
     run->locked = directory_lock(run->directory);
@@ -219,7 +217,7 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     run->finished = result && strcmp(result, "finished") == 0;
     if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
     text_make_plain(run->config.name);
-    run_path(run, path, "vocab.json");
+    path_join(path, run->directory, "vocab.json");
     run->vocabulary = vocabulary_load(path);
 }
 

@@ -57,9 +57,6 @@ void run_load_corpus(Run *run);
    batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 
-/* Sets path to "directory/name". */
-void run_path(const Run *run, char path[PATH_CAPACITY], const char *name);
-
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
    result back to "running" and removes the entries about how it ended before. Tells `progress` so, and also if bits
    will not repeat because threads or kernels are not what they were. */

@@ -184,11 +184,6 @@ double canvas_text_width(double size, const char *text) {
     return run.after;
 }
 
-double canvas_text_fit(double size, double limit, const char *text) {
-    double width = canvas_text_width(size, text);
-    return width > limit && limit > 0 ? size * limit / width : size;
-}
-
 /* `along` counts in the direction of reading (x, or -y upwards), `across` is the baseline. Glyphs stand at fractions
    of a pixel along the line, which keeps small text evenly spaced, and on whole ones across, which keeps it sharp. */
 static void draw_glyph(Canvas *canvas, const TextRun *run, double along, int across, bool upwards, Color color) {
@@ -221,6 +216,11 @@ static void draw_text(Canvas *canvas, double along, double across, double size, 
 
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text) {
     draw_text(canvas, x, y, size, align, false, color, text);
+}
+
+void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text) {
+    const double width = canvas_text_width(size, text);
+    canvas_text(canvas, x, y, width > limit ? size * limit / width : size, ALIGN_LEFT, color, text);
 }
 
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text) {

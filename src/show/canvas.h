@@ -39,13 +39,13 @@ void canvas_marker(Canvas *canvas, double x, double y, double radius, Color colo
 /* Draws UTF-8 text; `size` is the font's height in pixels; (x, y) is on the baseline. A character the font lacks is
    spelled, as "U+4E2D"; a byte that is not UTF-8 shows as U+FFFD. */
 void canvas_text(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
+/* Draws text from the left, smaller where it would be wider than `limit`. */
+void canvas_text_within(Canvas *canvas, double x, double y, double size, double limit, Color color, const char *text);
 /* Draws text turned a quarter to the left, so that it reads upwards. */
 void canvas_text_upwards(Canvas *canvas, double x, double y, double size, Align align, Color color, const char *text);
 /* Whether the font has this character. */
 bool canvas_has(uint32_t character);
 double canvas_text_width(double size, const char *text);
-/* `size`, or the smaller one at which `text` is no wider than `limit`. */
-double canvas_text_fit(double size, double limit, const char *text);
 
 /* Saves the picture as PNG, by file_write: what has the name stays when this fails. */
 void canvas_save(const Canvas *canvas, const Directory *directory, const char *name);

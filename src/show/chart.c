@@ -132,9 +132,8 @@ static void draw_axes(Canvas *canvas, const Chart *chart, const Layout *layout) 
     const int left = layout->left, width = layout->right - left, height = BOTTOM - TOP;
     const double wide = CHART_WIDTH - left - MARGIN;
     char label[TICK_TEXT];
-    canvas_text(canvas, left, 38, canvas_text_fit(TITLE_SIZE, wide, chart->title), ALIGN_LEFT, ink, chart->title);
-    canvas_text(canvas, left, 61, canvas_text_fit(TEXT_SIZE, wide, chart->subtitle), ALIGN_LEFT, faint,
-                chart->subtitle);
+    canvas_text_within(canvas, left, 38, TITLE_SIZE, wide, ink, chart->title);
+    canvas_text_within(canvas, left, 61, TEXT_SIZE, wide, faint, chart->subtitle);
     for (int i = 0; i < layout->x.count; i++) {
         const double x = floor(place_x(layout, tick(&layout->x, i, label)));
         canvas_rectangle(canvas, (int)x, TOP, 1, height, grid);

@@ -173,11 +173,9 @@ static void draw_characters(Canvas *canvas, const AttentionFigure *figure, const
 static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layout *l, size_t panel) {
     const size_t length = figure->length;
     const float *weights = figure->panels[panel].weights;
-    const char *label = figure->panels[panel].label;
     int x, y;
     place_panel(figure, l, panel, &x, &y);
-    canvas_text(canvas, x, y - 7, canvas_text_fit(SMALL_SIZE + 1, at_least(l->side, SLOT), label), ALIGN_LEFT, ink,
-                label);
+    canvas_text_within(canvas, x, y - 7, SMALL_SIZE + 1, at_least(l->side, SLOT), ink, figure->panels[panel].label);
     for (size_t query = 0; query < length; query++)
         for (size_t key = 0; key < length; key++)
             canvas_rectangle(canvas, x + (int)key * l->cell, y + (int)query * l->cell, l->cell, l->cell,
@@ -188,10 +186,8 @@ static void draw_panel(Canvas *canvas, const AttentionFigure *figure, const Layo
 
 static void draw_titles(Canvas *canvas, const AttentionFigure *figure, const Layout *l) {
     double width = l->width - 2 * MARGIN;
-    canvas_text(canvas, MARGIN, MARGIN + 17, canvas_text_fit(TITLE_SIZE, width, figure->title), ALIGN_LEFT, ink,
-                figure->title);
-    canvas_text(canvas, MARGIN, MARGIN + 40, canvas_text_fit(LABEL_SIZE, width, figure->subtitle), ALIGN_LEFT, faint,
-                figure->subtitle);
+    canvas_text_within(canvas, MARGIN, MARGIN + 17, TITLE_SIZE, width, ink, figure->title);
+    canvas_text_within(canvas, MARGIN, MARGIN + 40, LABEL_SIZE, width, faint, figure->subtitle);
 }
 
 static void draw_axis_names(Canvas *canvas, const Layout *l) {
