@@ -149,24 +149,17 @@ void path_join(char out[PATH_CAPACITY], const char *directory, const char *name)
     if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s%s%s", directory, slash, name);
 }
 
-/* Returns whether the path exists; errno is 0 if the answer is known. */
-static bool find(const char *path) {
+bool path_exists(const char *path) {
     struct stat info;
-    errno = 0;
-    const bool found = lstat(path, &info) == 0;
-    if (errno == ENOENT || errno == ENOTDIR) errno = 0;
-    return found;
+    return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool path_find(const char *path) {
-    const bool found = find(path);
-    if (errno) runtime_error("cannot determine what %s is: %s", path, strerror(errno));
+    struct stat info;
+    const bool found = lstat(path, &info) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        runtime_error("cannot determine what %s is: %s", path, strerror(errno));
     return found;
-}
-
-bool path_exists(const char *path) {
-    const bool found = find(path);
-    return found || errno != 0;
 }
 
 const char *path_installed(const char *path, char out[PATH_CAPACITY]) {
