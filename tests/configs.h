@@ -68,7 +68,7 @@ static inline void write_config(const Config *of, const char *path) {
 
 static inline char *written(const char *path) {
     size_t size;
-    return file_read(path, "config", 1 << 20, STATUS_FAILED, &size);
+    return file_read(path, "config", 1 << 20, &size);
 }
 
 /* A config that is written, read and written again has the same settings and the same bytes. */

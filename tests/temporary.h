@@ -44,7 +44,7 @@ static inline const char *put_text(const char *name, const char *text) { return 
 /* The content of a whole file, with a zero byte behind it. */
 static inline char *contents(const char *path, size_t *size) {
     size_t ignored;
-    return file_read(path, "file", (size_t)1 << 28, STATUS_USAGE, size ? size : &ignored);
+    return file_read(path, "file", (size_t)1 << 28, size ? size : &ignored);
 }
 
 /* Asserts that the statement is refused: with an error of the user (STATUS_USAGE) whose message has the word. */

@@ -244,20 +244,14 @@ static void messages(void **state) {
                             "\302\233"
                             "31m \342\200\256\342\201\246\342\200\250\330\234 \377\303"));
     assert_string_equal(err.message, "?31m ???? ??"); /* C1, bidi, a line separator, no UTF-8 */
-    char text[3000];
+    char text[sizeof err.message + 100];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
-    (void)works(error_raise(STATUS_FAILED, "%s", text));
-    (void)works(
-        error_raise(STATUS_FAILED, "cannot read %s: no such file", text)); /* of a long path the middle is left out */
-    assert_in_range(strlen(err.message), sizeof err.message - 16, sizeof err.message - 1);
-    assert_true(strncmp(err.message, "cannot read xxx", 15) == 0 && strstr(err.message, "xxx...xxx"));
+    (void)works(error_raise(STATUS_FAILED, "%s", text)); /* what is too long is cut */
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    text[2 * 4096] = 0;
+    (void)works(error_raise(STATUS_FAILED, "cannot read %s: no such file", text));
     assert_string_equal(err.message + strlen(err.message) - 18, "xxxx: no such file");
-    for (size_t i = 0; i + 2 < sizeof text; i += 2) memcpy(text + i, "é", 2);
-    for (size_t shift = 0; shift < 2; shift++) { /* no half of a character */
-        (void)works(error_raise(STATUS_FAILED, "%s%s", shift ? "x" : "", text));
-        assert_true(strstr(err.message, "é...é") && !strchr(err.message, '?'));
-    }
     (void)works(error_raise(STATUS_FAILED, "%s", ""));
     assert_string_equal(err.message, "");
     (void)works(error_raise(STATUS_USAGE, "reason"));

@@ -208,11 +208,12 @@ static void not_finite(void **state) {
         const real bad = i % 2 ? INFINITY : (real)NAN;
         char *changed = memory_make(size, 1, "a file"), word[64];
         memcpy(changed, whole, size);
+        memcpy(memmem(changed, size, "\"checksum\"", 10), "\"no_check\"", 10); /* as if training had written it */
         memcpy(changed + sizeof header + header + (i < 2 ? begin : end - sizeof bad), &bad, sizeof bad);
         put(path, changed, size);
         snprintf(word, sizeof word, "the tensor %.*s has a NaN", (int)strlen(names[i]) - 2, names[i] + 1);
         refuse(word, RAISED);
-        assert_false(works(open_model("run")));
+        assert_int_equal(works(open_model("run")), i >= 2);
     }
 }
 

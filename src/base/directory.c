@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,21 +74,9 @@ void directory_check_no_link(const char *path) {
         usage_error("%s is a symbolic link, which is not followed: put the directory itself there", path);
 }
 
-static bool flush(int fd) { return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; }
-
 void directory_sync(int fd, const char *path) {
-    if (!flush(fd)) runtime_error("cannot write the directory %s: %s", path, strerror(errno));
-}
-
-void directory_sync_above(const char *path) {
-    char copy[PATH_CAPACITY];
-    snprintf(copy, sizeof copy, "%s", path);
-    const char *above = dirname(copy);
-    const int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool flushed = fd >= 0 && flush(fd);
-    const int reason = errno;
-    if (fd >= 0) close(fd);
-    if (!flushed) runtime_error("cannot write the directory %s: %s", above, strerror(reason));
+    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        runtime_error("cannot write the directory %s: %s", path, strerror(errno));
 }
 
 void directory_empty(int fd) {

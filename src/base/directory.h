@@ -33,7 +33,5 @@ void directory_check_no_link(const char *path);
 /* Flushes the directory that `fd` is open on to disk, so that names made, renamed and removed in it last. A file system
    that cannot do that (EINVAL, ENOTSUP) is no error; any other failure has status STATUS_FAILED. */
 void directory_sync(int fd, const char *path);
-/* directory_sync of the directory that holds `path`. */
-void directory_sync_above(const char *path);
 /* Removes everything in the directory that `fd` is open on, as far as the system lets it. */
 void directory_empty(int fd);

@@ -18,7 +18,7 @@ typedef enum {
 
 typedef struct {
     Status status;
-    char message[1024]; /* one line: what, where, what to do */
+    char message[3 * 4096]; /* one line: what, where, what to do. Holds a path or two */
 } Error;
 
 /* Calls function(argument). Returns true if it returned; then error->status is STATUS_OK. Returns false if an error

@@ -20,7 +20,7 @@ static void close_file(void *block) {
     if (*file >= 0) close(*file);
 }
 
-char *file_read(const char *path, const char *what, size_t limit, Status status, size_t *size) {
+char *file_read(const char *path, const char *what, size_t limit, size_t *size) {
     char words[PATH_CAPACITY + 32];
     struct stat info = {0};
     int *file = memory_make_undone(sizeof *file, close_file, path);
@@ -30,17 +30,16 @@ char *file_read(const char *path, const char *what, size_t limit, Status status,
                         : S_ISDIR(info.st_mode)               ? "it is a directory; name a file"
                         : !S_ISREG(info.st_mode)              ? "it is not a regular file"
                                                               : NULL;
-    if (wrong) error_raise(status, "cannot read %s %s: %s", what, path, wrong);
+    if (wrong) usage_error("cannot read %s %s: %s", what, path, wrong);
     if ((unsigned long long)info.st_size > limit)
-        error_raise(status, "%s %s has %lld bytes; at most %zu are accepted", what, path, (long long)info.st_size,
-                    limit);
+        usage_error("%s %s has %lld bytes; at most %zu are accepted", what, path, (long long)info.st_size, limit);
     *size = (size_t)info.st_size;
     snprintf(words, sizeof words, "the %zu bytes of %s", *size, path);
     char *bytes = memory_make(size_add(*size, 1), 1, words);
     for (size_t done = 0; done < *size;) {
         const ssize_t count = read(*file, bytes + done, *size - done);
         if (count <= 0)
-            error_raise(status, "cannot read %s %s: %s", what, path,
+            usage_error("cannot read %s %s: %s", what, path,
                         count < 0 ? strerror(errno) : "it became shorter while it was read");
         done += (size_t)count;
     }
@@ -54,33 +53,18 @@ size_t input_read(char *text, size_t capacity) {
     return size > 0 && text[size - 1] == '\n' ? size - 1 : size;
 }
 
-/* Writes the path of a file for messages and, where the directory is none, for opening it. */
-static void join(char path[PATH_CAPACITY], const Directory *d, const char *name) {
-    if (*d->path) {
-        path_join(path, d->path, name);
-        return;
-    }
-    if (strlen(name) >= PATH_CAPACITY) runtime_error("the path is too long: %s", name);
-    memcpy(path, name, strlen(name) + 1);
-}
-
-/* The file's name in the directory that holds it. */
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Opens the directory that holds the file. Fails with errno. */
 static int open_parent(const Directory *d, const char *name) {
     char above[PATH_CAPACITY];
-    snprintf(above, sizeof above, "%.*s", (int)(last_part(name) - name), name); /* "checkpoint/" */
+    const char *slash = strrchr(name, '/');
+    snprintf(above, sizeof above, "%.*s", slash ? (int)(slash + 1 - name) : 0, name); /* "checkpoint/" */
     for (size_t n = strlen(above); n > 1 && above[n - 1] == '/'; n--) above[n - 1] = 0;
     if (!*above) return openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd == AT_FDCWD) return open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return openat(d->fd, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Why the file cannot be written; NULL where the name is that of a regular file or of nothing. */
+/* Returns why the file cannot be written; NULL where the name is that of a regular file or of nothing. */
 static const char *not_writable(int parent, const char *name) {
     struct stat info;
     if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? NULL : strerror(errno);
@@ -100,63 +84,54 @@ static FILE *open_stream(int parent, const char *name, int flags) {
 
 FILE *file_update(const Directory *d, const char *name) {
     char path[PATH_CAPACITY];
-    join(path, d, name);
+    path_join(path, d->path, name);
     const char *wrong = not_writable(d->fd, name);
     FILE *file = wrong ? NULL : open_stream(d->fd, name, O_RDWR);
     if (!file) runtime_error("cannot write %s: %s", path, wrong ? wrong : strerror(errno));
     return file;
 }
 
-/* Writes the name that the file has while it is written. */
-enum { NEW_NAME = PATH_CAPACITY + sizeof FILE_NEW };
-static void new_name(const FileWriter *w, char out[NEW_NAME]) {
-    snprintf(out, NEW_NAME, "%s" FILE_NEW, last_part(w->path));
-}
-
 /* Returns whether the file that was begun still has its name. It has not where another process writes the same file. */
-static bool has_name(const FileWriter *w, const char *name) {
+static bool has_name(const FileWriter *w) {
     struct stat begun, there;
-    return fstat(fileno(w->stream), &begun) == 0 && fstatat(w->parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstat(fileno(w->stream), &begun) == 0 && fstatat(w->parent, w->new, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            begun.st_dev == there.st_dev && begun.st_ino == there.st_ino;
 }
 
 /* Removes the file that was begun, unless it was committed. */
 static void close_writer(void *block) {
     FileWriter *w = block;
-    char name[NEW_NAME];
     if (w->parent < 0) return;
-    new_name(w, name);
-    if (w->stream && has_name(w, name)) unlinkat(w->parent, name, 0);
+    if (w->stream && has_name(w)) unlinkat(w->parent, w->new, 0);
     if (w->stream) fclose(w->stream);
     close(w->parent);
 }
 
 FileWriter *file_writer_open(const Directory *d, const char *name) {
-    char new[NEW_NAME];
     FileWriter *w = memory_make_undone(sizeof *w, close_writer, name);
     w->directory = d;
     w->parent = -1;
-    join(w->path, d, name);
+    path_join(w->path, d->path, name);
+    const char *slash = strrchr(w->path, '/');
+    w->name = slash ? slash + 1 : w->path;
+    snprintf(w->new, sizeof w->new, "%s" FILE_NEW, w->name);
     directory_check(d);
     w->parent = open_parent(d, name);
     if (w->parent < 0) runtime_error("cannot write %s: %s", w->path, strerror(errno));
-    const char *wrong = not_writable(w->parent, last_part(w->path));
+    const char *wrong = not_writable(w->parent, w->name);
     if (wrong) runtime_error("cannot write %s: %s", w->path, wrong);
-    new_name(w, new);
-    unlinkat(w->parent, new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
-    w->stream = open_stream(w->parent, new, O_RDWR | O_EXCL);
+    unlinkat(w->parent, w->new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+    w->stream = open_stream(w->parent, w->new, O_RDWR | O_EXCL);
     if (!w->stream) runtime_error("cannot write %s" FILE_NEW ": %s", w->path, strerror(errno));
     return w;
 }
 
 void file_writer_commit(FileWriter *w) {
-    char new[NEW_NAME];
     const bool written = !ferror(w->stream) && fflush(w->stream) == 0 && fsync(fileno(w->stream)) == 0;
     if (!written) runtime_error("cannot write %s: %s", w->path, strerror(errno ? errno : EIO));
     directory_check(w->directory);
-    new_name(w, new);
     errno = EBUSY;
-    if (!has_name(w, new) || renameat(w->parent, new, w->parent, last_part(w->path)) != 0)
+    if (!has_name(w) || renameat(w->parent, w->new, w->parent, w->name) != 0)
         runtime_error("cannot write %s: %s", w->path, strerror(errno));
     directory_sync(w->parent, w->path);
     memory_free(w);
@@ -169,28 +144,22 @@ void file_write(const Directory *d, const char *name, const void *data, size_t s
 }
 
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name) {
-    const int length = snprintf(out, PATH_CAPACITY, "%s/%s", directory, name);
-    if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s/%s", directory, name);
-}
-
-/* Returns whether the path exists; errno is 0 if the answer is known. */
-static bool find(const char *path) {
-    struct stat info;
-    errno = 0;
-    const bool found = lstat(path, &info) == 0;
-    if (errno == ENOENT || errno == ENOTDIR) errno = 0;
-    return found;
-}
-
-bool path_find(const char *path) {
-    const bool found = find(path);
-    if (errno) runtime_error("cannot determine what %s is: %s", path, strerror(errno));
-    return found;
+    const char *slash = *directory ? "/" : "";
+    const int length = snprintf(out, PATH_CAPACITY, "%s%s%s", directory, slash, name);
+    if (length < 0 || length >= PATH_CAPACITY) runtime_error("the path is too long: %s%s%s", directory, slash, name);
 }
 
 bool path_exists(const char *path) {
-    const bool found = find(path);
-    return found || errno != 0;
+    struct stat info;
+    return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+bool path_find(const char *path) {
+    struct stat info;
+    const bool found = lstat(path, &info) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        runtime_error("cannot determine what %s is: %s", path, strerror(errno));
+    return found;
 }
 
 const char *path_installed(const char *path, char out[PATH_CAPACITY]) {

@@ -7,8 +7,8 @@
 #include "base/directory.h"
 
 /* Returns the whole file with a zero byte behind it; *size is without that byte. A file that is missing, unreadable,
-   not regular or larger than `limit` bytes is an error of `status` that names `what` and the path. */
-char *file_read(const char *path, const char *what, size_t limit, Status status, size_t *size);
+   not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path. */
+char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
 /* Reads standard input to its end, at most `capacity` bytes of it, without its last line end. Returns how many. */
 size_t input_read(char *text, size_t capacity);
@@ -24,19 +24,22 @@ FILE *file_update(const Directory *directory, const char *name);
    an error the new file is removed, and the old one is untouched, unless the directory alone could not be flushed. What
    has the name must be a regular file: a symbolic link, a directory, a pipe and a device are refused. Whatever has the
    new name is removed first; of two processes that write the same file, the one that came first gets an error. */
+#define FILE_NEW ".new" /* suffix of a file that is being written */
 typedef struct {
     FILE *stream;
     const Directory *directory;
     int parent; /* what holds the file: the directory itself, or the one in it that the name begins with */
-    char path[PATH_CAPACITY]; /* for messages; its last part is the file's name in `parent` */
+    char path[PATH_CAPACITY];                  /* for messages */
+    const char *name;                          /* of the file in `parent`: the last part of path */
+    char new[PATH_CAPACITY + sizeof FILE_NEW]; /* its name while it is written */
 } FileWriter;
-#define FILE_NEW ".new" /* suffix of a file that is being written */
 FileWriter *file_writer_open(const Directory *directory, const char *name);
 void file_writer_commit(FileWriter *writer); /* frees the writer */
 /* Opens, writes and commits. */
 void file_write(const Directory *directory, const char *name, const void *data, size_t size);
 
-/* Writes "directory/name" into `out`. A path that is longer is an error of status STATUS_FAILED. */
+/* Writes "directory/name" into `out`, or the name alone if the directory is "". A path that is longer is an error of
+ * status STATUS_FAILED. */
 void path_join(char out[PATH_CAPACITY], const char *directory, const char *name);
 
 /* Returns whether the path exists, also as a dangling link. ENOENT and ENOTDIR mean that it does not. Any other failure

@@ -62,7 +62,7 @@ void js_save(const Json *value, JsonLayout layout, const Directory *directory, c
 
 Json *js_load(const char *path, const char *what) {
     size_t size;
-    char *text = file_read(path, what, (size_t)64 << 20, STATUS_USAGE, &size);
+    char *text = file_read(path, what, (size_t)64 << 20, &size);
     Json *value = js_parse(text, size, path);
     memory_free(text);
     return value;

@@ -53,9 +53,8 @@ static void resolve(char path[RESULTS_PATH]) {
     if (!fits) usage_error("the path of the directory of results is too long: %s", path);
 }
 
-/* Checks that --force may move what is there: one of our directories, in which no process trains, nor in one of the
-   runs that a sweep's run.json names. */
-static void check_movable(const char *path) {
+/* Checks that no process trains in one of the runs that a sweep's run.json names. */
+static void check_runs_free(const char *path) {
     char run[PATH_CAPACITY];
     const Json *runs = js_get(run_description_load(path), "runs");
     for (size_t i = 0; i < js_array_size(runs); i++) {
@@ -73,14 +72,17 @@ static _Noreturn void in_the_way(const char *path) {
 /* What is at the path that --out names. */
 typedef enum { PLACE_FREE, PLACE_UNUSED, PLACE_TO_MOVE } Place;
 
-/* Finds out what is there, and checks that it may be taken or moved, except that no process may hold it. */
+/* Finds out what is there, and checks that it may be taken or moved. */
 static Place find_place(const char *path, bool force) {
     struct stat info;
     if (!path_find(path)) return PLACE_FREE;
-    if (results_unused(path)) return PLACE_UNUSED;
-    if (!force) in_the_way(path);
-    if (lstat(path, &info) != 0 || S_ISLNK(info.st_mode))
+    const bool unused = results_unused(path);
+    if (!unused && !force) in_the_way(path);
+    if (!unused && (lstat(path, &info) != 0 || S_ISLNK(info.st_mode)))
         usage_error("%s is a symbolic link, which --force does not move: name the directory itself", path);
+    directory_check_free(path);
+    if (unused) return PLACE_UNUSED;
+    check_runs_free(path);
     return PLACE_TO_MOVE;
 }
 
@@ -88,9 +90,7 @@ void results_check(const char *out, bool force) {
     char path[RESULTS_PATH];
     if (!out) return;
     results_name(path, out, 1);
-    const Place place = find_place(path, force);
-    if (place != PLACE_FREE) directory_check_free(path);
-    if (place == PLACE_TO_MOVE) check_movable(path);
+    find_place(path, force);
 }
 
 void results_name(char out[RESULTS_PATH], const char *wanted, unsigned number) {
@@ -111,17 +111,10 @@ static void find_free(char path[RESULTS_PATH], const char *wanted) {
     runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
-/* The results did not begin: empties the directory or, if it was taken as unused, marks it so again, since the writer
-   of run.json has removed its file. */
+/* Empties a directory that was made here, if the results did not begin. */
 static void empty_beginning(void *block) {
     const ResultsDirectory *r = *(ResultsDirectory **)block;
-    if (r->begun) return;
-    if (r->made) {
-        directory_empty(r->directory->fd);
-        return;
-    }
-    const int mark = openat(r->directory->fd, "run.json" FILE_NEW, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (mark >= 0) close(mark);
+    if (r->made && !r->begun) directory_empty(r->directory->fd);
 }
 
 /* Then removes it, if nothing is left in it, and moves back what was there. */
@@ -149,8 +142,7 @@ static void make_next(ResultsDirectory *r, const char *log_out) {
 static void replace(ResultsDirectory *r) {
     char wanted[RESULTS_PATH + 8], old[RESULTS_PATH];
     const size_t mark = memory_mark();
-    directory_lock(r->path); /* first: the directory that another process has just made there is empty */
-    check_movable(r->path);
+    directory_lock(r->path);
     resolve(r->path);
     snprintf(wanted, sizeof wanted, "%s.old", r->path);
     find_free(old, wanted);
@@ -178,13 +170,13 @@ ResultsDirectory *results_make(const char *out, const char *log_out, bool force)
     else make_next(r, log_out);
     ResultsDirectory **beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");
     *beginning = r;
-    r->beginning = file_writer_open(r->directory, "run.json");
+    FILE *mark = file_update(r->directory, "run.json" FILE_NEW);
+    fclose(mark);
     return r;
 }
 
 void results_begin(ResultsDirectory *r, const Json *description) {
-    fputs(js_dump(description, JS_INDENTED), r->beginning->stream);
-    file_writer_commit(r->beginning);
+    run_description_save(description, r->directory);
     r->begun = true;
 }
 

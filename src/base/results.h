@@ -22,15 +22,15 @@ typedef struct {
     char old[RESULTS_PATH]; /* where --force has moved what was there; else empty */
     bool made;              /* by this process, so that it is removed if the results do not begin */
     bool begun;             /* results_begin has written run.json */
-    FileWriter *beginning;  /* run.json, open until then */
 } ResultsDirectory;
 
 /* Makes a directory, or takes one that is unused, and keeps other processes of this program out of it. Any other `out`,
    the user's --out, may exist only with `force`, and only as a directory (not a symbolic link) that holds our run.json
    and in which no process trains, nor, if it is a sweep, in one of its runs. Anything else is an error of status
-   STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. run.json.new is
-   opened there, which marks the directory as a beginning. If an error comes before results_begin, all becomes what it
-   was: the directory, if it was made here, is removed with all that is in it, and what was there is moved back. */
+   STATUS_USAGE. Where `out` is NULL, the first free of log_out, log_out-2, log_out-3, ... is made. An empty
+   run.json.new is written there, which marks the directory as a beginning. If an error comes before results_begin, all
+   becomes what it was: the directory, if it was made here, is removed with all that is in it, and what was there is
+   moved back. */
 ResultsDirectory *results_make(const char *out, const char *log_out, bool force);
 /* Writes run.json: the results have begun, and all their first files are there. */
 void results_begin(ResultsDirectory *results, const Json *description);

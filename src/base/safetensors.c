@@ -49,7 +49,8 @@ static char *find_digits(char *header, size_t length) {
     return digits && digits + DIGITS < header + length ? digits : NULL;
 }
 
-bool safetensors_is_whole(const SafetensorsFile *f) {
+/* Returns whether the file has the checksum that its metadata names. A file without one, of another program, has it. */
+static bool is_whole(const SafetensorsFile *f) {
     char written[DIGITS + 1] = "", expected[DIGITS + 1], *digits = find_digits(f->bytes + 8, f->begin - 8);
     if (!digits) return true;
     memcpy(written, digits, DIGITS);
@@ -58,11 +59,6 @@ bool safetensors_is_whole(const SafetensorsFile *f) {
     hash_text(sum, expected);
     memcpy(digits, written, DIGITS);
     return strcmp(written, expected) == 0;
-}
-
-void safetensors_check(const SafetensorsFile *f) {
-    if (!safetensors_is_whole(f))
-        usage_error("%s is damaged, or was changed: its content does not have the checksum that is in it", f->path);
 }
 
 /* --- writing */
@@ -128,7 +124,7 @@ void safetensors_save(const Directory *directory, const char *name, const NamedA
 SafetensorsFile safetensors_open(const char *path, size_t limit) {
     SafetensorsFile f = {.path = path};
     uint64_t length = 0;
-    f.bytes = file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), STATUS_USAGE, &f.size);
+    f.bytes = file_read(path, "the tensors", size_add(limit, HEADER_LIMIT), &f.size);
     if (f.size >= 8) memcpy(&length, f.bytes, 8);
     if (f.size < 8 || length > f.size - 8 || length > HEADER_LIMIT)
         usage_error("%s is not a safetensors file: its header is cut short", path);
@@ -150,22 +146,12 @@ static bool same_shape(const NamedArray *a, const Json *shape) {
     return same;
 }
 
-/* Where an array's bytes begin and end, counted from the end of the header; false if the header does not say. */
-static bool find_bytes(const SafetensorsFile *f, const NamedArray *a, size_t *begin, size_t *end) {
-    const Json *offsets = js_get(js_get(f->header, a->name), "data_offsets");
-    int64_t from, to;
-    if (js_array_size(offsets) != 2 || !js_as_integer(js_at(offsets, 0), &from) ||
-        !js_as_integer(js_at(offsets, 1), &to) || from < 0 || to < from)
-        return false;
-    *begin = (size_t)from;
-    *end = (size_t)to;
-    return true;
-}
-
-static void check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner) {
-    const Json *found = js_get(f->header, a->name);
+/* Checks what the header says of an array. Returns where its bytes begin, counted from the end of the header. */
+static size_t check_entry(const SafetensorsFile *f, const NamedArray *a, const char *owner) {
+    const Json *found = js_get(f->header, a->name), *offsets = js_get(found, "data_offsets");
     const char *type = js_as_text(js_get(found, "dtype")), *expected = TYPES[a->type].name;
-    size_t begin, end;
+    const size_t size = f->size - f->begin;
+    int64_t begin = -1, end = -1;
     if (!found) usage_error("%s has no tensor %s, as %s has", f->path, a->name, owner);
     if (!type || strcmp(type, expected) != 0)
         usage_error("%s: %s is of type %.20s; %s is accepted", f->path, a->name, type ? type : "?", expected);
@@ -174,33 +160,40 @@ static void check_entry(const SafetensorsFile *f, const NamedArray *a, const cha
         for (size_t d = 0; d < a->dimensions; d++) text_append(ours, sizeof ours, "%s%zu", d ? ", " : "", a->shape[d]);
         usage_error("%s: %s has another shape than in %s, where it is (%s)", f->path, a->name, owner, ours);
     }
-    if (!find_bytes(f, a, &begin, &end) || end > f->size - f->begin || end - begin != named_array_bytes(a))
+    js_as_integer(js_at(offsets, 0), &begin);
+    js_as_integer(js_at(offsets, 1), &end);
+    if (js_array_size(offsets) != 2 || begin < 0 || end < begin || (size_t)end > size ||
+        (size_t)(end - begin) != named_array_bytes(a))
         usage_error("%s: the offsets of %s do not fit its shape or the file", f->path, a->name);
+    return (size_t)begin;
 }
 
-/* Checks that the header holds the arrays and no other; none overlaps another, and together they fill the data, so
-   there is no gap either. */
-static void check_header(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner) {
-    size_t total = 0, begin, end, other, other_end;
-    for (size_t i = 0; i < n; total += named_array_bytes(&arrays[i++])) {
-        check_entry(f, &arrays[i], owner);
-        for (size_t j = 0; j < i && find_bytes(f, &arrays[i], &begin, &end); j++)
-            if (find_bytes(f, &arrays[j], &other, &other_end) && other < end && begin < other_end)
-                usage_error("%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
-    }
+/* Checks that the header describes no other arrays. */
+static void check_names(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner) {
     for (size_t k = 0; k < js_object_size(f->header); k++) {
         const char *name = js_object_key(f->header, k);
         bool known = strcmp(name, METADATA_KEY) == 0;
         for (size_t i = 0; !known && i < n; i++) known = strcmp(name, arrays[i].name) == 0;
         if (!known) usage_error("%s holds the tensor %.100s, which %s lacks", f->path, name, owner);
     }
-    if (total != f->size - f->begin)
-        usage_error("%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
 }
 
-void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner) {
-    size_t begin, end;
-    check_header(f, arrays, count, owner);
-    for (size_t i = 0; i < count && find_bytes(f, &arrays[i], &begin, &end); i++)
-        if (arrays[i].data) memcpy(arrays[i].data, f->bytes + f->begin + begin, end - begin);
+void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t n, const char *owner) {
+    size_t *begin = memory_make(n, sizeof *begin, "where tensors begin"), total = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t bytes = named_array_bytes(&arrays[i]);
+        begin[i] = check_entry(f, &arrays[i], owner);
+        total += bytes;
+        for (size_t j = 0; j < i; j++)
+            if (begin[j] < begin[i] + bytes && begin[i] < begin[j] + named_array_bytes(&arrays[j]))
+                usage_error("%s: the tensors %s and %s overlap", f->path, arrays[j].name, arrays[i].name);
+    }
+    check_names(f, arrays, n, owner);
+    if (total != f->size - f->begin) /* then there is a gap between two of them */
+        usage_error("%s has %zu bytes of numbers; %s takes %zu", f->path, f->size - f->begin, owner, total);
+    if (!is_whole(f))
+        usage_error("%s is damaged, or was changed: its content does not have the checksum that is in it", f->path);
+    for (size_t i = 0; i < n; i++)
+        if (arrays[i].data) memcpy(arrays[i].data, f->bytes + f->begin + begin[i], named_array_bytes(&arrays[i]));
+    memory_free(begin);
 }

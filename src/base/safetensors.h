@@ -48,11 +48,6 @@ const char *safetensors_metadata(const SafetensorsFile *file, const char *key);
 
 /* Copies the numbers into the arrays' memory, which stays as it was on failure; of an array whose `data` is NULL the
    entry alone is checked. The file must hold exactly these arrays, with these types and shapes, without gaps or
-   overlaps; anything else is an error of status STATUS_USAGE that names the difference. `owner` ("the config's model")
-   says in the message whose arrays were expected. */
+   overlaps, and have the checksum that its metadata names, if any; anything else is an error of status STATUS_USAGE
+   that names the difference. `owner` ("the config's model") says in the message whose arrays were expected. */
 void safetensors_take(const SafetensorsFile *f, const NamedArray *arrays, size_t count, const char *owner);
-
-/* Returns whether the file's content has the checksum that its metadata names. A file without one, of another program,
-   has it. safetensors_check raises an error of status STATUS_USAGE when it does not. */
-bool safetensors_is_whole(const SafetensorsFile *file);
-void safetensors_check(const SafetensorsFile *file);

@@ -123,7 +123,7 @@ static void read_config(Config *config, SweepAxes *axes, const char *path, const
         hint_at_file(path, hint, sizeof hint);
         usage_error("cannot read config %s: %s%s", path, reason, hint);
     }
-    char *text = file_read(file, "config", FILE_LIMIT, STATUS_USAGE, &size);
+    char *text = file_read(file, "config", FILE_LIMIT, &size);
     if (strlen(text) != size) usage_error("%s holds a zero byte; a config is text in UTF-8", where);
     parse_text(&(Reader){.config = config, .axes = axes}, text, where);
     memory_free(text);

@@ -68,7 +68,7 @@ typedef struct {
 static void read_file(void *argument) {
     TextFile *file = argument;
     char found[4096];
-    file->text = file_read(path_installed(file->path, found), "the corpus", CORPUS_LIMIT, STATUS_USAGE, &file->size);
+    file->text = file_read(path_installed(file->path, found), "the corpus", CORPUS_LIMIT, &file->size);
 }
 
 static bool is_missing_shakespeare(const char *path) {

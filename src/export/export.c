@@ -256,8 +256,9 @@ static void remove_beginning(void *block) {
 }
 
 void export_write(const Run *run, const Model *m, const char *path) {
-    char new[PATH_NEW];
+    char new[PATH_NEW], above[PATH_CAPACITY];
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
+    path_join(above, path, "..");
     Beginning *beginning = memory_make_undone(sizeof *beginning, remove_beginning, "an export");
     if (!directory_make_new(new)) runtime_error("cannot make the directory %s: %s", new, strerror(EEXIST));
     memcpy(beginning->path, new, sizeof new);
@@ -268,5 +269,6 @@ void export_write(const Run *run, const Model *m, const char *path) {
     }
     if (rename(new, path) != 0) runtime_error("cannot write %s: %s", path, strerror(errno));
     *beginning->path = 0;
-    directory_sync_above(path);
+    const Directory *parent = directory_open(above);
+    directory_sync(parent->fd, parent->path);
 }

@@ -66,7 +66,7 @@ static void add_file(Json *run, const char *directory, const char *name, const c
     size_t size;
     path_join(path, directory, name);
     if (!path_find(path)) return;
-    char *text = file_read(path, "the file", SIZE_MAX / 2, STATUS_USAGE, &size);
+    char *text = file_read(path, "the file", SIZE_MAX / 2, &size);
     if (group) thin(text, group, limit, strcmp(key, "metrics") == 0);
     else keep_last_samples(text, size);
     js_set(run, key, js_text(text));

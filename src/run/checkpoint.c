@@ -52,8 +52,8 @@ static ArrayList list_arrays(const Run *run, Checkpoint which, const Model *mode
     return list;
 }
 
-/* Checks that all numbers are finite and no second moment is below 0. If not, the error names the tensor, and says
-   whether training itself has brought it there. */
+/* Checks that all numbers are finite and no second moment is below 0. The file is whole, so if they are not, training
+   has brought them there. */
 static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
     static const char squares[] = "exp_avg_sq.";
     for (size_t i = 0; i < list->count; i++) {
@@ -63,13 +63,11 @@ static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
         const double least = strncmp(a->name, squares, strlen(squares)) == 0 ? 0 : -INFINITY;
         for (size_t j = 0; j < count; j++)
             if (!isfinite((double)numbers[j]) || (double)numbers[j] < least)
-                usage_error("%s: the tensor %s has a %s in it%s", file->path, a->name,
-                            isfinite((double)numbers[j]) ? "number below 0" : "NaN or an infinity",
-                            safetensors_is_whole(file)
-                                ? ", to which training has brought it: train anew with a smaller train.lr"
-                                : ": the file is damaged, or was changed");
+                usage_error("%s: the tensor %s has a %s in it, to which training has brought it: train anew with a "
+                            "smaller train.lr",
+                            file->path, a->name,
+                            isfinite((double)numbers[j]) ? "number below 0" : "NaN or an infinity");
     }
-    safetensors_check(file);
 }
 
 /* --- the state */

@@ -143,7 +143,7 @@ typedef struct {
 static void read_text(LogFile *f, const char *directory, Log log) {
     *f = (LogFile){.log = log};
     path_join(f->path, directory, LOG_NAMES[log]);
-    f->text = file_read(f->path, "the log", SIZE_MAX / 2, STATUS_USAGE, &f->size);
+    f->text = file_read(f->path, "the log", SIZE_MAX / 2, &f->size);
 }
 
 /* Matches the names in the first line with the columns. */

@@ -94,7 +94,7 @@ static void hash_logs(const char *directory, char out[HASH_DIGITS]) {
         char path[PATH_CAPACITY];
         size_t size;
         path_join(path, directory, LOG_NAMES[log]);
-        char *text = file_read(path, "the log", SIZE_MAX / 2, STATUS_USAGE, &size);
+        char *text = file_read(path, "the log", SIZE_MAX / 2, &size);
         hash = hash_bytes(hash, text, size);
         memory_free(text);
     }

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "sweep/parts.h"
 
 const char *const SWEEP_RUN_STATES[] = {"not finished", "finished", "diverged", "failed"};
@@ -155,7 +156,7 @@ void sweep_read_back(Sweep *s) {
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
         run->damaged = true;
-        snprintf(run->message, sizeof run->message, "%s", why.message);
+        text_clip(why.message, 1000, run->message, sizeof run->message);
     }
     sweep_summarize(s);
 }

@@ -188,7 +188,7 @@ static void report_end(const Crew *c, const SweepRun *run) {
 
 static void fail(SweepRun *run, const char *why) {
     run->state = RUN_FAILED;
-    snprintf(run->message, sizeof run->message, "%s", why);
+    text_clip(why, 1000, run->message, sizeof run->message);
 }
 
 /* Notes how a run has ended, by the status of its process and what that has left in the run's directory. */
