@@ -8,11 +8,16 @@
        config.c          from a file and overrides to a checked Config
        help.c            a Config and the table as text
 
-   The errors of these functions have status STATUS_USAGE, and their message is the reason alone: config.c puts the
-   file, the line or the --set in front. */
+   Errors are raised by config_error, with the reason alone. */
 #pragma once
 
 #include "config/config.h"
+
+/* Where the text is that is being read: a line of a file, a --set, a value of a sweep. config.c sets it. */
+enum { PLACE_MAX = 768 };
+extern char config_place[PLACE_MAX];
+/* Raises an error of status STATUS_USAGE, with the place before its reason (printf-style). */
+_Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_SCALE } Kind;
 
@@ -29,6 +34,7 @@ typedef struct {
     const char *initial;        /* the default, as in a file; NULL: derived from other keys */
     const char *shown;          /* the default in the help, where `initial` does not say it */
     const char *help;           /* one line, at most 74 columns */
+    bool fast_only;             /* the plain engine has the default alone */
 } Key;
 
 /* Reads a value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; only a comment may follow. */

@@ -20,20 +20,20 @@ void value_unquote(const char *written, char *out, size_t capacity) {
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter) usage_error("in double quotes a backslash takes n, t, r, \" or another backslash");
+            if (!letter) config_error("in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity) usage_error("the value is too long; %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity) config_error("the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
     if (!quoted) return;
     if (!*in)
-        usage_error(
+        config_error(
             "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
-    if (*in && *in != ';' && *in != '#') usage_error("only a comment may follow the closing double quote");
+    if (*in && *in != ';' && *in != '#') config_error("only a comment may follow the closing double quote");
 }
 
 /* "a, b or c", with `last` = " or " in front of the last word. */
@@ -101,7 +101,7 @@ static _Noreturn void refuse_value(const Key *key, const char *text) {
     if (strchr(pointed, ',')) *strchr(pointed, ',') = '.';
     if (key->kind != KIND_INTEGER && strchr(text, ',') && !isnan(parse_number(pointed)))
         snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
-    usage_error("%s takes %s%s", key->name, accepted, hint);
+    config_error("%s takes %s%s", key->name, accepted, hint);
 }
 
 /* Reads one of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */

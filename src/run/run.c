@@ -2,6 +2,7 @@
    has made or opened it until its end, so that two never write the same logs. */
 #include "run/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/command.h"
@@ -29,6 +30,7 @@ static void write_config(const Run *run) {
 /* --- run.json */
 
 #define LOGS "logs" /* the hash of the logs at the end of the run */
+#define NGRAM_LOSSES "ngram_losses"
 
 void run_begin(Run *run, const Model *model, const char *command_line) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
@@ -45,7 +47,10 @@ void run_begin(Run *run, const Model *model, const char *command_line) {
     js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
     js_set(d, "divisor", js_number(divisor));
     js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
-    if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
+    if (!run->corpus.pairs) {
+        Json *losses = js_list(d, NGRAM_LOSSES);
+        for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(losses, js_number(run->ngrams[i]));
+    }
     js_set(d, "result", js_text("running"));
     results_begin(run->results, d);
 }
@@ -174,6 +179,13 @@ void run_count_ngrams(Run *run) {
     const Corpus *c = &run->corpus;
     if (!c->pairs)
         ngram_losses(c->ids, c->train, c->ids + c->train, c->count - c->train, c->vocabulary.count, run->ngrams);
+}
+
+void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
+    const Json *list = js_get(run_description_load(directory), NGRAM_LOSSES);
+    bool known = true;
+    for (size_t i = 0; known && i < NGRAM_ORDERS; i++) known = js_as_number(js_at(list, i), &losses[i]);
+    for (size_t i = 0; !known && i < NGRAM_ORDERS; i++) losses[i] = NAN;
 }
 
 /* --- the directory */
