@@ -5,7 +5,6 @@
 
 #include "attend/attend.h"
 #include "base/files.h"
-#include "base/interrupt.h"
 #include "run/pictures.h"
 
 enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */
@@ -106,21 +105,14 @@ static void write_all(void) {
     if (show) attention_figure_show(&f.figure, &terminal, glance ? GLANCE : terminal.columns);
 }
 
-static void attend(void *command) {
+static int run_attend(const Command *command) {
     check_options();
-    run_open(&run, ((const Command *)command)->target, NULL, 0, false);
+    run_open(&run, command->target, NULL, 0, false);
     layers = choose(layer, (size_t)run.config.model.layers, "layer");
     heads = choose(head, (size_t)run.config.model.heads, "head");
     snapshot = make_snapshot(command);
     write_all();
-}
-
-static int run_attend(const Command *command) {
-    Error error;
-    if (protect(attend, (void *)command, &error)) return 0;
-    const int signal = interrupt_signal(); /* which ended the wait for standard input */
-    if (!signal) error_raise_again(&error);
-    return signal;
+    return 0;
 }
 
 const Verb attend_verb = {

@@ -330,19 +330,13 @@ Json *report_sweep_data(const char *directory) {
     return data;
 }
 
-static Config run_config(const char *directory) {
-    const size_t mark = memory_mark();
-    Run run;
-    run_open(&run, directory, NULL, 0, false);
-    memory_release(mark);
-    return run.config;
-}
-
 /* Reads the run of a directory, as a run with a setting of its own. */
 static void take_run(Sweep *s, size_t index, const char *directory) {
     SweepRun *own = &s->runs[index];
     SweepSetting *setting = &s->settings[index];
-    own->config = run_config(directory);
+    Run run;
+    run_open(&run, directory, NULL, 0, false);
+    own->config = run.config;
     snprintf(own->directory, sizeof own->directory, "%s", directory);
     size_t length = strlen(directory);
     while (length > 1 && directory[length - 1] == '/') length--;
