@@ -5,7 +5,7 @@
 #include <math.h>
 
 Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads, Progress *progress) {
-    const size_t T = (size_t)run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+    const size_t T = run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX];
     size_t kept = 0;
@@ -103,8 +103,8 @@ void attend_show_run(const Terminal *t, const Run *run) {
     char duration[32];
     progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
     print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
-    fprintf(t->out, "layers %lld, heads %lld, d_k %lld, context %lld\n\n", (long long)c->model.layers,
-            (long long)c->model.heads, (long long)c->model.d_k, (long long)c->model.context);
+    fprintf(t->out, "layers %zu, heads %zu, d_k %zu, context %zu\n\n", c->model.layers, c->model.heads, c->model.d_k,
+            c->model.context);
     show_losses(t, &metrics);
     if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
     fputc('\n', t->out);

@@ -108,8 +108,8 @@ static void write_all(void) {
 static int run_attend(const Command *command) {
     check_options();
     run_open(&run, command->target, NULL, 0, false);
-    layers = choose(layer, (size_t)run.config.model.layers, "layer");
-    heads = choose(head, (size_t)run.config.model.heads, "head");
+    layers = choose(layer, run.config.model.layers, "layer");
+    heads = choose(head, run.config.model.heads, "head");
     snapshot = make_snapshot(command);
     write_all();
     return 0;

@@ -205,8 +205,8 @@ static void check_together(const Config *config, const SweepAxes *axes) {
                      "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
                      key_text(config, KEY(attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
-        config_error("%s takes a context of at least %lld, and %s", key_text(config, KEY(data.recall_pairs), a),
-                     (long long)(2 * config->data.recall_pairs + 1), key_text(config, KEY(model.context), b));
+        config_error("%s takes a context of at least %zu, and %s", key_text(config, KEY(data.recall_pairs), a),
+                     2 * config->data.recall_pairs + 1, key_text(config, KEY(model.context), b));
 }
 
 /* Names the config, and by default the run, after its file: the path without directory and ".ini". */
@@ -264,8 +264,8 @@ void config_default_text(const Config *config, size_t key, char *out, size_t cap
 }
 
 ScaleDivisor config_divisor(const Config *config, size_t step) {
-    const int64_t from = config->attention.switch_step;
-    return from > 0 && step >= (size_t)from ? config->attention.switch_divisor : config->attention.scale_divisor;
+    const size_t from = config->attention.switch_step;
+    return from > 0 && step >= from ? config->attention.switch_divisor : config->attention.scale_divisor;
 }
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }

@@ -28,7 +28,7 @@ typedef enum { ENGINE_FAST, ENGINE_PLAIN } EngineKind;
 typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
-enum { EVERY_DOUBLING = -1 };
+#define EVERY_DOUBLING SIZE_MAX
 
 /* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
@@ -51,35 +51,44 @@ typedef struct {
     struct {
         char corpus[CONFIG_TEXT_MAX]; /* empty: the built-in one */
         double val_fraction;
-        int task; /* Task */
-        int64_t recall_pairs;
+        Task task;
+        size_t recall_pairs;
     } data;
     struct {
-        int64_t layers, heads, d_model, d_k, d_ff, context;
-        int norm, activation, init; /* Norm, ActivationFunction, Init */
-        int bias, tie_embeddings;   /* 0: no, 1: yes */
+        size_t layers, heads, d_model, d_k, d_ff, context;
+        Norm norm;
+        ActivationFunction activation;
+        Init init;
+        int bias, tie_embeddings; /* 0: no, 1: yes */
         double dropout, qk_init_scale;
     } model;
     struct {
         ScaleDivisor scale_divisor, switch_divisor;
-        int64_t switch_step;                                                    /* 0: never */
-        int score, qk_norm, scale_learned, scale_length, sink, score_precision; /* Score ... Precision */
-        int score_gradient;                                                     /* 0: no, 1: yes */
-        double softcap;                                                         /* 0: none */
+        size_t switch_step; /* 0: never */
+        Score score;
+        QkNorm qk_norm;
+        ScaleLearned scale_learned;
+        ScaleLength scale_length;
+        Sink sink;
+        Precision score_precision;
+        int score_gradient; /* 0: no, 1: yes */
+        double softcap;     /* 0: none */
     } attention;
     struct {
-        int64_t steps, batch, accumulate, shards, warmup, seed;
+        size_t steps, batch, accumulate, shards, warmup, seed;
         double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, adamw_decay, qk_lr_scale;
-        double grad_clip, qk_clip;        /* 0: no clipping */
-        int optimizer, precision, engine; /* OptimizerKind, Precision, EngineKind */
+        double grad_clip, qk_clip; /* 0: no clipping */
+        OptimizerKind optimizer;
+        Precision precision;
+        EngineKind engine;
     } train;
     struct {
-        int64_t every, batches;
+        size_t every, batches;
     } eval;
     struct {
         char out[CONFIG_TEXT_MAX];
-        int64_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
-        int page_model;                       /* PageModel */
+        size_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
+        PageModel page_model;
         char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
     } log;
 

@@ -113,7 +113,7 @@ const Key KEYS[] = {
      .help = "Of what products multiply, and of kept activations; all else is fp32."},
     {FIELD(train, engine), CHOICE("fast", "plain"), .initial = "fast",
      .help = "What computes the passes; plain: src/plain/plain.c, in loops, for reading."},
-    {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
+    {FIELD(train, seed), INTEGER(0, SIZE_MAX / 2), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 
     {FIELD(eval, every), INTEGER(0, 1000000000), .initial = "250",
@@ -177,7 +177,7 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity) {
     const char *between = " (";
     char value[CONFIG_VALUE_MAX];
-    scale_title(config_divisor(config, step), (size_t)config->model.d_k, value, sizeof value);
+    scale_title(config_divisor(config, step), config->model.d_k, value, sizeof value);
     snprintf(out, capacity, "%s divided by %s",
              config->attention.score == SCORE_ADDITIVE ? "Additive scores" : "Scores", value);
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
@@ -189,9 +189,9 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
     }
     if (*between == ',')
         text_append(out, capacity, ")%s", config->attention.scale_learned == LEARNED_NO ? "" : " at first");
-    if (config->attention.switch_step <= (int64_t)step) return;
-    scale_title(config->attention.switch_divisor, (size_t)config->model.d_k, value, sizeof value);
-    text_append(out, capacity, ", from step %lld on by %s", (long long)config->attention.switch_step, value);
+    if (config->attention.switch_step <= step) return;
+    scale_title(config->attention.switch_divisor, config->model.d_k, value, sizeof value);
+    text_append(out, capacity, ", from step %zu on by %s", config->attention.switch_step, value);
 }
 
 void section_check(const char *section) {

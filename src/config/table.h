@@ -25,12 +25,12 @@ typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
     Kind kind;
     size_t offset;              /* of its member in Config, whose type is, in the order of the kinds,
-                                   char[CONFIG_TEXT_MAX], int64_t, double, int, ScaleDivisor */
-    int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
+                                   char[CONFIG_TEXT_MAX], size_t, double, an enum, ScaleDivisor */
+    size_t least, most;         /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
     const char *const *choices; /* KIND_CHOICE: in the order of the enum, ended by NULL. KIND_INTEGER: words that it
-                                   takes beside the range, stored as -1, -2, ...; NULL: none */
+                                   takes beside the range, stored as SIZE_MAX, SIZE_MAX - 1, ...; NULL: none */
     const char *initial;        /* the default, as in a file; NULL: derived from other keys */
     const char *shown;          /* the default in the help, where `initial` does not say it */
     const char *help;           /* one line, at most 74 columns */

@@ -59,7 +59,7 @@ void export_check(const Config *c) {
     if (c->model.norm == NORM_POST)
         refuse("model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end");
     check_attention(c);
-    const size_t H = (size_t)c->model.heads, D = (size_t)c->model.d_k, C = (size_t)c->model.d_model;
+    const size_t H = c->model.heads, D = c->model.d_k, C = c->model.d_model;
     if (C % H != 0 || size_mul(H, D) > C)
         usage_error("GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "
                     "and here d_model is %zu, heads %zu and d_k %zu",
@@ -129,12 +129,12 @@ static void save_tensors(const Model *m, const Directory *directory, const char 
 
 static void add_config(const Run *run, Json *config) {
     const Config *c = &run->config;
-    js_set(config, "vocab_size", js_integer((int64_t)run->vocabulary.count));
-    js_set(config, "n_positions", js_integer(c->model.context));
-    js_set(config, "n_embd", js_integer(c->model.d_model));
-    js_set(config, "n_layer", js_integer(c->model.layers));
-    js_set(config, "n_head", js_integer(c->model.heads));
-    js_set(config, "n_inner", js_integer(c->model.d_ff));
+    js_set(config, "vocab_size", js_size(run->vocabulary.count));
+    js_set(config, "n_positions", js_size(c->model.context));
+    js_set(config, "n_embd", js_size(c->model.d_model));
+    js_set(config, "n_layer", js_size(c->model.layers));
+    js_set(config, "n_head", js_size(c->model.heads));
+    js_set(config, "n_inner", js_size(c->model.d_ff));
     js_set(config, "activation_function", js_text(c->model.activation == ACTIVATION_RELU ? "relu" : "gelu_new"));
     js_set(config, "layer_norm_epsilon", js_number(LAYERNORM_EPSILON));
     js_set(config, "tie_word_embeddings", js_boolean(c->model.tie_embeddings));
@@ -145,7 +145,7 @@ static void add_config(const Run *run, Json *config) {
 
 /* Text is drawn from all characters, as by ./train sample: half a context, so that a prompt of the other half fits. */
 static void add_generation(const Run *run, Json *config) {
-    js_set(config, "max_new_tokens", js_integer((run->config.model.context + 1) / 2));
+    js_set(config, "max_new_tokens", js_size((run->config.model.context + 1) / 2));
 }
 
 /* A token is a character: a text is cut after each character and not changed. `<unk>` is not in the vocabulary, so an
@@ -157,12 +157,12 @@ static void add_vocabulary(const Run *run, Json *tokenizer) {
     for (size_t id = 0; id < run->vocabulary.count; id++) {
         char character[5];
         utf8_encode(run->vocabulary.characters[id], character);
-        js_set(vocabulary, character, js_integer((int64_t)id));
+        js_set(vocabulary, character, js_size(id));
     }
 }
 
 static void add_tokenizer_config(const Run *run, Json *config) {
-    js_set(config, "model_max_length", js_integer(run->config.model.context));
+    js_set(config, "model_max_length", js_size(run->config.model.context));
 }
 
 /* The files of JSON: what is the same in each export, and what the run adds. There are no special tokens: none begins

@@ -83,7 +83,7 @@ typedef struct {
 } Snapshots;
 
 static Snapshots list_steps(const SweepRun *run) {
-    Snapshots s = {.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
+    Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
     char words[64];
     const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
@@ -127,9 +127,9 @@ static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
         js_append(all, js_number(step));
         memory_free(s.attention.scores); /* the snapshot's one block */
     }
-    for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
+    for (size_t l = 0; l < layers; l++) js_append(shown, js_size(choose(l, layers, from->layers)));
     for (size_t i = 0; i < first.T; i++) end += utf8_encode(first.text[i], end);
-    js_set(out, "heads", js_integer((int64_t)from->heads));
+    js_set(out, "heads", js_size(from->heads));
     js_set(out, "text", js_text(text));
     char *encoded = text_base64(scores, count * sizeof *scores);
     js_set(out, "scores", js_text(encoded));
@@ -141,7 +141,7 @@ static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_
 
 static Json *interval_json(Interval i) {
     Json *json = js_object();
-    js_set(json, "n", js_integer((int64_t)i.count));
+    js_set(json, "n", js_size(i.count));
     js_set(json, "mean", js_number(i.mean));
     js_set(json, "half", js_number(i.half));
     return json;
@@ -160,7 +160,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     double dash = 0;
     const Color color = s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = js_list(json, "runs");
-    for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
+    for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(color));
     js_set(json, "dash", js_number(dash));
@@ -211,8 +211,7 @@ static Json *config_json(const Config *config) {
 }
 
 static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
-    const size_t limit = ROWS_LIMIT / s->run_count,
-                 heads = (size_t)(run->config.model.layers * run->config.model.heads);
+    const size_t limit = ROWS_LIMIT / s->run_count, heads = run->config.model.layers * run->config.model.heads;
     Json *json = js_object();
     char page[RUN_NAME + 16], path[PATH_CAPACITY];
     js_set(json, "name", js_text(run->name));
@@ -337,10 +336,8 @@ static void take_run(Sweep *s, size_t index, const char *directory) {
     Run run;
     run_open(&run, directory, NULL, 0, false);
     own->config = run.config;
-    snprintf(own->directory, sizeof own->directory, "%s", directory);
-    size_t length = strlen(directory);
-    while (length > 1 && directory[length - 1] == '/') length--;
-    snprintf(own->name, sizeof own->name, "%.*s", (int)(length < RUN_NAME ? length : RUN_NAME - 1), directory);
+    snprintf(own->directory, sizeof own->directory, "%s", run.directory);
+    snprintf(own->name, sizeof own->name, "%.*s", RUN_NAME - 1, run.directory);
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);

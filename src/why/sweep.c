@@ -66,8 +66,8 @@ static void say_losses(const Ranking *r, Why *why) {
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
     else if (s->config.eval.batches > 0 && !isnan(*r->ruler))
-        why_add(p, " Losses are those of %lld %s, a table's that of the whole validation split.",
-                (long long)s->config.eval.batches, s->config.eval.batches == 1 ? "batch" : "batches");
+        why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", s->config.eval.batches,
+                s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
 static void say_differences(const Ranking *r, Why *why) {
