@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "ops/layernorm.h"
+#include "run/checkpoint.h"
 
 /* --- which models */
 
@@ -207,7 +208,8 @@ static const struct {
 
 enum { PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
 
-void export_check_path(const char *path) {
+/* Checks that a directory can be made: at `path` is nothing or an unused one, and at PATH.new nothing. */
+static void check_path(const char *path) {
     char new[PATH_NEW];
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
     if (path_find(path) && !results_unused(path))
@@ -225,7 +227,8 @@ static void remove_beginning(void *block) {
     rmdir(path);
 }
 
-void export_write(const Run *run, const Model *m, const char *path) {
+/* Writes the files into PATH.new, which then takes the name `path`: all of them are there, or none. */
+static void write_files(const Run *run, const Model *m, const char *path) {
     char new[PATH_NEW];
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
     char *beginning = memory_make_undone(sizeof new, remove_beginning, "an export");
@@ -242,3 +245,39 @@ void export_write(const Run *run, const Model *m, const char *path) {
     *beginning = 0;
     directory_sync_above(path);
 }
+
+/* --- the verb */
+
+static const char *hf;
+static bool best;
+
+static const Option OPTIONS[] = {
+    {"hf", "DIR", "the new directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
+    {"best", NULL, "the weights of the lowest validation loss, not the last", OPTION_SWITCH, &best, 0, 0},
+    {0},
+};
+
+static int run_export(const Command *command) {
+    static Run run;
+    char path[RESULTS_PATH];
+    Model model;
+    if (!hf) usage_error("name the new directory: %s export %s --hf DIR", program_name, command->target);
+    results_name(path, hf, 1);
+    run_open(&run, command->target, NULL, 0, false);
+    export_check(&run.config);
+    check_path(path);
+    run_load_model(&run, &model, 1, command_threads(command));
+    if (best) run.step = checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}).step;
+    write_files(&run, &model, path);
+    print_plain(stdout, "model     %s, of step %zu", path, run.step);
+    return 0;
+}
+
+const Verb export_verb = {
+    .name = "export",
+    .target = "RUN_DIR",
+    .what = "Writes a trained model in GPT-2's layout, with its tokenizer, for Hugging Face\n"
+            "transformers. The divisor is folded into the queries.",
+    .options = OPTIONS,
+    .run = run_export,
+};
