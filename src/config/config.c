@@ -9,7 +9,6 @@
    these is an error. */
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,17 +19,6 @@
 #include "config/table.h"
 
 enum { FILE_LIMIT = 1 << 20 };
-
-char config_place[PLACE_MAX];
-
-void config_error(const char *format, ...) {
-    char reason[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    usage_error("%s: %s", config_place, reason);
-}
 
 /* The config that is being made, and where its values are read. */
 typedef struct {
@@ -78,9 +66,10 @@ static void parse_line(Reader *r, char *line) {
     if (!separator || separator == line || separator > comment)
         config_error("this is neither a [section] nor key = value nor a comment (; or #)");
     *separator = 0;
+    const char *name = text_trim(line);
     char *value = text_trim(separator + 1);
     if (*value != '"') *comment = 0;
-    assign(r, text_trim(line), text_trim(value));
+    assign(r, name, text_trim(value));
 }
 
 /* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
@@ -147,7 +136,7 @@ static void apply_override(Config *config, SweepAxes *axes, const char *override
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* Whether a key was given, or is in [sweep], whose values are set later. */
+/* Returns whether a key was given, or is in [sweep], whose values are set later. */
 static bool is_chosen_at(const Config *config, const SweepAxes *axes, size_t offset) {
     return is_given_at(config, offset) || axes_have(axes, key_at(offset));
 }
@@ -174,7 +163,8 @@ static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
 }
 
-/* Whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly equal. */
+/* Returns whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly
+   equal. */
 static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
     return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
            config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, axes, KEY(attention.scale_divisor)) &&

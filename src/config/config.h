@@ -112,7 +112,7 @@ void config_set_all(Config *config, const char *where, size_t count, const char 
 
 /* The divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
-/* What a run predicts, and takes the mean of its losses over: a "character" or an "answer". */
+/* Returns the name of what a run predicts and takes the mean of its losses over: "character" or "answer". */
 const char *config_target(const Config *config);
 
 /* Returns the number of combinations of the [sweep] section, 1 without one. They are numbered; the last key varies
@@ -134,13 +134,13 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
    at most 80 columns. */
 void config_write_help(FILE *out);
 
-/* How many keys there are, and the "section.name" of each. */
+/* The number of keys, and the "section.name" of each. */
 size_t config_key_count(void);
 const char *config_key_name(size_t key);
-/* Whether a key was given, by the file or by --set; otherwise it has its default. */
+/* Returns whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
-/* Whether a key has its default value, given or not. If its default follows from other keys: whether it was not
-   given. */
+/* Returns whether a key has its default value, given or not. If its default follows from other keys, returns whether it
+   was not given. */
 bool config_is_default(const Config *config, size_t key);
 /* The value that a key would have if it were not given and all others were as they are, as config_value_text prints
    it. */

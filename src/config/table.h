@@ -13,7 +13,7 @@
 
 #include "config/config.h"
 
-/* Where the text is that is being read: a line of a file, a --set, a value of a sweep. config.c sets it. */
+/* The place of the text that is being read: a line of a file, a --set, a value of a sweep. config.c sets it. */
 enum { PLACE_MAX = 768 };
 extern char config_place[PLACE_MAX];
 /* Raises an error of status STATUS_USAGE, with the place before its reason (printf-style). */
@@ -43,7 +43,7 @@ void value_unquote(const char *written, char *out, size_t capacity);
 void value_parse(const Key *key, const char *written, void *member);
 /* The member's value, as value_parse reads it. */
 void value_text(const Key *key, const void *member, char *out, size_t capacity);
-/* What a key accepts, in words, as in "a whole number from 1 to 1024". */
+/* Writes in words what a key accepts, as in "a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
 
 extern const Key KEYS[];
@@ -64,7 +64,7 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 /* Refuses two values that do not go together (refused.c). */
 void refused_pairs_check(const Config *config);
 
-/* Whether [sweep] has this key; without axes (NULL): no. */
+/* Returns whether [sweep] has this key; without axes (NULL): no. */
 bool axes_have(const SweepAxes *axes, size_t key);
 /* Returns the key's axis, which is added where there is none. */
 SweepAxis *axes_find(SweepAxes *axes, size_t key);

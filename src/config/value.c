@@ -3,11 +3,23 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "config/table.h"
+
+char config_place[PLACE_MAX];
+
+void config_error(const char *format, ...) {
+    char reason[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    usage_error("%s: %s", config_place, reason);
+}
 
 /* Characters that are written in double quotes as a backslash and the letter in the same place of LETTERS. */
 static const char ESCAPED[] = "\n\t\r\"\\", LETTERS[] = "ntr\"\\";

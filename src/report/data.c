@@ -19,7 +19,7 @@ static Why why; /* large */
 
 /* --- a run's files */
 
-/* Whether a line has something in this field; -1: no field. */
+/* Returns whether a line has something in this field; -1: no field. */
 static bool has_field(const char *line, int field) {
     for (int i = 0; i < field && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
     return field >= 0 && line && *line != ',' && *line != '\n';
@@ -177,7 +177,7 @@ static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
     return setting->run[0];
 }
 
-/* How many steps, and how many layers, of all runs fit on the page: steps are left out first. A note says so. */
+/* Sets how many steps and layers of all runs fit on the page: steps are left out first. A note says so. */
 static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layers, Json *notes) {
     double bytes = 0; /* what one step of one layer of all runs takes, in base64 */
     char note[160];

@@ -18,7 +18,7 @@ typedef struct {
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
 
-/* Whether a key that begins so is swept. */
+/* Returns whether a key that begins so is swept. */
 static bool sweeps(const Sweep *s, const char *start) {
     for (size_t a = 0; a < s->axes.count; a++)
         if (strncmp(config_key_name(s->axes.axis[a].key), start, strlen(start)) == 0) return true;
