@@ -710,13 +710,15 @@ check "the result in hung/run.json" interrupted "$(result_of hung)"
 running=
 # A wait for standard input ends, too.
 mkfifo never && exec 3<>never
-"$train" attend ours --text - <never >/dev/null 2>"$said/err" &
-running=$!
-sleep 1
-kill -TERM "$running"
-wait "$running"
-check "exit status of a wait for standard input" 143 $?
-check "what it said" "" "$(cat "$said/err")"
+for words in 'attend ours --text' 'sample ours --prompt'; do # shellcheck disable=SC2086 # lists of words
+    "$train" $words - <never >/dev/null 2>"$said/err" &
+    running=$!
+    sleep 1
+    kill -TERM "$running"
+    wait "$running"
+    check "exit status of a wait for standard input" 143 $?
+    check "what it said" "" "$(cat "$said/err")"
+done
 running=
 exec 3>&- && rm never
 

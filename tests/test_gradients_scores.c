@@ -38,7 +38,7 @@ static void check_model(const Config *c, const char *name) {
     const Batch batch = {ids, ids + B * T, B, T};
     model_make(&model, &shape, B, 2, true);
     engine_make(&engine, ENGINE_FAST, 1, &model);
-    gradcheck_parameters(&model, (Init)c->model.init, 1);
+    gradcheck_parameters(&model, c->model.init, 1);
     const TrainingLoss original = {.engine = &engine, .batches = &batch, .count = 1, .seed = 1};
     const GradientTable table = gradcheck_model(&original, 16, NULL);
     for (size_t i = 0; i < table.count; i++) {

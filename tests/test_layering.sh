@@ -17,10 +17,9 @@ allowed() {
     config | ops | data | show) echo base ;;
     model) echo config ops base ;;
     plain) echo model/tensors.h config base ;;
-    ngrams) echo base ;;
     ranks) echo ops base ;;
-    run) echo ngrams ranks model data show config ops base ;;
-    train) echo run ngrams ranks model plain data show config ops base ;;
+    run) echo ranks model data show config ops base ;;
+    train) echo run ranks model plain data show config ops base ;;
     theory) echo show config model base ;;
     attend | export) echo run model data show config ops base ;;
     sweep | sample | eval | gradcheck | bench) echo train run model plain data show config ops base ;;
@@ -33,7 +32,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|ngrams|ranks|show|run|train|sweep|attend|sample|eval|export|theory|why|report|gradcheck|bench)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|ops|model|plain|data|ranks|show|run|train|sweep|attend|sample|eval|export|theory|why|report|gradcheck|bench)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -72,7 +71,7 @@ rule_arithmetic() {
 # Tables of n-grams are counted where a run begins to train or is announced, and nowhere else.
 rule_ngrams() {
     grep -rnE '(^|[^_[:alnum:]])(ngram_losses|run_count_ngrams) *\(' src train.c |
-        grep -vE '^src/(ngrams/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c):'
+        grep -vE '^src/(data/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c):'
 }
 
 # A header may promise in its opening comment who includes it: "Included only by A, B and C.", where each is a file beside
@@ -128,7 +127,7 @@ planted rule_arrows src/ops/lanes.h '  #  include <train/trainer.h>'
 planted rule_arrows src/model/tensors.c '#include "data/corpus.h"'
 planted rule_arrows src/model/measure.h '#include "show/canvas.h"'
 planted rule_arrows src/data/corpus.c '#include "ops/matmul.h"'
-planted rule_arrows src/ngrams/ngrams.c '#include "data/corpus.h"'
+planted rule_arrows src/data/ngrams.c '#include "run/run.h"'
 planted rule_arrows src/plain/plain.c '#include "ops/lanes.h"'
 planted rule_arrows src/plain/plain.h '#include "model/transformer.h"'
 planted rule_arrows src/ops/linear.h '#include "plain/plain.h"'
@@ -182,7 +181,7 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | config | ops | data | ngrams | ranks | show | model | plain | run | train | sweep | attend | sample | eval | export | theory | why | report | gradcheck | bench) pass ;;
+    base | config | ops | data | ranks | show | model | plain | run | train | sweep | attend | sample | eval | export | theory | why | report | gradcheck | bench) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done

@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "data/corpus.h"
+#include "data/ngrams.h"
 #include "eval/eval.h"
-#include "ngrams/ngrams.h"
 
 /* p_n(c | h), where h are the n - 1 characters at `context`: interpolated Witten-Bell. */
 static double naive_probability(const int32_t *text, size_t count, const int32_t *context, size_t n, int32_t c,

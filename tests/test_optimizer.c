@@ -34,26 +34,26 @@ static double nano_gpt(double it, double warmup, double decay, double lr, double
 
 static void schedule(void **state) {
     (void)state;
-    const int64_t warmups[] = {0, 1, 100, 999};
+    const size_t warmups[] = {0, 1, 100, 999};
     Config *c = config_of(OPTIMIZER_ADAMW);
     c->train.steps = 1000, c->train.lr = 3e-3, c->train.min_lr = 2e-4;
     for (size_t w = 0; w < COUNT_OF(warmups); w++) {
         c->train.warmup = warmups[w];
         for (size_t step = 0; step <= 1000; step++)
             assert_close(learning_rate(c, step), nano_gpt((double)step, (double)warmups[w], 1000, 3e-3, 2e-4), 1e-15,
-                         "step %zu, warmup %d", step, (int)warmups[w]);
-        assert_close(learning_rate(c, (size_t)warmups[w]), 3e-3, 1e-15, "after the warmup");
+                         "step %zu, warmup %zu", step, warmups[w]);
+        assert_close(learning_rate(c, warmups[w]), 3e-3, 1e-15, "after the warmup");
         assert_close(learning_rate(c, 1000), 2e-4, 1e-15, "at the end");
     }
     c->train.warmup = 100;
     assert_close(learning_rate(c, 0), 3e-3 / 101, 1e-15, "first step");
     assert_close(learning_rate(c, 550), (3e-3 + 2e-4) / 2, 1e-15, "half way down");
-    const int64_t longer[] = {1000, 5000}; /* never reaches lr, and divides by nothing */
+    const size_t longer[] = {1000, 5000}; /* never reaches lr, and divides by nothing */
     for (size_t w = 0; w < COUNT_OF(longer); w++) {
         c->train.warmup = longer[w];
         for (size_t step = 0; step < 1000; step++)
             assert_close(learning_rate(c, step), 3e-3 * (double)(step + 1) / (double)(longer[w] + 1), 1e-15,
-                         "step %zu of a warmup of %d", step, (int)longer[w]);
+                         "step %zu of a warmup of %zu", step, longer[w]);
         assert_true(isfinite(learning_rate(c, 1000)));
     }
 }

@@ -24,9 +24,9 @@ static void losses_of(EngineKind kind, double losses[STEPS + 1]) {
     const ModelShape shape = model_shape(&config, corpus.vocabulary.count);
     assert_true(shape.T <= CONTEXT_MAX && config.train.batch == BATCH);
     model_make(&model, &shape, BATCH, 2, true);
-    engine_make(&engine, kind, (size_t)config.train.shards, &model);
+    engine_make(&engine, kind, config.train.shards, &model);
     optimizer_make(&optimizer, &config, &model.tensors, 2);
-    tensors_initialize(&model.tensors, &shape, (Init)config.model.init, 1, 2, model.parameters);
+    tensors_initialize(&model.tensors, &shape, config.model.init, 1, 2, model.parameters);
     for (size_t step = 0; step < STEPS; step++) {
         attention_set_step(&model.shape.attention, &config, step);
         losses[step] = step_gradients(&engine, &corpus, &config, step, tokens, targets, NULL);

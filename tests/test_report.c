@@ -108,7 +108,7 @@ static void chosen_steps_and_layers(void **state) {
 /* A snapshot of a longer text than the run's others. */
 static void save_longer_text(size_t step) {
     static const uint32_t text[] = {'a', 'a', 'a', 'a', 'a'};
-    Snapshot snapshot = snapshot_make((size_t)config.model.layers, (size_t)config.model.heads, text, COUNT_OF(text));
+    Snapshot snapshot = snapshot_make(config.model.layers, config.model.heads, text, COUNT_OF(text));
     snapshot.step = step;
     snapshot_save(&snapshot, directory_open(in("run")));
 }

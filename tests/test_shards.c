@@ -24,11 +24,11 @@ typedef struct {
 } Setup;
 
 static void setup(Setup *s, size_t threads) {
-    const size_t batch = (size_t)config.train.batch;
+    const size_t batch = config.train.batch;
     s->corpus = config_corpus(&config, NULL);
     const ModelShape shape = model_shape(&config, s->corpus.vocabulary.count);
     model_make(&s->model, &shape, batch, threads, true);
-    engine_make(&s->engine, (EngineKind)config.train.engine, (size_t)config.train.shards, &s->model);
+    engine_make(&s->engine, config.train.engine, config.train.shards, &s->model);
     tensors_initialize(&s->model.tensors, &shape, INIT_UNIT, SEED, 1, s->model.parameters);
     s->tokens = memory_make(2 * batch * shape.T, sizeof *s->tokens, "an array");
     s->targets = s->tokens + batch * shape.T;
@@ -45,7 +45,7 @@ static void teardown(Setup *s) {
 /* `delivered` threads run although the engine was made for `threads`, as when OpenMP has no more. */
 static Result step_of_delivered(size_t shards, size_t threads, size_t delivered) {
     Setup s;
-    config.train.shards = (int64_t)shards;
+    config.train.shards = shards;
     setup(&s, threads);
     s.model.threads = delivered;
     const Model *m = &s.model;
@@ -100,7 +100,7 @@ static void equal_to_rounding(void **state) {
 
 /* How many of the shards are computed at the same time. */
 static size_t expected_at_once(size_t shards, size_t threads) {
-    const size_t sequences = model_slice(&(ModelShape){.T = (size_t)config.model.context}, 0);
+    const size_t sequences = model_slice(&(ModelShape){.T = config.model.context}, 0);
     size_t count = SHARDS_AT_ONCE_MAX;
     while (shards % count != 0 || threads % count != 0 || count > sequences) count /= 2;
     return count;
@@ -121,7 +121,7 @@ static void threads_change_no_bit(void **state) {
     if (!matmul_is_own()) skip();
     for (size_t n = 0; n < COUNT_OF(runs); n++) {
         configure(runs[n]);
-        for (size_t shards = 1; (size_t)config.train.batch % shards == 0; shards *= 2) {
+        for (size_t shards = 1; config.train.batch % shards == 0; shards *= 2) {
             const Result one = step_of(shards, 1);
             for (size_t threads = 2; threads <= 8; threads += config.model.context > 64 ? 3 : 1) {
                 const Result r = step_of(shards, threads);
@@ -141,7 +141,7 @@ static real *gradients_of(Setup *s, size_t shard) {
     const size_t T = s->model.shape.T;
     for (uint64_t part = 0; part < 2; part++) {
         const Pass pass = {.training = true,
-                           .seed = (uint64_t)config.train.seed,
+                           .seed = config.train.seed,
                            .micro_step = 2 * NUMBER + part,
                            .with_backward = true,
                            .zero_gradients = part == 0,

@@ -84,8 +84,8 @@ static bool choose_plain(void) {
 /* The model of the config, its initial parameters, its engine and its optimizer. */
 static void start(Fixture *f, size_t threads) {
     ModelShape shape = model_shape(&config, fixture_number(f, "vocabulary"));
-    model_make(&model, &shape, (size_t)config.train.batch, threads, true);
-    engine_make(&engine, (EngineKind)config.train.engine, 1, &model);
+    model_make(&model, &shape, config.train.batch, threads, true);
+    engine_make(&engine, config.train.engine, 1, &model);
     optimizer_make(&optimizer, &config, &model.tensors, threads);
     for (size_t i = 0; i < model.tensors.count; i++) {
         const Tensor *t = &model.tensors.items[i];
@@ -130,7 +130,7 @@ static void compare_logits(Fixture *f, const Batch *batch) {
 
 /* Compares loss, norm and rate at each step and after the last, with an update between them as in the trainer. */
 static void compare_training(Fixture *f) {
-    const size_t steps = (size_t)config.train.steps, B = (size_t)config.train.batch, T = model.shape.T;
+    const size_t steps = config.train.steps, B = config.train.batch, T = model.shape.T;
     const int32_t *tokens = fixture_integers(f, (steps + 1) * B * T, "tokens");
     const int32_t *targets = fixture_integers(f, (steps + 1) * B * T, "targets");
     real *losses = reals(steps + 1), *norms = reals(steps + 1), *rates = reals(steps + 1);
@@ -235,7 +235,7 @@ static void scores(void **state) {
         snprintf(prefix, sizeof prefix, "%zu.", n);
         load_config(f, prefix);
         const AttentionConfig one = attention_make(&config);
-        compare_head(f, n, &one, (size_t)config.model.context);
+        compare_head(f, n, &one, config.model.context);
     }
     fixture_was_read(f);
 }

@@ -258,13 +258,13 @@ static void prediction_of_the_first_layer(void **state) {
     CONFIGURE("train.steps=1");
     train("one", 1);
     read_run("one");
-    assert_said("; for the first layer d_k = %lld and", (long long)config.model.d_k);
+    assert_said("; for the first layer d_k = %zu and", config.model.d_k);
     CONFIGURE("train.steps=1", "model.layers=2");
     train("two", 1);
     read_run("two");
     assert_said("(mean of 4 heads, ");
-    assert_said("; in the first layer it is %.3g, where d_k = %lld and", heads_mean("two", DEVIATION, false),
-                (long long)config.model.d_k);
+    assert_said("; in the first layer it is %.3g, where d_k = %zu and", heads_mean("two", DEVIATION, false),
+                config.model.d_k);
 }
 
 /* With a context of one character there is no entropy and no gradient of scores. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
@@ -49,6 +50,7 @@ char *file_read(const char *path, const char *what, size_t limit, size_t *size) 
 
 size_t input_read(char *text, size_t capacity) {
     const size_t size = fread(text, 1, capacity, stdin);
+    if (ferror(stdin) && interrupt_signal()) interrupt_end();
     if (ferror(stdin)) runtime_error("cannot read standard input: %s", strerror(errno));
     return size > 0 && text[size - 1] == '\n' ? size - 1 : size;
 }

@@ -39,3 +39,8 @@ void interrupt_catch(void) {
 void interrupt_survive_closed_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
 int interrupt_signal(void) { return (int)caught; }
+
+void interrupt_end(void) {
+    signal(caught, SIG_DFL);
+    raise(caught);
+}

@@ -15,3 +15,5 @@ void interrupt_catch(void);
 void interrupt_survive_closed_pipes(void);
 /* The signal that was noted, or 0. */
 int interrupt_signal(void);
+/* Lets the noted signal end the program at once: for a wait that it has ended, before anything was begun. */
+void interrupt_end(void);

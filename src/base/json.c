@@ -28,6 +28,7 @@ Json *js_text(const char *text) {
 }
 Json *js_boolean(bool value) { return json_boolean(value); }
 Json *js_integer(int64_t value) { return json_integer(value); }
+Json *js_size(size_t value) { return json_integer((json_int_t)value); }
 Json *js_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 Json *js_set(Json *object, const char *key, Json *value) {

@@ -14,6 +14,7 @@ Json *js_array(void);
 Json *js_text(const char *text); /* in a text that is not UTF-8, bytes that are not ASCII become '?' */
 Json *js_boolean(bool value);
 Json *js_integer(int64_t value);
+Json *js_size(size_t value);
 Json *js_number(double value);                            /* null when it is not finite, as JSON has no such numbers */
 Json *js_set(Json *object, const char *key, Json *value); /* returns the value, which is the object's */
 void js_remove(Json *object, const char *key);            /* does nothing where there is no such key */

@@ -203,7 +203,7 @@ Json *run_description(const char *command_line, size_t threads) {
     js_set(run, "version", js_text(SQRTDK_VERSION));
     js_set(run, "command", js_text(command_line));
     js_set(run, "machine", machine);
-    js_set(run, "threads", js_integer((int64_t)threads));
+    js_set(run, "threads", js_size(threads));
     js_set(run, "start", time_now());
     return run;
 }

@@ -71,9 +71,9 @@ size_t named_array_bytes(const NamedArray *a) {
 
 static Json *describe(const NamedArray *a, size_t begin) {
     Json *description = js_object(), *shape = js_array(), *offsets = js_array();
-    for (size_t d = 0; d < a->dimensions; d++) js_append(shape, js_integer((int64_t)a->shape[d]));
-    js_append(offsets, js_integer((int64_t)begin));
-    js_append(offsets, js_integer((int64_t)(begin + named_array_bytes(a))));
+    for (size_t d = 0; d < a->dimensions; d++) js_append(shape, js_size(a->shape[d]));
+    js_append(offsets, js_size(begin));
+    js_append(offsets, js_size(begin + named_array_bytes(a)));
     js_set(description, "dtype", js_text(TYPES[a->type].name));
     js_set(description, "shape", shape);
     js_set(description, "data_offsets", offsets);

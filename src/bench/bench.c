@@ -220,7 +220,7 @@ static void print_json(const Bench *b, double step) {
     Json *json = js_object();
     js_set(json, "name", js_text(b->config->name));
     js_set(json, "step_ms", js_number(1e3 * step));
-    js_set(json, "steps", js_integer((int64_t)b->steps));
+    js_set(json, "steps", js_size(b->steps));
     js_set(json, "tokens_per_s", js_number((double)tokens_per_step(b->config) / step));
     js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
     js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
@@ -230,26 +230,25 @@ static void print_json(const Bench *b, double step) {
         js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
     }
     js_set(json, "peak_rss_mb", js_number(b->peak_rss));
-    js_set(json, "threads", js_integer((int64_t)b->model.threads));
+    js_set(json, "threads", js_size(b->model.threads));
     js_set(json, "blas_core", js_text(matmul_core()));
     puts(js_dump(json, JS_LINE));
 }
 
 static void prepare(Bench *b, size_t threads) {
     const Config *c = b->config;
-    const size_t ids = (size_t)c->train.batch * (size_t)c->model.context;
+    const size_t ids = c->train.batch * c->model.context;
     b->corpus = config_corpus(c, NULL);
     const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
-    model_make(&b->model, &shape, (size_t)c->train.batch, threads, true);
-    engine_make(&b->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &b->model);
+    model_make(&b->model, &shape, c->train.batch, threads, true);
+    engine_make(&b->engine, c->train.engine, c->train.shards, &b->model);
     optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
     training_memory_check(training_memory(&b->engine, &b->optimizer));
     b->tokens = memory_make(2 * ids, sizeof *b->tokens, "the batches");
     b->profiles = memory_make(threads, sizeof *b->profiles, "the batches");
     b->targets = b->tokens + ids;
     b->flops = model_flops(&shape, (double)tokens_per_step(c));
-    tensors_initialize(&b->model.tensors, &shape, (Init)c->model.init, (uint64_t)c->train.seed, threads,
-                       b->model.parameters);
+    tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
 }
 
 /* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps

@@ -20,33 +20,24 @@
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* The config that is being made, and what is read into it: a line of the file, a --set, or a value of a sweep. */
+/* The config that is being made, and where its values are read. */
 typedef struct {
     Config *config;
     SweepAxes *axes;
-    int origin;                 /* as in Config */
-    char *text;                 /* the line or the --set, which is cut up */
-    char section[128];          /* that the key is in; empty: `name` has it (key_find) */
-    const char *name, *written; /* the key and its value */
+    int origin;        /* as in Config */
+    char section[128]; /* that the key is in; empty: its name has it (key_find) */
 } Reader;
 
-/* Calls a function that raises errors with the reason alone, and puts in front of it where the error is. */
-static void call_in(const char *where, void (*function)(void *reader), Reader *reader) {
-    Error error;
-    if (!protect(function, reader, &error)) error_raise(error.status, "%s: %s", where, error.message);
-}
-
 /* Gives the key its value. */
-static void assign(void *reader) {
-    const Reader *r = reader;
-    const size_t key = key_find(r->section, r->name);
+static void assign(const Reader *r, const char *name, const char *written) {
+    const size_t key = key_find(r->section, name);
     SweepAxis *axis = strcmp(r->section, "sweep") == 0 ? axes_find(r->axes, key) : NULL;
     int *origin = axis ? &axis->origin : &r->config->origin[key];
     if (r->origin > 0 && *origin > 0)
-        usage_error("%s is given twice, in line %d and in line %d", r->name, *origin, r->origin);
+        config_error("%s is given twice, in line %d and in line %d", name, *origin, r->origin);
     *origin = r->origin;
-    if (axis) axis_assign(axis, r->written);
-    else value_parse(&KEYS[key], r->written, (char *)r->config + KEYS[key].offset);
+    if (axis) axis_assign(axis, written);
+    else value_parse(&KEYS[key], written, (char *)r->config + KEYS[key].offset);
 }
 
 /* Where the comment of a line begins, or the line ends. */
@@ -58,42 +49,40 @@ static char *find_comment(char *text) {
 
 static void parse_section(const char *line, char section[128]) {
     const char *close = strchr(line, ']'), *rest = close ? close + 1 + strspn(close + 1, " \t") : line;
-    if (!close) usage_error("a ] is missing after the section's name");
-    if (*rest && *rest != ';' && *rest != '#') usage_error("only a comment may follow [section] on its line");
+    if (!close) config_error("a ] is missing after the section's name");
+    if (*rest && *rest != ';' && *rest != '#') config_error("only a comment may follow [section] on its line");
     snprintf(section, 128, "%.*s", (int)(close - line - 1), line + 1);
     section_check(section);
 }
 
 /* Parses one line of the file, without blanks around it. It is in the reader's section, or begins one. */
-static void parse_line(void *reader) {
-    Reader *r = reader;
-    char *line = r->text, *comment = find_comment(line), *separator = strpbrk(line, "=:");
+static void parse_line(Reader *r, char *line) {
+    char *comment = find_comment(line), *separator = strpbrk(line, "=:");
     if (comment == line) return; /* or an empty line */
     if (*line == '[') {
         parse_section(line, r->section);
         return;
     }
     if (!separator || separator == line || separator > comment)
-        usage_error("this is neither a [section] nor key = value nor a comment (; or #)");
+        config_error("this is neither a [section] nor key = value nor a comment (; or #)");
     *separator = 0;
+    const char *name = text_trim(line);
     char *value = text_trim(separator + 1);
     if (*value != '"') *comment = 0;
-    r->name = text_trim(line);
-    r->written = text_trim(value);
-    assign(r);
+    assign(r, name, text_trim(value));
 }
 
 /* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
 static void parse_text(Reader *reader, char *text, const char *where) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
-    char shown[108], place[640], *line;
+    char shown[108], *line;
     if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
     while ((line = strsep(&text, "\n"))) {
-        reader->text = text_trim(line);
+        line = text_trim(line);
         reader->origin++;
-        text_clip(reader->text, 100, shown, sizeof shown);
-        snprintf(place, sizeof place, "%s:%d: \"%s\"", where, reader->origin, shown);
-        call_in(place, parse_line, reader);
+        text_clip(line, 100, shown, sizeof shown);
+        snprintf(config_place, PLACE_MAX, "%s:%d: \"%s\"", where, reader->origin, shown);
+        parse_line(reader, line);
     }
 }
 
@@ -130,28 +119,24 @@ static void read_config(Config *config, SweepAxes *axes, const char *path, const
 }
 
 /* Parses "section.key = value". If the value is a list for [sweep], "sweep." stands in front. */
-static void parse_override(void *reader) {
-    static const char SWEEP[] = "sweep.";
-    Reader *r = reader;
-    char *value = r->text, *name = text_trim(strsep(&value, "="));
-    if (!value || !*name) usage_error("write section.key=value");
-    const bool in_sweep = strncmp(name, SWEEP, strlen(SWEEP)) == 0;
-    snprintf(r->section, sizeof r->section, "%s", in_sweep ? "sweep" : "");
-    r->name = in_sweep ? name + strlen(SWEEP) : name;
-    r->written = text_trim(value);
-    assign(r);
-}
-
 static void apply_override(Config *config, SweepAxes *axes, const char *override) {
-    char shown[108], place[128], *text = memory_copy_text(override, strlen(override));
+    static const char SWEEP[] = "sweep.";
+    Reader reader = {.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE};
+    char shown[108], *text = memory_copy_text(override, strlen(override)), *value = text;
     text_clip(override, 100, shown, sizeof shown);
-    snprintf(place, sizeof place, "--set %s", shown);
-    call_in(place, parse_override, &(Reader){.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE, .text = text});
+    snprintf(config_place, PLACE_MAX, "--set %s", shown);
+    const char *name = text_trim(strsep(&value, "="));
+    if (!value || !*name) config_error("write section.key=value");
+    if (strncmp(name, SWEEP, strlen(SWEEP)) == 0) {
+        strcpy(reader.section, "sweep");
+        name += strlen(SWEEP);
+    }
+    assign(&reader, name, text_trim(value));
     memory_free(text);
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* Whether a key was given, or is in [sweep], whose values are set later. */
+/* Returns whether a key was given, or is in [sweep], whose values are set later. */
 static bool is_chosen_at(const Config *config, const SweepAxes *axes, size_t offset) {
     return is_given_at(config, offset) || axes_have(axes, key_at(offset));
 }
@@ -178,7 +163,8 @@ static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(log.out))) snprintf(config->log.out, sizeof config->log.out, "runs/%s", config->name);
 }
 
-/* Whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly equal. */
+/* Returns whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly
+   equal. */
 static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
     return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
            config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, axes, KEY(attention.scale_divisor)) &&
@@ -189,34 +175,28 @@ static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
 static void check_together(const Config *config, const SweepAxes *axes) {
     char a[96], b[96];
     if (!is_given_at(config, KEY(model.d_k)) && config->model.d_model % config->model.heads != 0)
-        usage_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
-                    key_text(config, KEY(model.d_model), b));
+        config_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
+                     key_text(config, KEY(model.d_model), b));
     if (config->train.min_lr > config->train.lr)
-        usage_error("%s is above %s; it takes a number up to lr", key_text(config, KEY(train.min_lr), a),
-                    key_text(config, KEY(train.lr), b));
+        config_error("%s is above %s; it takes a number up to lr", key_text(config, KEY(train.min_lr), a),
+                     key_text(config, KEY(train.lr), b));
     if ((config->train.shards & (config->train.shards - 1)) != 0 || config->train.batch % config->train.shards != 0)
-        usage_error("%s must be a power of two that divides %s", key_text(config, KEY(train.shards), a),
-                    key_text(config, KEY(train.batch), b));
+        config_error("%s must be a power of two that divides %s", key_text(config, KEY(train.shards), a),
+                     key_text(config, KEY(train.batch), b));
     if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
-        usage_error("%s needs attention.switch_divisor, the divisor from then on",
-                    key_text(config, KEY(attention.switch_step), a));
+        config_error("%s needs attention.switch_divisor, the divisor from then on",
+                     key_text(config, KEY(attention.switch_step), a));
     if (is_given_at(config, KEY(attention.switch_divisor)) && !is_chosen_at(config, axes, KEY(attention.switch_step)))
-        usage_error("%s needs attention.switch_step, the step from which on it holds",
-                    key_text(config, KEY(attention.switch_divisor), a));
+        config_error("%s needs attention.switch_step, the step from which on it holds",
+                     key_text(config, KEY(attention.switch_divisor), a));
     refused_pairs_check(config);
     if (lacks_divisor(config, axes))
-        usage_error("%s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
-                    "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
-                    key_text(config, KEY(attention.qk_norm), a));
+        config_error("%s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
+                     "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
+                     key_text(config, KEY(attention.qk_norm), a));
     if (config->data.task == TASK_RECALL && config->model.context < 2 * config->data.recall_pairs + 1)
-        usage_error("%s takes a context of at least %lld, and %s", key_text(config, KEY(data.recall_pairs), a),
-                    (long long)(2 * config->data.recall_pairs + 1), key_text(config, KEY(model.context), b));
-}
-
-static void finish(void *reader) {
-    const Reader *r = reader;
-    derive_defaults(r->config);
-    check_together(r->config, r->axes);
+        config_error("%s takes a context of at least %zu, and %s", key_text(config, KEY(data.recall_pairs), a),
+                     2 * config->data.recall_pairs + 1, key_text(config, KEY(model.context), b));
 }
 
 /* Names the config, and by default the run, after its file: the path without directory and ".ini". */
@@ -245,21 +225,24 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     read_config(config, read, path, where);
     name_from_path(config, path);
     for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
-    call_in(where, finish, &(Reader){.config = config, .axes = read});
+    snprintf(config_place, PLACE_MAX, "%s", where);
+    derive_defaults(config);
+    check_together(config, read);
     if (!axes && read->count > 0)
         usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
 }
 
 void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
                     const char *const *values) {
-    char shown[64], place[640];
+    char shown[64];
     for (size_t i = 0; i < count; i++) {
         text_clip(values[i], 40, shown, sizeof shown);
-        snprintf(place, sizeof place, "%.400s: %.120s=%s", where, keys[i], shown);
-        call_in(place, assign,
-                &(Reader){.config = config, .origin = ORIGIN_SWEEP, .name = keys[i], .written = values[i]});
+        snprintf(config_place, PLACE_MAX, "%.400s: %.120s=%s", where, keys[i], shown);
+        assign(&(Reader){.config = config, .origin = ORIGIN_SWEEP}, keys[i], values[i]);
     }
-    call_in(where, finish, &(Reader){.config = config});
+    snprintf(config_place, PLACE_MAX, "%s", where);
+    derive_defaults(config);
+    check_together(config, NULL);
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
@@ -271,8 +254,8 @@ void config_default_text(const Config *config, size_t key, char *out, size_t cap
 }
 
 ScaleDivisor config_divisor(const Config *config, size_t step) {
-    const int64_t from = config->attention.switch_step;
-    return from > 0 && step >= (size_t)from ? config->attention.switch_divisor : config->attention.scale_divisor;
+    const size_t from = config->attention.switch_step;
+    return from > 0 && step >= from ? config->attention.switch_divisor : config->attention.scale_divisor;
 }
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }

@@ -28,7 +28,7 @@ typedef enum { ENGINE_FAST, ENGINE_PLAIN } EngineKind;
 typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
-enum { EVERY_DOUBLING = -1 };
+#define EVERY_DOUBLING SIZE_MAX
 
 /* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
@@ -51,35 +51,44 @@ typedef struct {
     struct {
         char corpus[CONFIG_TEXT_MAX]; /* empty: the built-in one */
         double val_fraction;
-        int task; /* Task */
-        int64_t recall_pairs;
+        Task task;
+        size_t recall_pairs;
     } data;
     struct {
-        int64_t layers, heads, d_model, d_k, d_ff, context;
-        int norm, activation, init; /* Norm, ActivationFunction, Init */
-        int bias, tie_embeddings;   /* 0: no, 1: yes */
+        size_t layers, heads, d_model, d_k, d_ff, context;
+        Norm norm;
+        ActivationFunction activation;
+        Init init;
+        int bias, tie_embeddings; /* 0: no, 1: yes */
         double dropout, qk_init_scale;
     } model;
     struct {
         ScaleDivisor scale_divisor, switch_divisor;
-        int64_t switch_step;                                                    /* 0: never */
-        int score, qk_norm, scale_learned, scale_length, sink, score_precision; /* Score ... Precision */
-        int score_gradient;                                                     /* 0: no, 1: yes */
-        double softcap;                                                         /* 0: none */
+        size_t switch_step; /* 0: never */
+        Score score;
+        QkNorm qk_norm;
+        ScaleLearned scale_learned;
+        ScaleLength scale_length;
+        Sink sink;
+        Precision score_precision;
+        int score_gradient; /* 0: no, 1: yes */
+        double softcap;     /* 0: none */
     } attention;
     struct {
-        int64_t steps, batch, accumulate, shards, warmup, seed;
+        size_t steps, batch, accumulate, shards, warmup, seed;
         double lr, min_lr, muon_lr, beta1, beta2, eps, momentum, weight_decay, adamw_decay, qk_lr_scale;
-        double grad_clip, qk_clip;        /* 0: no clipping */
-        int optimizer, precision, engine; /* OptimizerKind, Precision, EngineKind */
+        double grad_clip, qk_clip; /* 0: no clipping */
+        OptimizerKind optimizer;
+        Precision precision;
+        EngineKind engine;
     } train;
     struct {
-        int64_t every, batches;
+        size_t every, batches;
     } eval;
     struct {
         char out[CONFIG_TEXT_MAX];
-        int64_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
-        int page_model;                       /* PageModel */
+        size_t every, attention_every /* or EVERY_DOUBLING */, sample_tokens, checkpoint_every;
+        PageModel page_model;
         char attention_text[CONFIG_TEXT_MAX]; /* UTF-8; empty: the beginning of the validation split */
     } log;
 
@@ -103,7 +112,7 @@ void config_set_all(Config *config, const char *where, size_t count, const char 
 
 /* The divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
-/* What a run predicts, and takes the mean of its losses over: a "character" or an "answer". */
+/* Returns the name of what a run predicts and takes the mean of its losses over: "character" or "answer". */
 const char *config_target(const Config *config);
 
 /* Returns the number of combinations of the [sweep] section, 1 without one. They are numbered; the last key varies
@@ -125,13 +134,13 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
    at most 80 columns. */
 void config_write_help(FILE *out);
 
-/* How many keys there are, and the "section.name" of each. */
+/* The number of keys, and the "section.name" of each. */
 size_t config_key_count(void);
 const char *config_key_name(size_t key);
-/* Whether a key was given, by the file or by --set; otherwise it has its default. */
+/* Returns whether a key was given, by the file or by --set; otherwise it has its default. */
 bool config_is_given(const Config *config, size_t key);
-/* Whether a key has its default value, given or not. If its default follows from other keys: whether it was not
-   given. */
+/* Returns whether a key has its default value, given or not. If its default follows from other keys, returns whether it
+   was not given. */
 bool config_is_default(const Config *config, size_t key);
 /* The value that a key would have if it were not given and all others were as they are, as config_value_text prints
    it. */

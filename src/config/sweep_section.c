@@ -6,37 +6,32 @@
 #include "base/text.h"
 #include "config/table.h"
 
-/* A value of a key: as it was written, and as config_write writes it, so that 1 and 1.0 become the same text. */
-typedef struct {
-    size_t key;
-    const char *written;
-    char canonical[64];
-} SweptValue;
-
-static void make_canonical(void *argument) {
-    SweptValue *value = argument;
+/* Writes a value as config_write does, so that 1 and 1.0 become the same text. */
+static void make_canonical(const Key *key, const char *written, char out[64]) {
     Config config;
-    value_parse(&KEYS[value->key], value->written, (char *)&config + KEYS[value->key].offset);
-    config_value_text(&config, value->key, value->canonical, sizeof value->canonical);
+    char *member = (char *)&config + key->offset;
+    value_parse(key, written, member);
+    value_text(key, member, out, 64);
 }
 
 /* Adds one value to an axis. */
 static void axis_add(SweepAxis *axis, const char *text) {
-    SweptValue value = {.key = axis->key, .written = text};
-    char shown[64];
-    Error why;
+    const Key *key = &KEYS[axis->key];
+    const size_t place = strlen(config_place);
+    char shown[64], canonical[64], other[64];
     text_clip(text, 40, shown, sizeof shown);
-    if (!*text) usage_error("a value is missing; write values with commas between them");
+    if (!*text) config_error("a value is missing; write values with commas between them");
     if (strlen(text) >= sizeof axis->values[0])
-        usage_error("the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
-    if (!protect(make_canonical, &value, &why)) usage_error("the value \"%s\": %s", shown, why.message);
+        config_error("the value %s has more than the %zu bytes accepted", shown, sizeof axis->values[0] - 1);
+    text_append(config_place, PLACE_MAX, ": the value \"%s\"", shown);
+    make_canonical(key, text, canonical);
+    config_place[place] = 0;
     for (size_t i = 0; i < axis->count; i++) {
-        SweptValue other = {.key = axis->key, .written = axis->values[i]};
-        make_canonical(&other);
-        if (strcmp(value.canonical, other.canonical) == 0) usage_error("the value %s is given twice", shown);
+        make_canonical(key, axis->values[i], other);
+        if (strcmp(canonical, other) == 0) config_error("the value %s is given twice", shown);
     }
     if (axis->count == SWEEP_VALUES_MAX)
-        usage_error("%s has more than the %d values accepted", KEYS[axis->key].full, SWEEP_VALUES_MAX);
+        config_error("%s has more than the %d values accepted", key->full, SWEEP_VALUES_MAX);
     memcpy(axis->values[axis->count++], text, strlen(text) + 1);
 }
 
@@ -48,9 +43,10 @@ bool axes_have(const SweepAxes *axes, size_t key) {
 
 SweepAxis *axes_find(SweepAxes *axes, size_t key) {
     size_t a = 0;
-    if (KEYS[key].kind == KIND_TEXT) usage_error("%s is a text; texts and directories cannot be swept", KEYS[key].full);
+    if (KEYS[key].kind == KIND_TEXT)
+        config_error("%s is a text; texts and directories cannot be swept", KEYS[key].full);
     while (a < axes->count && axes->axis[a].key != key) a++;
-    if (a == SWEEP_AXES_MAX) usage_error("more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
+    if (a == SWEEP_AXES_MAX) config_error("more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
     if (a == axes->count) axes->axis[axes->count++] = (SweepAxis){.key = key};
     return &axes->axis[a];
 }

@@ -44,7 +44,7 @@ const Key KEYS[] = {
     {FIELD(model, activation), CHOICE("gelu", "relu"), .initial = "gelu",
      .help = "Nonlinearity of the feed-forward block."},
     {FIELD(model, bias), SWITCH, .initial = "yes", .help = "Biases in the linear layers and LayerNorms."},
-    {FIELD(model, dropout), NUMBER(0, 1), .below_high = true, .initial = "0",
+    {FIELD(model, dropout), NUMBER(0, 1), .below_high = true, .fast_only = true, .initial = "0",
      .help = "Probability that an activation is dropped in training."},
     {FIELD(model, tie_embeddings), SWITCH, .initial = "yes",
      .help = "Use the token embedding as the output layer too."},
@@ -53,9 +53,9 @@ const Key KEYS[] = {
     {FIELD(model, qk_init_scale), NUMBER(0, 1e6), .above_low = true, .initial = "1",
      .help = "Factor of the initial W_Q, W_K, b_Q and b_K."},
 
-    {FIELD(attention, score), CHOICE("dot", "additive"), .initial = "dot",
+    {FIELD(attention, score), CHOICE("dot", "additive"), .fast_only = true, .initial = "dot",
      .help = "Score of a query and a key: q.k, or v.tanh(q + k) with a learned v."},
-    {FIELD(attention, qk_norm), CHOICE("none", "l2", "rms", "layer"), .initial = "none",
+    {FIELD(attention, qk_norm), CHOICE("none", "l2", "rms", "layer"), .fast_only = true, .initial = "none",
      .help = "Normalize queries and keys by head; rms and layer have learned gains."},
     {FIELD(attention, scale_divisor), .kind = KIND_SCALE, .shown = "sqrt_dk",
      .help = "What scores are divided by before softmax; additive: default none."},
@@ -63,17 +63,17 @@ const Key KEYS[] = {
      .help = "Step from which on switch_divisor is the divisor; 0: never."},
     {FIELD(attention, switch_divisor), .kind = KIND_SCALE, .shown = "(same)",
      .help = "What the scores are divided by from switch_step on."},
-    {FIELD(attention, scale_learned), CHOICE("no", "layer", "head"), .initial = "no",
+    {FIELD(attention, scale_learned), CHOICE("no", "layer", "head"), .fast_only = true, .initial = "no",
      .help = "Learn the multiplier of the scores, which starts at 1/scale_divisor."},
-    {FIELD(attention, scale_length), CHOICE("none", "log"), .initial = "none",
+    {FIELD(attention, scale_length), CHOICE("none", "log"), .fast_only = true, .initial = "none",
      .help = "Also multiply the scores of a query by ln(number of keys it sees)."},
-    {FIELD(attention, softcap), NUMBER(0, 1e6), .initial = "0",
+    {FIELD(attention, softcap), NUMBER(0, 1e6), .fast_only = true, .initial = "0",
      .help = "Cap scores at X by X*tanh(score/X); 0: no cap."},
-    {FIELD(attention, sink), CHOICE("none", "one", "learned"), .initial = "none",
+    {FIELD(attention, sink), CHOICE("none", "one", "learned"), .fast_only = true, .initial = "none",
      .help = "One more term in softmax's sum, exp(0) or exp(a learned number)."},
-    {FIELD(attention, score_precision), CHOICE("fp32", "bf16", "fp16"), .initial = "fp32",
+    {FIELD(attention, score_precision), CHOICE("fp32", "bf16", "fp16"), .fast_only = true, .initial = "fp32",
      .help = "Format that queries, keys and scores are rounded to."},
-    {FIELD(attention, score_gradient), SWITCH, .initial = "yes",
+    {FIELD(attention, score_gradient), SWITCH, .fast_only = true, .initial = "yes",
      .help = "no: the backward pass takes attention weights as constants."},
 
     {FIELD(train, steps), INTEGER(1, 1000000000), .initial = "1000", .help = "Optimizer steps."},
@@ -107,13 +107,13 @@ const Key KEYS[] = {
      .help = "Factor of lr for W_Q, W_K and biases, not of their decay; 0: as drawn."},
     {FIELD(train, grad_clip), NUMBER(0, 1e9), .initial = "1",
      .help = "Largest norm of the gradient, which is scaled down to it; 0: no clipping."},
-    {FIELD(train, qk_clip), NUMBER(0, 1e9), .initial = "0",
+    {FIELD(train, qk_clip), NUMBER(0, 1e9), .fast_only = true, .initial = "0",
      .help = "Above this score of a head its W_Q and W_K shrink; 0: no clipping."},
-    {FIELD(train, precision), CHOICE("fp32", "bf16"), .initial = "fp32",
+    {FIELD(train, precision), CHOICE("fp32", "bf16"), .fast_only = true, .initial = "fp32",
      .help = "Of what products multiply, and of kept activations; all else is fp32."},
     {FIELD(train, engine), CHOICE("fast", "plain"), .initial = "fast",
      .help = "What computes the passes; plain: src/plain/plain.c, in loops, for reading."},
-    {FIELD(train, seed), INTEGER(0, INT64_MAX), .initial = "1",
+    {FIELD(train, seed), INTEGER(0, SIZE_MAX / 2), .initial = "1",
      .help = "Decides the initial weights, the batches and the dropout."},
 
     {FIELD(eval, every), INTEGER(0, 1000000000), .initial = "250",
@@ -177,7 +177,7 @@ void config_value_text(const Config *config, size_t key, char *out, size_t capac
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity) {
     const char *between = " (";
     char value[CONFIG_VALUE_MAX];
-    scale_title(config_divisor(config, step), (size_t)config->model.d_k, value, sizeof value);
+    scale_title(config_divisor(config, step), config->model.d_k, value, sizeof value);
     snprintf(out, capacity, "%s divided by %s",
              config->attention.score == SCORE_ADDITIVE ? "Additive scores" : "Scores", value);
     for (const Key *key = KEYS; key < KEYS + KEY_COUNT; key++) {
@@ -189,9 +189,9 @@ void config_scores_title(const Config *config, size_t step, char *out, size_t ca
     }
     if (*between == ',')
         text_append(out, capacity, ")%s", config->attention.scale_learned == LEARNED_NO ? "" : " at first");
-    if (config->attention.switch_step <= (int64_t)step) return;
-    scale_title(config->attention.switch_divisor, (size_t)config->model.d_k, value, sizeof value);
-    text_append(out, capacity, ", from step %lld on by %s", (long long)config->attention.switch_step, value);
+    if (config->attention.switch_step <= step) return;
+    scale_title(config->attention.switch_divisor, config->model.d_k, value, sizeof value);
+    text_append(out, capacity, ", from step %zu on by %s", config->attention.switch_step, value);
 }
 
 void section_check(const char *section) {
@@ -203,7 +203,7 @@ void section_check(const char *section) {
         text_append(list, sizeof list, "%s%s", *list ? ", " : "", *name);
     }
     text_clip(section, 40, shown, sizeof shown);
-    usage_error("there is no section [%s]%s The sections: %s", shown, hint, list);
+    config_error("there is no section [%s]%s The sections: %s", shown, hint, list);
 }
 
 /* Sets the hint to "; did you mean train.lr?": the nearest key of the section or, if none is near, of all sections. If
@@ -232,9 +232,9 @@ size_t key_find(const char *section, const char *name) {
         key = i;
     }
     if (count == 1) return key;
-    if (count > 1) usage_error("%s needs its section: write %s", name, found);
+    if (count > 1) config_error("%s needs its section: write %s", name, found);
     hint_at_key(section, name, hint, sizeof hint);
     text_clip(name, 40, shown, sizeof shown);
-    if (anywhere) usage_error("there is no key %s%s", shown, hint);
-    usage_error("[%s] has no key %s%s It accepts: %s", section, shown, *hint ? hint : ".", list);
+    if (anywhere) config_error("there is no key %s%s", shown, hint);
+    config_error("[%s] has no key %s%s It accepts: %s", section, shown, *hint ? hint : ".", list);
 }

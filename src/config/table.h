@@ -8,11 +8,16 @@
        config.c          from a file and overrides to a checked Config
        help.c            a Config and the table as text
 
-   The errors of these functions have status STATUS_USAGE, and their message is the reason alone: config.c puts the
-   file, the line or the --set in front. */
+   Errors are raised by config_error, with the reason alone. */
 #pragma once
 
 #include "config/config.h"
+
+/* The place of the text that is being read: a line of a file, a --set, a value of a sweep. config.c sets it. */
+enum { PLACE_MAX = 768 };
+extern char config_place[PLACE_MAX];
+/* Raises an error of status STATUS_USAGE, with the place before its reason (printf-style). */
+_Noreturn void config_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef enum { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_CHOICE, KIND_SCALE } Kind;
 
@@ -20,15 +25,16 @@ typedef struct {
     const char *section, *name, *full; /* full: "section.name" */
     Kind kind;
     size_t offset;              /* of its member in Config, whose type is, in the order of the kinds,
-                                   char[CONFIG_TEXT_MAX], int64_t, double, int, ScaleDivisor */
-    int64_t least, most;        /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
+                                   char[CONFIG_TEXT_MAX], size_t, double, an enum, ScaleDivisor */
+    size_t least, most;         /* KIND_INTEGER: the range; KIND_TEXT: the range of its length in bytes */
     double low, high;           /* KIND_NUMBER: the range ... */
     bool above_low, below_high; /* ... without that end */
     const char *const *choices; /* KIND_CHOICE: in the order of the enum, ended by NULL. KIND_INTEGER: words that it
-                                   takes beside the range, stored as -1, -2, ...; NULL: none */
+                                   takes beside the range, stored as SIZE_MAX, SIZE_MAX - 1, ...; NULL: none */
     const char *initial;        /* the default, as in a file; NULL: derived from other keys */
     const char *shown;          /* the default in the help, where `initial` does not say it */
     const char *help;           /* one line, at most 74 columns */
+    bool fast_only;             /* the plain engine has the default alone */
 } Key;
 
 /* Reads a value as in a file, plain or in double quotes with the escapes \n \t \r \" \\; only a comment may follow. */
@@ -37,7 +43,7 @@ void value_unquote(const char *written, char *out, size_t capacity);
 void value_parse(const Key *key, const char *written, void *member);
 /* The member's value, as value_parse reads it. */
 void value_text(const Key *key, const void *member, char *out, size_t capacity);
-/* What a key accepts, in words, as in "a whole number from 1 to 1024". */
+/* Writes in words what a key accepts, as in "a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
 
 extern const Key KEYS[];
@@ -58,7 +64,7 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 /* Refuses two values that do not go together (refused.c). */
 void refused_pairs_check(const Config *config);
 
-/* Whether [sweep] has this key; without axes (NULL): no. */
+/* Returns whether [sweep] has this key; without axes (NULL): no. */
 bool axes_have(const SweepAxes *axes, size_t key);
 /* Returns the key's axis, which is added where there is none. */
 SweepAxis *axes_find(SweepAxes *axes, size_t key);

@@ -3,11 +3,23 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "config/table.h"
+
+char config_place[PLACE_MAX];
+
+void config_error(const char *format, ...) {
+    char reason[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    usage_error("%s: %s", config_place, reason);
+}
 
 /* Characters that are written in double quotes as a backslash and the letter in the same place of LETTERS. */
 static const char ESCAPED[] = "\n\t\r\"\\", LETTERS[] = "ntr\"\\";
@@ -20,20 +32,20 @@ void value_unquote(const char *written, char *out, size_t capacity) {
         char c = *in;
         if (quoted && c == '\\') {
             const char *letter = in[1] ? strchr(LETTERS, in[1]) : NULL;
-            if (!letter) usage_error("in double quotes a backslash takes n, t, r, \" or another backslash");
+            if (!letter) config_error("in double quotes a backslash takes n, t, r, \" or another backslash");
             c = ESCAPED[letter - LETTERS];
             in++;
         }
-        if (used + 1 >= capacity) usage_error("the value is too long; %zu bytes are accepted", capacity - 1);
+        if (used + 1 >= capacity) config_error("the value is too long; %zu bytes are accepted", capacity - 1);
         out[used++] = c;
     }
     out[used] = 0;
     if (!quoted) return;
     if (!*in)
-        usage_error(
+        config_error(
             "the value begins with a double quote that is never closed; inside, a double quote is written \\\"");
     in += 1 + strspn(in + 1, " \t");
-    if (*in && *in != ';' && *in != '#') usage_error("only a comment may follow the closing double quote");
+    if (*in && *in != ';' && *in != '#') config_error("only a comment may follow the closing double quote");
 }
 
 /* "a, b or c", with `last` = " or " in front of the last word. */
@@ -44,13 +56,12 @@ static void list_words(const char *const *words, const char *last, char *out, si
 }
 
 void value_accepted(const Key *key, char *out, size_t capacity) {
-    const long long least = key->least, most = key->most;
     char low[32], high[32];
     const char *to;
     switch (key->kind) {
-    case KIND_TEXT: snprintf(out, capacity, "a text of %lld to %lld bytes", least, most); break;
+    case KIND_TEXT: snprintf(out, capacity, "a text of %zu to %zu bytes", key->least, key->most); break;
     case KIND_INTEGER:
-        snprintf(out, capacity, "a whole number from %lld to %lld", least, most);
+        snprintf(out, capacity, "a whole number from %zu to %zu", key->least, key->most);
         for (const char *const *word = key->choices; word && *word; word++)
             text_append(out, capacity, ", or %s", *word);
         break;
@@ -101,16 +112,16 @@ static _Noreturn void refuse_value(const Key *key, const char *text) {
     if (strchr(pointed, ',')) *strchr(pointed, ',') = '.';
     if (key->kind != KIND_INTEGER && strchr(text, ',') && !isnan(parse_number(pointed)))
         snprintf(hint, sizeof hint, "; write a decimal point, not a comma");
-    usage_error("%s takes %s%s", key->name, accepted, hint);
+    config_error("%s takes %s%s", key->name, accepted, hint);
 }
 
 /* Reads one of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */
-static int64_t parse_integer(const Key *key, const char *text) {
+static size_t parse_integer(const Key *key, const char *text) {
     const int word = find_word(key->choices, text);
-    if (word >= 0) return -1 - word;
+    if (word >= 0) return SIZE_MAX - (size_t)word;
     const bool digits = *text && !text[strspn(text, "0123456789")];
     errno = 0;
-    const int64_t integer = strtoll(text, NULL, 10);
+    const unsigned long long integer = strtoull(text, NULL, 10);
     if (!digits || errno != 0 || integer < key->least || integer > key->most) refuse_value(key, text);
     return integer;
 }
@@ -120,10 +131,10 @@ void value_parse(const Key *key, const char *written, void *member) {
     value_unquote(written, text, sizeof text);
     switch (key->kind) {
     case KIND_TEXT:
-        if (strlen(text) < (size_t)key->least) refuse_value(key, text);
+        if (strlen(text) < key->least) refuse_value(key, text);
         memcpy(member, text, strlen(text) + 1);
         break;
-    case KIND_INTEGER: *(int64_t *)member = parse_integer(key, text); break;
+    case KIND_INTEGER: *(size_t *)member = parse_integer(key, text); break;
     case KIND_NUMBER:
         *(double *)member = parse_number(text);
         if (!in_range(key, *(double *)member)) refuse_value(key, text);
@@ -152,15 +163,15 @@ static void write_text(const char *text, char *out, size_t capacity) {
     text_append(out, capacity, "\"");
 }
 
-static void write_integer(const Key *key, int64_t integer, char *out, size_t capacity) {
-    if (integer < 0) snprintf(out, capacity, "%s", key->choices[-1 - integer]);
-    else snprintf(out, capacity, "%lld", (long long)integer);
+static void write_integer(const Key *key, size_t integer, char *out, size_t capacity) {
+    if (integer > key->most) snprintf(out, capacity, "%s", key->choices[SIZE_MAX - integer]);
+    else snprintf(out, capacity, "%zu", integer);
 }
 
 void value_text(const Key *key, const void *member, char *out, size_t capacity) {
     switch (key->kind) {
     case KIND_TEXT: write_text(member, out, capacity); break;
-    case KIND_INTEGER: write_integer(key, *(const int64_t *)member, out, capacity); break;
+    case KIND_INTEGER: write_integer(key, *(const size_t *)member, out, capacity); break;
     case KIND_NUMBER: text_number(*(const double *)member, out, capacity); break;
     case KIND_CHOICE: snprintf(out, capacity, "%s", key->choices[*(const int *)member]); break;
     case KIND_SCALE: scale_text(*(const ScaleDivisor *)member, out, capacity); break;

@@ -58,48 +58,28 @@ static void split(Corpus *corpus, const char *what, double val_fraction, size_t 
         what, corpus->count, part, corpus->train > window ? "validation" : "training", window + 1);
 }
 
-/* A text that is read from a file. */
-typedef struct {
-    const char *path;
-    char *text;
-    size_t size;
-} TextFile;
-
-static void read_file(void *argument) {
-    TextFile *file = argument;
-    char found[4096];
-    file->text = file_read(path_installed(file->path, found), "the corpus", CORPUS_LIMIT, &file->size);
-}
-
-static bool is_missing_shakespeare(const char *path) {
-    static const char NAME[] = "tinyshakespeare.txt";
-    const size_t length = strlen(path), name_length = strlen(NAME);
-    return length >= name_length && strcmp(path + length - name_length, NAME) == 0 && access(path, F_OK) != 0 &&
-           errno == ENOENT;
-}
-
-/* Reads a text. If Tiny Shakespeare is missing, adds to "cannot read" how to get it. */
-static TextFile read_text(const char *path) {
-    TextFile file = {.path = path};
-    Error error;
-    char found[4096];
-    if (protect(read_file, &file, &error)) return file;
-    if (is_missing_shakespeare(path))
-        error_raise(error.status, "%.900s; %.400s downloads it", error.message,
-                    path_installed("data/get_shakespeare.sh", found));
-    error_raise_again(&error);
+/* Reads a text. If Tiny Shakespeare is missing, the error says how to get it. */
+static char *read_text(const char *path, size_t *size) {
+    static const char SHAKESPEARE[] = "tinyshakespeare.txt";
+    char found[PATH_CAPACITY], script[PATH_CAPACITY];
+    path = path_installed(path, found);
+    const size_t length = strlen(path), name = strlen(SHAKESPEARE);
+    const bool missing = access(path, F_OK) != 0 && errno == ENOENT;
+    if (missing && length >= name && strcmp(path + length - name, SHAKESPEARE) == 0)
+        usage_error("cannot read the corpus %.500s: %s; %.400s downloads it", path, strerror(ENOENT),
+                    path_installed("data/get_shakespeare.sh", script));
+    return file_read(path, "the corpus", CORPUS_LIMIT, size);
 }
 
 Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window) {
-    TextFile file = {.size = strlen(sqrtdk_corpus)};
+    size_t size = strlen(sqrtdk_corpus);
     Corpus corpus = {0};
-    char what[PATH_CAPACITY + 16];
-    if (*path) file = read_text(path);
+    char what[PATH_CAPACITY + 16], *text = *path ? read_text(path, &size) : NULL;
     snprintf(what, sizeof what, "the corpus %s", *path ? path : "(built in)");
-    if (file.size == 0) usage_error("%s is empty", what);
-    uint32_t *characters = memory_make(file.size, sizeof *characters, what); /* no more than bytes */
-    corpus.count = decode(what, file.text ? file.text : sqrtdk_corpus, file.size, characters);
-    memory_free(file.text);
+    if (size == 0) usage_error("%s is empty", what);
+    uint32_t *characters = memory_make(size, sizeof *characters, what); /* no more than bytes */
+    corpus.count = decode(what, text ? text : sqrtdk_corpus, size, characters);
+    memory_free(text);
     encode(&corpus, what, characters, vocabulary);
     memory_free(characters);
     split(&corpus, what, val_fraction, window);

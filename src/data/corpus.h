@@ -29,8 +29,8 @@ void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens /* (B,T) */, int32_t *targets /* (B,T) */);
 
-/* How many windows of T the validation part has. They do not overlap, and the last one may be shorter. For recall: as
-   many records as have about 16000 characters in all, the same ones whatever the seed. */
+/* Returns how many windows of T the validation part has. They do not overlap, and the last one may be shorter. For
+   recall: as many records as have about 16000 characters in all, the same ones whatever the seed. */
 size_t corpus_windows(const Corpus *corpus, size_t T);
 size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without a last window that is shorter */
 /* Window i of the validation part; returns its length, at most T. */

@@ -18,5 +18,5 @@ enum { RECALL_LETTERS = 26, RECALL_VOCABULARY = 2 * RECALL_LETTERS };
 void recall_record(uint64_t seed, RngPurpose purpose, uint64_t number, size_t pairs, size_t T,
                    int32_t *tokens /* (T) */, int32_t *targets /* (T) */);
 
-/* How many targets of a record are answers. */
+/* Returns how many targets of a record are answers. */
 static inline size_t recall_answers(size_t pairs, size_t T) { return T > 2 * pairs ? (T - 2 * pairs + 1) / 2 : 0; }

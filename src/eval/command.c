@@ -9,7 +9,7 @@ Evaluation run_evaluate(Run *run, Model *model) {
     const size_t T = model->shape.T, B = model->max_batch, mark = memory_mark();
     Engine engine;
     int32_t *tokens = memory_make(2 * B * T, sizeof *tokens, "the batches");
-    engine_make(&engine, (EngineKind)run->config.train.engine, 1, model);
+    engine_make(&engine, run->config.train.engine, 1, model);
     const Evaluation evaluation = evaluate(&engine, &run->corpus, B, 0, tokens, tokens + B * T);
     memory_release(mark);
     return evaluation;

@@ -3,7 +3,6 @@
    heads have the width d_model / heads; its divisor is the square root of this width; and its names have a prefix. */
 #include "export/export.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -14,6 +13,7 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "ops/layernorm.h"
+#include "run/checkpoint.h"
 
 /* --- which models */
 
@@ -60,7 +60,7 @@ void export_check(const Config *c) {
     if (c->model.norm == NORM_POST)
         refuse("model.norm = post: GPT-2 has each LayerNorm before its block, and one at the end");
     check_attention(c);
-    const size_t H = (size_t)c->model.heads, D = (size_t)c->model.d_k, C = (size_t)c->model.d_model;
+    const size_t H = c->model.heads, D = c->model.d_k, C = c->model.d_model;
     if (C % H != 0 || size_mul(H, D) > C)
         usage_error("GPT-2 cannot hold this model: its heads have d_model / heads columns each, at least d_k, "
                     "and here d_model is %zu, heads %zu and d_k %zu",
@@ -128,147 +128,158 @@ static void save_tensors(const Model *m, const Directory *directory, const char 
 
 /* --- the other files */
 
-static Json *none(void) { return js_number((double)NAN); } /* null */
-
-/* There are no special tokens: none begins or ends a text, and none pads it. */
-static void add_special_tokens(Json *object) {
-    js_set(object, "bos_token_id", none());
-    js_set(object, "eos_token_id", none());
-    js_set(object, "pad_token_id", none());
-}
-
-static Json *model_config(const Run *run) {
+static void add_config(const Run *run, Json *config) {
     const Config *c = &run->config;
-    Json *config = js_object(), *architectures = js_array();
-    js_append(architectures, js_text("GPT2LMHeadModel"));
-    js_set(config, "architectures", architectures);
-    js_set(config, "model_type", js_text("gpt2"));
-    js_set(config, "vocab_size", js_integer((int64_t)run->vocabulary.count));
-    js_set(config, "n_positions", js_integer(c->model.context));
-    js_set(config, "n_embd", js_integer(c->model.d_model));
-    js_set(config, "n_layer", js_integer(c->model.layers));
-    js_set(config, "n_head", js_integer(c->model.heads));
-    js_set(config, "n_inner", js_integer(c->model.d_ff));
+    js_set(config, "vocab_size", js_size(run->vocabulary.count));
+    js_set(config, "n_positions", js_size(c->model.context));
+    js_set(config, "n_embd", js_size(c->model.d_model));
+    js_set(config, "n_layer", js_size(c->model.layers));
+    js_set(config, "n_head", js_size(c->model.heads));
+    js_set(config, "n_inner", js_size(c->model.d_ff));
     js_set(config, "activation_function", js_text(c->model.activation == ACTIVATION_RELU ? "relu" : "gelu_new"));
     js_set(config, "layer_norm_epsilon", js_number(LAYERNORM_EPSILON));
-    js_set(config, "scale_attn_weights", js_boolean(true));
     js_set(config, "tie_word_embeddings", js_boolean(c->model.tie_embeddings));
     js_set(config, "embd_pdrop", js_number(c->model.dropout));
     js_set(config, "attn_pdrop", js_number(c->model.dropout));
     js_set(config, "resid_pdrop", js_number(c->model.dropout));
-    js_set(config, "dtype", js_text("float32"));
-    js_set(config, "torch_dtype", js_text("float32")); /* its name before transformers 5 */
-    add_special_tokens(config);
-    return config;
 }
 
 /* Text is drawn from all characters, as by ./train sample: half a context, so that a prompt of the other half fits. */
-static Json *generation_config(const Run *run) {
-    Json *config = js_object();
-    js_set(config, "do_sample", js_boolean(true));
-    js_set(config, "top_k", js_integer(0));
-    js_set(config, "max_new_tokens", js_integer((run->config.model.context + 1) / 2));
-    add_special_tokens(config);
-    return config;
+static void add_generation(const Run *run, Json *config) {
+    js_set(config, "max_new_tokens", js_size((run->config.model.context + 1) / 2));
 }
 
 /* A token is a character: a text is cut after each character and not changed. `<unk>` is not in the vocabulary, so an
    unknown character is an error, as in this program. */
-static Json *tokenizer(const Run *run) {
-    Json *all = js_object(), *split = js_object(), *pattern = js_object(), *decoder = js_object(), *model = js_object(),
-         *vocabulary = js_object();
-    js_set(pattern, "Regex", js_text("[\\s\\S]"));
-    js_set(split, "type", js_text("Split"));
-    js_set(split, "pattern", pattern);
-    js_set(split, "behavior", js_text("Isolated"));
-    js_set(split, "invert", js_boolean(false));
-    js_set(decoder, "type", js_text("Fuse"));
+static void add_vocabulary(const Run *run, Json *tokenizer) {
+    Json *model = js_set(tokenizer, "model", js_object()), *vocabulary = js_set(model, "vocab", js_object());
+    js_set(model, "type", js_text("WordLevel"));
+    js_set(model, "unk_token", js_text("<unk>"));
     for (size_t id = 0; id < run->vocabulary.count; id++) {
         char character[5];
         utf8_encode(run->vocabulary.characters[id], character);
-        js_set(vocabulary, character, js_integer((int64_t)id));
+        js_set(vocabulary, character, js_size(id));
     }
-    js_set(model, "type", js_text("WordLevel"));
-    js_set(model, "vocab", vocabulary);
-    js_set(model, "unk_token", js_text("<unk>"));
-    js_set(all, "version", js_text("1.0"));
-    js_set(all, "truncation", none());
-    js_set(all, "padding", none());
-    js_set(all, "added_tokens", js_array());
-    js_set(all, "normalizer", none());
-    js_set(all, "pre_tokenizer", split);
-    js_set(all, "post_processor", none());
-    js_set(all, "decoder", decoder);
-    js_set(all, "model", model);
-    return all;
 }
 
-static Json *tokenizer_config(const Run *run) {
-    Json *config = js_object();
-    js_set(config, "tokenizer_class", js_text("PreTrainedTokenizerFast"));
-    js_set(config, "model_max_length", js_integer(run->config.model.context));
-    js_set(config, "clean_up_tokenization_spaces", js_boolean(false));
-    return config;
+static void add_tokenizer_config(const Run *run, Json *config) {
+    js_set(config, "model_max_length", js_size(run->config.model.context));
 }
+
+/* The files of JSON: what is the same in each export, and what the run adds. There are no special tokens: none begins
+   or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5. */
+#define JSON(...) #__VA_ARGS__
+static const struct {
+    const char *name, *constant;
+    void (*add)(const Run *run, Json *json);
+} FILES[] = {
+    {"config.json", JSON({
+         "architectures" : ["GPT2LMHeadModel"],
+         "model_type" : "gpt2",
+         "scale_attn_weights" : true,
+         "dtype" : "float32",
+         "torch_dtype" : "float32",
+         "bos_token_id" : null,
+         "eos_token_id" : null,
+         "pad_token_id" : null
+     }),
+     add_config},
+    {"generation_config.json",
+     JSON({"do_sample" : true, "top_k" : 0, "bos_token_id" : null, "eos_token_id" : null, "pad_token_id" : null}),
+     add_generation},
+    {"tokenizer.json", JSON({
+         "version" : "1.0",
+         "truncation" : null,
+         "padding" : null,
+         "added_tokens" : [],
+         "normalizer" : null,
+         "pre_tokenizer" :
+             {"type" : "Split", "pattern" : {"Regex" : "[\\s\\S]"}, "behavior" : "Isolated", "invert" : false},
+         "post_processor" : null,
+         "decoder" : {"type" : "Fuse"}
+     }),
+     add_vocabulary},
+    {"tokenizer_config.json",
+     JSON({"tokenizer_class" : "PreTrainedTokenizerFast", "clean_up_tokenization_spaces" : false}),
+     add_tokenizer_config},
+};
 
 /* --- the directory */
 
-static const struct {
-    const char *name;
-    Json *(*make)(const Run *run); /* NULL: the tensors */
-} FILES[] = {{"config.json", model_config},
-             {"generation_config.json", generation_config},
-             {"tokenizer.json", tokenizer},
-             {"tokenizer_config.json", tokenizer_config},
-             {"model.safetensors", NULL}};
-enum { FILE_COUNT = sizeof FILES / sizeof *FILES, PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
+enum { PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
 
-static bool is_empty_directory(const char *path) {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    size_t entries = 0;
-    if (!directory && fd >= 0) close(fd);
-    while (directory && readdir(directory)) entries++;
-    if (directory) closedir(directory);
-    return directory && entries <= 2; /* itself and the one above it */
-}
-
-void export_check_path(const char *path) {
+/* Checks that a directory can be made: at `path` is nothing or an unused one, and at PATH.new nothing. */
+static void check_path(const char *path) {
     char new[PATH_NEW];
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    if (path_find(path) && !is_empty_directory(path))
+    if (path_find(path) && !results_unused(path))
         usage_error("%s is there already: name a new or an empty directory after --hf", path);
     if (path_find(new)) usage_error("%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-/* PATH.new, which is removed unless it has got its name. */
-typedef struct {
-    char path[PATH_NEW]; /* empty: it is not there */
-} Beginning;
-
+/* Removes PATH.new, whose path is in the block; empty: it is not there, or has got its name. */
 static void remove_beginning(void *block) {
-    const Beginning *beginning = block;
-    const int fd = *beginning->path ? open(beginning->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    const char *path = block;
+    const int fd = *path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (fd < 0) return;
     directory_empty(fd);
     close(fd);
-    rmdir(beginning->path);
+    rmdir(path);
 }
 
-void export_write(const Run *run, const Model *m, const char *path) {
+/* Writes the files into PATH.new, which then takes the name `path`: all of them are there, or none. */
+static void write_files(const Run *run, const Model *m, const char *path) {
     char new[PATH_NEW], above[PATH_CAPACITY];
     snprintf(new, sizeof new, "%s" FILE_NEW, path);
     path_join(above, path, "..");
-    Beginning *beginning = memory_make_undone(sizeof *beginning, remove_beginning, "an export");
+    char *beginning = memory_make_undone(sizeof new, remove_beginning, "an export");
     if (!directory_make_new(new)) runtime_error("cannot make the directory %s: %s", new, strerror(EEXIST));
-    memcpy(beginning->path, new, sizeof new);
+    memcpy(beginning, new, sizeof new);
     const Directory *directory = directory_open(new);
-    for (size_t i = 0; i < FILE_COUNT; i++) {
-        if (FILES[i].make) js_save(FILES[i].make(run), JS_INDENTED, directory, FILES[i].name);
-        else save_tensors(m, directory, FILES[i].name);
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        Json *json = js_parse(FILES[i].constant, strlen(FILES[i].constant), FILES[i].name);
+        FILES[i].add(run, json);
+        js_save(json, JS_INDENTED, directory, FILES[i].name);
     }
+    save_tensors(m, directory, "model.safetensors");
     if (rename(new, path) != 0) runtime_error("cannot write %s: %s", path, strerror(errno));
-    *beginning->path = 0;
+    *beginning = 0;
     const Directory *parent = directory_open(above);
     directory_sync(parent->fd, parent->path);
 }
+
+/* --- the verb */
+
+static const char *hf;
+static bool best;
+
+static const Option OPTIONS[] = {
+    {"hf", "DIR", "the new directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
+    {"best", NULL, "the weights of the lowest validation loss, not the last", OPTION_SWITCH, &best, 0, 0},
+    {0},
+};
+
+static int run_export(const Command *command) {
+    static Run run;
+    char path[RESULTS_PATH];
+    Model model;
+    if (!hf) usage_error("name the new directory: %s export %s --hf DIR", program_name, command->target);
+    results_name(path, hf, 1);
+    run_open(&run, command->target, NULL, 0, false);
+    export_check(&run.config);
+    check_path(path);
+    run_load_model(&run, &model, 1, command_threads(command));
+    if (best) run.step = checkpoint_load(&run, CHECKPOINT_BEST, &model, (Moments){0}).step;
+    write_files(&run, &model, path);
+    print_plain(stdout, "model     %s, of step %zu", path, run.step);
+    return 0;
+}
+
+const Verb export_verb = {
+    .name = "export",
+    .target = "RUN_DIR",
+    .what = "Writes a trained model in GPT-2's layout, with its tokenizer, for Hugging Face\n"
+            "transformers. The divisor is folded into the queries.",
+    .options = OPTIONS,
+    .run = run_export,
+};

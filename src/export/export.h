@@ -17,11 +17,4 @@ typedef struct {
 /* Returns them for a model that export_check accepts. */
 ExportedTensors export_tensors(const Model *model);
 
-/* Checks that a directory can be made at `path`: nothing is there, or an empty directory, and nothing is at PATH.new.
-   Anything else is an error of status STATUS_USAGE. */
-void export_check_path(const char *path);
-/* Writes config.json, generation_config.json, tokenizer.json, tokenizer_config.json and model.safetensors into
-   PATH.new, which then takes the name `path`: all of them are there, or none. */
-void export_write(const Run *run, const Model *model, const char *path);
-
 extern const Verb export_verb;

@@ -78,23 +78,22 @@ static void check_config(const Config *c) {
 /* Makes what the check of a combination needs, with the micro-batches and dropout masks of the first training step. */
 static void prepare(Combination *c, size_t threads, FILE *print) {
     const Config *config = &c->config;
-    const size_t batch = (size_t)config->train.batch, shards = (size_t)config->train.shards;
+    const size_t batch = config->train.batch, shards = config->train.shards;
     const size_t few = batch < SEQUENCES_MAX ? batch : SEQUENCES_MAX, B = few < shards ? shards : few;
     const Corpus corpus = config_corpus(config, NULL);
     check_config(config);
     const ModelShape shape = model_shape(config, corpus.vocabulary.count);
     Work *work = memory_make(1, sizeof *work, "the check of gradients");
     Model *model = &work->model;
-    TrainingLoss loss = {
-        .engine = &work->engine, .count = (size_t)config->train.accumulate, .seed = (uint64_t)config->train.seed};
+    TrainingLoss loss = {.engine = &work->engine, .count = config->train.accumulate, .seed = config->train.seed};
     model_make(model, &shape, B, threads, true);
-    engine_make(&work->engine, (EngineKind)config->train.engine, shards, model);
-    gradcheck_parameters(model, (Init)config->model.init, loss.seed);
+    engine_make(&work->engine, config->train.engine, shards, model);
+    gradcheck_parameters(model, config->model.init, loss.seed);
     make_batches(&corpus, &loss);
     if (print)
-        fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %lld\n\n",
+        fprintf(print, "%zu parameters; %zu micro-batch%s of %zu sequence%s of %zu tokens, seed %zu\n\n",
                 model->tensors.parameters, loss.count, loss.count == 1 ? "" : "es", B, B == 1 ? "" : "s",
-                model->shape.T, (long long)config->train.seed);
+                model->shape.T, config->train.seed);
     gradcheck_make(&work->check, &loss, ENTRIES_MAX, print);
     c->work = work;
 }

@@ -6,15 +6,15 @@
 #include "model/attention_stages.h"
 
 AttentionConfig attention_make(const Config *config) {
-    AttentionConfig a = {.H = (size_t)config->model.heads,
-                         .D = (size_t)config->model.d_k,
-                         .score = (Score)config->attention.score,
-                         .qk_norm = (QkNorm)config->attention.qk_norm,
-                         .learned = (ScaleLearned)config->attention.scale_learned,
-                         .length = (ScaleLength)config->attention.scale_length,
+    AttentionConfig a = {.H = config->model.heads,
+                         .D = config->model.d_k,
+                         .score = config->attention.score,
+                         .qk_norm = config->attention.qk_norm,
+                         .learned = config->attention.scale_learned,
+                         .length = config->attention.scale_length,
                          .softcap = (real)config->attention.softcap,
-                         .sink = (Sink)config->attention.sink,
-                         .precision = (Precision)config->attention.score_precision,
+                         .sink = config->attention.sink,
+                         .precision = config->attention.score_precision,
                          .bf16 = sizeof(real) == sizeof(float) && config->train.precision == PRECISION_BF16,
                          .constant_weights = !config->attention.score_gradient,
                          .qk_init_scale = config->model.qk_init_scale,

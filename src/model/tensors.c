@@ -10,11 +10,11 @@
 
 ModelShape model_shape(const Config *config, size_t vocabulary) {
     return (ModelShape){
-        .T = (size_t)config->model.context,
-        .C = (size_t)config->model.d_model,
-        .F = (size_t)config->model.d_ff,
+        .T = config->model.context,
+        .C = config->model.d_model,
+        .F = config->model.d_ff,
         .V = vocabulary,
-        .L = (size_t)config->model.layers,
+        .L = config->model.layers,
         .attention = attention_make(config),
         .pre_norm = config->model.norm == NORM_PRE,
         .bias = config->model.bias,

@@ -19,7 +19,7 @@ static Why why; /* large */
 
 /* --- a run's files */
 
-/* Whether a line has something in this field; -1: no field. */
+/* Returns whether a line has something in this field; -1: no field. */
 static bool has_field(const char *line, int field) {
     for (int i = 0; i < field && line; i++) line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
     return field >= 0 && line && *line != ',' && *line != '\n';
@@ -83,7 +83,7 @@ typedef struct {
 } Snapshots;
 
 static Snapshots list_steps(const SweepRun *run) {
-    Snapshots s = {.run = run, .layers = (size_t)run->config.model.layers, .heads = (size_t)run->config.model.heads};
+    Snapshots s = {.run = run, .layers = run->config.model.layers, .heads = run->config.model.heads};
     char words[64];
     const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
     const double *step = table.column[ATTENTION_STEP];
@@ -98,74 +98,50 @@ static Snapshots list_steps(const SweepRun *run) {
 /* The i-th of `count` that are taken of `all` at even distances, the first and the last among them. */
 static size_t choose(size_t i, size_t count, size_t all) { return count < 2 ? all - 1 : i * (all - 1) / (count - 1); }
 
-/* What the snapshots of a run have for the page. */
-typedef struct {
-    uint32_t text[SNAPSHOT_TEXT_MAX]; /* (T) */
-    size_t T;
-    size_t heads;                      /* of a step */
-    float *scores, *multiplier, *sink; /* a step after the other: (heads) triangles of (T,T); (heads) each */
-} Gathered;
-
-/* Takes the text of a step. */
-static void take_text(Gathered *g, const Snapshots *from, double step) {
-    const size_t mark = memory_mark();
-    const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
-    memcpy(g->text, s.text, sizeof g->text);
-    g->T = s.T;
-    memory_release(mark);
-}
-
-/* Takes the numbers of a step, as the n-th. The scores of a head are the lower triangle of (T,T), row by row. */
-static void take_numbers(const Gathered *g, const Snapshots *from, size_t n, double step, size_t layers) {
-    const size_t mark = memory_mark();
-    const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
-    if (s.T != g->T || memcmp(s.text, g->text, s.T * sizeof *s.text) != 0)
-        usage_error("the snapshots in %s/attention are of two texts", from->run->directory);
-    float *next = g->scores + n * g->heads * s.T * (s.T + 1) / 2;
-    for (size_t i = 0; i < g->heads; i++) {
-        const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
-        g->multiplier[n * g->heads + i] = s.attention.multiplier[head];
-        g->sink[n * g->heads + i] = s.attention.sink[head];
-        for (size_t q = 0; q < s.T; q++, next += q)
-            memcpy(next, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *next);
-    }
-    memory_release(mark);
-}
-
-/* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats. */
+/* Adds the snapshots of `steps` steps and `layers` layers. The scores are little-endian floats: step by step, and head
+   by head, the lower triangle of (T,T), row by row. */
 static void add_snapshots(Json *json, const Snapshots *from, size_t steps, size_t layers) {
     Json *out = js_set(json, "snapshots", js_object()), *all = js_list(out, "steps"), *shown = js_list(out, "layers"),
          *multipliers = js_list(out, "multiplier"), *sinks = js_list(out, "sink");
-    Gathered g = {.heads = layers * from->heads};
-    char words[PATH_CAPACITY + 32], text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
-    take_text(&g, from, from->steps[choose(0, steps, from->step_count)]);
-    const size_t heads = steps * g.heads, scores = heads * g.T * (g.T + 1) / 2;
-    snprintf(words, sizeof words, "the scores of %s", from->run->directory);
-    g.scores = memory_make(scores + 2 * heads, sizeof *g.scores, words);
-    g.multiplier = g.scores + scores;
-    g.sink = g.multiplier + heads;
+    const size_t heads = layers * from->heads;
+    char text[4 * SNAPSHOT_TEXT_MAX + 1], *end = text;
+    Snapshot first = {0};
+    float *scores = NULL; /* (count) */
+    size_t count = 0;
     for (size_t n = 0; n < steps; n++) {
         const double step = from->steps[choose(n, steps, from->step_count)];
-        take_numbers(&g, from, n, step, layers);
+        const Snapshot s = snapshot_load(from->run->directory, &from->run->config, (size_t)step);
+        if (n == 0) first = s;
+        if (s.T != first.T || memcmp(s.text, first.text, s.T * sizeof *s.text) != 0)
+            usage_error("the snapshots in %s/attention are of two texts", from->run->directory);
+        scores = memory_resize(scores, (count + heads * s.T * (s.T + 1) / 2) * sizeof *scores, "the page's scores");
+        for (size_t i = 0; i < heads; i++) {
+            const size_t head = choose(i / from->heads, layers, from->layers) * from->heads + i % from->heads;
+            js_append(multipliers, js_number((double)s.attention.multiplier[head]));
+            js_append(sinks, js_number((double)s.attention.sink[head]));
+            for (size_t q = 0; q < s.T; q++) {
+                memcpy(scores + count, s.attention.scores + (head * s.T + q) * s.T, (q + 1) * sizeof *scores);
+                count += q + 1;
+            }
+        }
         js_append(all, js_number(step));
+        memory_free(s.attention.scores); /* the snapshot's one block */
     }
-    for (size_t l = 0; l < layers; l++) js_append(shown, js_integer((int64_t)choose(l, layers, from->layers)));
-    for (size_t i = 0; i < heads; i++) js_append(multipliers, js_number((double)g.multiplier[i]));
-    for (size_t i = 0; i < heads; i++) js_append(sinks, js_number((double)g.sink[i]));
-    for (size_t i = 0; i < g.T; i++) end += utf8_encode(g.text[i], end);
-    js_set(out, "heads", js_integer((int64_t)from->heads));
+    for (size_t l = 0; l < layers; l++) js_append(shown, js_size(choose(l, layers, from->layers)));
+    for (size_t i = 0; i < first.T; i++) end += utf8_encode(first.text[i], end);
+    js_set(out, "heads", js_size(from->heads));
     js_set(out, "text", js_text(text));
-    char *encoded = text_base64(g.scores, scores * sizeof *g.scores);
+    char *encoded = text_base64(scores, count * sizeof *scores);
     js_set(out, "scores", js_text(encoded));
     memory_free(encoded);
-    memory_free(g.scores);
+    memory_free(scores);
 }
 
 /* --- the page */
 
 static Json *interval_json(Interval i) {
     Json *json = js_object();
-    js_set(json, "n", js_integer((int64_t)i.count));
+    js_set(json, "n", js_size(i.count));
     js_set(json, "mean", js_number(i.mean));
     js_set(json, "half", js_number(i.half));
     return json;
@@ -184,7 +160,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
     double dash = 0;
     const Color color = s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = js_list(json, "runs");
-    for (size_t i = 0; i < setting->count; i++) js_append(runs, js_integer((int64_t)setting->run[i]));
+    for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
     js_set(json, "label", js_text(setting->label));
     js_set(json, "color", color_json(color));
     js_set(json, "dash", js_number(dash));
@@ -201,7 +177,7 @@ static size_t shown_run(const Sweep *s, const SweepSetting *setting) {
     return setting->run[0];
 }
 
-/* How many steps, and how many layers, of all runs fit on the page: steps are left out first. A note says so. */
+/* Sets how many steps and layers of all runs fit on the page: steps are left out first. A note says so. */
 static void fit(const Snapshots *all, size_t count, size_t *steps, size_t *layers, Json *notes) {
     double bytes = 0; /* what one step of one layer of all runs takes, in base64 */
     char note[160];
@@ -235,8 +211,7 @@ static Json *config_json(const Config *config) {
 }
 
 static Json *run_json(const Sweep *s, const SweepRun *run, bool whole) {
-    const size_t limit = ROWS_LIMIT / s->run_count,
-                 heads = (size_t)(run->config.model.layers * run->config.model.heads);
+    const size_t limit = ROWS_LIMIT / s->run_count, heads = run->config.model.layers * run->config.model.heads;
     Json *json = js_object();
     char page[RUN_NAME + 16], path[PATH_CAPACITY];
     js_set(json, "name", js_text(run->name));
@@ -354,23 +329,15 @@ Json *report_sweep_data(const char *directory) {
     return data;
 }
 
-static Config run_config(const char *directory) {
-    const size_t mark = memory_mark();
-    Run run;
-    run_open(&run, directory, NULL, 0, false);
-    memory_release(mark);
-    return run.config;
-}
-
 /* Reads the run of a directory, as a run with a setting of its own. */
 static void take_run(Sweep *s, size_t index, const char *directory) {
     SweepRun *own = &s->runs[index];
     SweepSetting *setting = &s->settings[index];
-    own->config = run_config(directory);
-    snprintf(own->directory, sizeof own->directory, "%s", directory);
-    size_t length = strlen(directory);
-    while (length > 1 && directory[length - 1] == '/') length--;
-    snprintf(own->name, sizeof own->name, "%.*s", (int)(length < RUN_NAME ? length : RUN_NAME - 1), directory);
+    Run run;
+    run_open(&run, directory, NULL, 0, false);
+    own->config = run.config;
+    snprintf(own->directory, sizeof own->directory, "%s", run.directory);
+    snprintf(own->name, sizeof own->name, "%.*s", RUN_NAME - 1, run.directory);
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);

@@ -34,7 +34,7 @@ static bool add_tensors(Json *json, const Model *m) {
     for (const Tensor *t = m->tensors.items; t < m->tensors.items + m->tensors.count; t++) {
         Json *described = js_array();
         js_append(described, js_text(t->name));
-        for (size_t d = 0; d < t->dimensions; d++) js_append(described, js_integer((int64_t)t->size[d]));
+        for (size_t d = 0; d < t->dimensions; d++) js_append(described, js_size(t->size[d]));
         js_append(tensors, described);
         for (size_t i = 0; i < t->count; i++) {
             const double x = (double)m->parameters[t->offset + i];
@@ -97,7 +97,7 @@ static Json *model_json(Run *run, Model *m) {
     if (!fits) return left_out("a parameter is above 65504, the largest number of the page's format, fp16");
     Json *characters = js_list(json, "vocabulary");
     for (size_t i = 0; i < run->vocabulary.count; i++) js_append(characters, js_integer(run->vocabulary.characters[i]));
-    js_set(json, "step", js_integer((int64_t)state.step));
+    js_set(json, "step", js_size(state.step));
     js_set(json, "multiplier", js_number((double)m->shape.attention.multiplier));
     add_excerpt(json, run, m->shape.T);
     return json;
@@ -129,7 +129,7 @@ static void read_model(void *question) {
     run_open(&run, q->directory, NULL, 0, false);
     model.shape = model_shape(&run.config, run.vocabulary.count);
     model.tensors = tensors_make(&model.shape);
-    const PageModel wanted = (PageModel)run.config.log.page_model;
+    const PageModel wanted = run.config.log.page_model;
     const char *reason = reason_against(&model.shape, model.tensors.parameters, wanted, q->room);
     q->model = reason ? left_out(reason) : model_json(&run, &model);
 }

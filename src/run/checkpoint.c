@@ -37,7 +37,7 @@ static void add_array(ArrayList *list, const char *prefix, const Tensor *t, real
 /* Lists all arrays of a file, the moments under the names that torch.optim gives them. If moments are NULL,
    their entries in the file are checked, but their numbers are not read. */
 static ArrayList list_arrays(const Run *run, Checkpoint which, const Model *model, Moments moments) {
-    const OptimizerKind kind = (OptimizerKind)run->config.train.optimizer;
+    const OptimizerKind kind = run->config.train.optimizer;
     const Tensor *tensors = model->tensors.items;
     const size_t count = model->tensors.count;
     ArrayList list = {memory_make(3 * count, sizeof *list.items, "a list of tensors"), 0};
@@ -90,10 +90,10 @@ static Json *state_json(const Config *c, const RunState *s) {
         config_value_text(c, i, value, sizeof value);
         if (must_match(config_key_name(i))) js_set(config, config_key_name(i), js_text(value));
     }
-    for (size_t i = 0; i < LOG_COUNT; i++) js_set(logs, LOG_NAMES[i], js_integer((int64_t)s->log_size[i]));
+    for (size_t i = 0; i < LOG_COUNT; i++) js_set(logs, LOG_NAMES[i], js_size(s->log_size[i]));
     js_set(state, "format", js_integer(FORMAT));
     js_set(state, "version", js_text(SQRTDK_VERSION));
-    js_set(state, "step", js_integer((int64_t)s->step));
+    js_set(state, "step", js_size(s->step));
     js_set(state, "seconds", js_number(s->seconds));
     js_set(state, "logs", logs);
     js_set(state, "config", config);

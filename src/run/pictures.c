@@ -79,9 +79,8 @@ static void draw_losses(const Run *run, const LogTable *metrics) {
         text_append(title, sizeof title, ": validation loss %.3f after %.0f steps", losses[last], steps[last]);
         text_append(label, sizeof label, " %.3f", losses[last]);
     }
-    snprintf(subtitle, sizeof subtitle, "%lld layers, %lld heads, d_k %lld, context %lld, seed %lld",
-             (long long)c->model.layers, (long long)c->model.heads, (long long)c->model.d_k,
-             (long long)c->model.context, (long long)c->train.seed);
+    snprintf(subtitle, sizeof subtitle, "%zu layers, %zu heads, d_k %zu, context %zu, seed %zu", c->model.layers,
+             c->model.heads, c->model.d_k, c->model.context, c->train.seed);
     const Color color = palette_divisor(name, 0), gray = {140, 140, 140};
     char y_label[64], texts[CHART_LEVELS_MAX][64];
     snprintf(y_label, sizeof y_label, "loss (nats per %s)", config_target(c));

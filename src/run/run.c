@@ -2,6 +2,7 @@
    has made or opened it until its end, so that two never write the same logs. */
 #include "run/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/command.h"
@@ -14,8 +15,8 @@
 #include "run/checkpoint.h"
 
 Corpus config_corpus(const Config *c, const Vocabulary *vocabulary) {
-    if (c->data.task == TASK_RECALL) return corpus_recall((size_t)c->data.recall_pairs, vocabulary);
-    return corpus_load(c->data.corpus, vocabulary, c->data.val_fraction, (size_t)c->model.context);
+    if (c->data.task == TASK_RECALL) return corpus_recall(c->data.recall_pairs, vocabulary);
+    return corpus_load(c->data.corpus, vocabulary, c->data.val_fraction, c->model.context);
 }
 
 static void write_config(const Run *run) {
@@ -27,23 +28,27 @@ static void write_config(const Run *run) {
 /* --- run.json */
 
 #define LOGS "logs" /* the hash of the logs at the end of the run */
+#define NGRAM_LOSSES "ngram_losses"
 
 void run_begin(Run *run, const Model *model, const char *command_line) {
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
     char fingerprint[HASH_DIGITS];
     Json *d = run->description = run_description(command_line, model->threads);
     corpus_fingerprint(&run->corpus, fingerprint);
-    if (ranks_count() > 1) js_set(d, "ranks", js_integer((int64_t)ranks_count()));
+    if (ranks_count() > 1) js_set(d, "ranks", js_size(ranks_count()));
     js_set(d, "products", js_text(matmul_kernels(model->shape.attention.bf16)));
     js_set(d, "blas_core", js_text(matmul_core()));
     js_set(d, "blas_build", js_text(matmul_is_openmp_build() ? "OpenMP" : "pthread"));
     js_set(d, "name", js_text(run->config.name));
     js_set(d, "corpus", js_text(fingerprint));
-    js_set(d, "vocabulary", js_integer((int64_t)model->shape.V));
-    js_set(d, "parameters", js_integer((int64_t)model->tensors.parameters));
+    js_set(d, "vocabulary", js_size(model->shape.V));
+    js_set(d, "parameters", js_size(model->tensors.parameters));
     js_set(d, "divisor", js_number(divisor));
     js_set(d, "multiplier", js_number((double)(real)(1 / divisor)));
-    if (!run->corpus.pairs) ngram_losses_describe(d, run->ngrams);
+    if (!run->corpus.pairs) {
+        Json *losses = js_list(d, NGRAM_LOSSES);
+        for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(losses, js_number(run->ngrams[i]));
+    }
     js_set(d, "result", js_text("running"));
     results_begin(run->results, d);
 }
@@ -63,12 +68,12 @@ static void note_differences(const Json *d, bool bf16, size_t then, size_t threa
 
 static Json *resumed_entry(const Model *model, size_t step, const char *command_line) {
     Json *now = js_object();
-    js_set(now, "step", js_integer((int64_t)step));
+    js_set(now, "step", js_size(step));
     js_set(now, "time", time_now());
     js_set(now, "version", js_text(SQRTDK_VERSION));
     js_set(now, "command", js_text(command_line));
-    js_set(now, "threads", js_integer((int64_t)model->threads));
-    if (ranks_count() > 1) js_set(now, "ranks", js_integer((int64_t)ranks_count()));
+    js_set(now, "threads", js_size(model->threads));
+    if (ranks_count() > 1) js_set(now, "ranks", js_size(ranks_count()));
     js_set(now, "blas_core", js_text(matmul_core()));
     return now;
 }
@@ -81,8 +86,8 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
     js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
     for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
     js_set(d, "result", js_text("running"));
-    progress_message(progress, "resuming %s in %s at step %zu of %lld", run->config.name, run->directory, step,
-                     (long long)run->config.train.steps);
+    progress_message(progress, "resuming %s in %s at step %zu of %zu", run->config.name, run->directory, step,
+                     run->config.train.steps);
     note_differences(d, model->shape.attention.bf16, run->threads, model->threads, progress);
     run_description_save(d, run->locked);
 }
@@ -122,11 +127,11 @@ void run_ended(const Run *run, const RunState *state, int signal, Error failure)
     if (complete) hash_logs(run->directory, logs);
     js_set(d, "result", js_text(result));
     if (failure.status) js_set(d, "error", js_text(failure.message));
-    js_set(d, "steps", js_integer((int64_t)state->step));
+    js_set(d, "steps", js_size(state->step));
     js_set(d, "train_loss", js_number(state->train_loss));
     js_set(d, "val_loss", js_number(state->val_loss));
     js_set(d, "best_val_loss", js_number(state->best_val_loss));
-    js_set(d, "best_step", js_integer((int64_t)state->best_step));
+    js_set(d, "best_step", js_size(state->best_step));
     js_set(d, "seconds", js_number(state->seconds));
     js_set(d, "end", time_now());
     if (complete) js_set(d, LOGS, js_text(logs));
@@ -172,6 +177,13 @@ void run_count_ngrams(Run *run) {
     const Corpus *c = &run->corpus;
     if (!c->pairs)
         ngram_losses(c->ids, c->train, c->ids + c->train, c->count - c->train, c->vocabulary.count, run->ngrams);
+}
+
+void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
+    const Json *list = js_get(run_description_load(directory), NGRAM_LOSSES);
+    bool known = true;
+    for (size_t i = 0; known && i < NGRAM_ORDERS; i++) known = js_as_number(js_at(list, i), &losses[i]);
+    for (size_t i = 0; !known && i < NGRAM_ORDERS; i++) losses[i] = NAN;
 }
 
 /* --- the directory */
@@ -228,6 +240,6 @@ void run_load_corpus(Run *run) {
 
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads) {
     const ModelShape shape = model_shape(&run->config, run->vocabulary.count);
-    model_make(model, &shape, max_batch ? max_batch : (size_t)run->config.train.batch, threads, false);
+    model_make(model, &shape, max_batch ? max_batch : run->config.train.batch, threads, false);
     run->step = checkpoint_load(run, CHECKPOINT_LAST, model, (Moments){0}).step;
 }

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/results.h"
 #include "data/corpus.h"
+#include "data/ngrams.h"
 #include "model/transformer.h"
-#include "ngrams/ngrams.h"
 #include "run/logs.h"
 #include "show/progress.h"
 
@@ -40,6 +40,8 @@ typedef struct {
 /* Computes the losses of n-gram tables on the validation split of the run's text, which must be loaded. For recall,
    which has no text, it does nothing. run_begin writes the losses to run.json. */
 void run_count_ngrams(Run *run);
+/* Reads these losses from run.json of a directory; all are NaN if it has none, as for recall. */
+void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
 /* Makes the directory of a new run (see results_make) with config.ini, vocab.json and checkpoint/. The run must have
    its config and its text. */
 void run_create(Run *run, const char *out, bool force);

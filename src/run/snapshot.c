@@ -58,7 +58,7 @@ static size_t decode(const char *text, uint32_t characters[SNAPSHOT_TEXT_MAX]) {
 }
 
 Snapshot snapshot_load(const char *directory, const Config *config, size_t step) {
-    const size_t L = (size_t)config->model.layers, H = (size_t)config->model.heads;
+    const size_t L = config->model.layers, H = config->model.heads;
     const size_t most = size_mul(size_mul(L, H), TENSORS * sizeof(float) * SNAPSHOT_TEXT_MAX * SNAPSHOT_TEXT_MAX);
     char name[64], path[PATH_CAPACITY], expected[32];
     uint32_t text[SNAPSHOT_TEXT_MAX];

@@ -168,7 +168,7 @@ static void make_directory(Sweep *s) {
     s->description = run_description(o->command_line, o->threads);
     js_set(s->description, "name", js_text(s->config.name));
     js_set(s->description, "corpus", js_text(fingerprint));
-    js_set(s->description, "threads_per_run", js_integer((int64_t)s->threads));
+    js_set(s->description, "threads_per_run", js_size(s->threads));
     FileWriter *config = file_writer_open(s->opened, "config.ini");
     sweep_write_config(s, config->stream);
     file_writer_commit(config);

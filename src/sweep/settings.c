@@ -48,7 +48,7 @@ static void name_run(const SweepAxes *axes, SweepRun *run) {
 
 static void label_divisor(const Sweep *s, const Config *config, char label[SETTING_LABEL]) {
     char title[64];
-    size_t d_k = (size_t)config->model.d_k;
+    size_t d_k = config->model.d_k;
     for (size_t i = 0; i < s->run_count; i++)
         if (s->runs[i].config.model.d_k != config->model.d_k) d_k = 0; /* 0: a title that holds for any d_k */
     scale_title(config->attention.scale_divisor, d_k, title, sizeof title);
@@ -98,7 +98,7 @@ static void make_run(Sweep *s, size_t i) {
 
 /* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
-    const size_t d_k = (size_t)config->model.d_k;
+    const size_t d_k = config->model.d_k;
     return (real)(1 / divisor_value(config->attention.scale_divisor, d_k)) == (real)(1 / sqrt((double)d_k));
 }
 
@@ -135,7 +135,7 @@ static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs
 static double number_of(const Sweep *s, size_t axis, size_t setting) {
     char text[CONFIG_VALUE_MAX], *end;
     const Config *c = config_of(s, setting);
-    if (axis == s->divisor_axis) return divisor_value(c->attention.scale_divisor, (size_t)config_of(s, 0)->model.d_k);
+    if (axis == s->divisor_axis) return divisor_value(c->attention.scale_divisor, config_of(s, 0)->model.d_k);
     config_value_text(c, s->axes.axis[axis].key, text, sizeof text);
     const double number = strtod(text, &end);
     return end == text || *end ? (double)s->settings[setting].value_index[axis] : number;
@@ -163,7 +163,7 @@ void sweep_sort(const Sweep *s, size_t order[RUNS_MAX]) {
    that: 8 as √d_k where d_k is 64. */
 static ScaleDivisor named_divisor(const Config *config) {
     static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
-    const size_t d_k = (size_t)config->model.d_k;
+    const size_t d_k = config->model.d_k;
     const ScaleDivisor own = config->attention.scale_divisor;
     for (size_t i = 0; own.mode == SCALE_NUMBER && i < sizeof named / sizeof *named; i++)
         if (divisor_value((ScaleDivisor){named[i], 0}, d_k) == own.number) return (ScaleDivisor){named[i], 0};

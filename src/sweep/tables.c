@@ -21,7 +21,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
         fputc(',', out);
         text_write_field(value, false, out);
     }
-    write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, (size_t)run->config.model.d_k));
+    write_number(out, "%.9g", divisor_value(run->config.attention.scale_divisor, run->config.model.d_k));
     fprintf(out, ",%s", SWEEP_RUN_STATES[run->state]);
     for (Measure m = 0; m < MEASURE_COUNT; m++) {
         if (m == MEASURE_SECONDS) {

@@ -31,7 +31,7 @@ void training_memory_check(size_t bytes) {
 }
 
 size_t tokens_per_step(const Config *config) {
-    return (size_t)(config->train.accumulate * config->train.batch * config->model.context);
+    return config->train.accumulate * config->train.batch * config->model.context;
 }
 
 /* "12,345,678" */
@@ -63,7 +63,7 @@ static void announce_corpus(const Lines *l, const Run *run) {
     const Corpus *corpus = &run->corpus;
     const double *ngrams = run->ngrams;
     char all[32], train[32];
-    const size_t T = (size_t)config->model.context, pairs = corpus->pairs;
+    const size_t T = config->model.context, pairs = corpus->pairs;
     if (pairs) {
         SAY(l, "corpus", "recall: %zu pair%s of %d keys and %d values; %zu characters a record,", pairs,
             pairs == 1 ? "" : "s", RECALL_LETTERS, RECALL_LETTERS, T);
@@ -89,8 +89,7 @@ static void announce_scores(const Lines *l, const ModelShape *s, const Config *c
                 s->attention.learned == LEARNED_NO && !config->attention.switch_step ? "" : " at the start");
     say_wrapped(l, "attention", text);
     if (!isnan(measured)) snprintf(shown, sizeof shown, ", %.3g measured", measured);
-    SAY(l, "", "standard deviation at the start: %.3g predicted%s", predicted_score_std(s, (Init)config->model.init),
-        shown);
+    SAY(l, "", "standard deviation at the start: %.3g predicted%s", predicted_score_std(s, config->model.init), shown);
 }
 
 void announce(Progress *to, const char *mark, const Run *run, const Engine *engine, const Optimizer *optimizer,
@@ -107,12 +106,12 @@ void announce(Progress *to, const char *mark, const Run *run, const Engine *engi
         s->attention.H, s->attention.H == 1 ? "" : "s", s->C, s->attention.D, s->T);
     SAY(l, "", "%s parameters", parameters);
     announce_scores(l, s, config, measured_std);
-    SAY(l, "training", "%lld step%s of %lld x %zu characters, %.3g GFLOP each;", (long long)config->train.steps,
-        config->train.steps == 1 ? "" : "s", (long long)config->train.batch * (long long)config->train.accumulate, s->T,
+    SAY(l, "training", "%zu step%s of %zu x %zu characters, %.3g GFLOP each;", config->train.steps,
+        config->train.steps == 1 ? "" : "s", config->train.batch * config->train.accumulate, s->T,
         model_flops(s, (double)tokens_per_step(config)) / 1e9);
     SAY(l, "", "%s, lr %g", OPTIMIZERS[config->train.optimizer], config->train.lr);
     if (config->train.warmup >= config->train.steps)
-        SAY(l, "", "warmup takes %lld steps: lr is not reached before the end", (long long)config->train.warmup);
+        SAY(l, "", "warmup takes %zu steps: lr is not reached before the end", config->train.warmup);
     if (config->train.optimizer == OPTIMIZER_MUON)
         SAY(l, "", "Muon for the matrices of the blocks, lr %g", config->train.muon_lr);
     SAY(l, "memory", "%.1f MB", (double)training_memory(engine, optimizer) / 1e6);

@@ -22,8 +22,8 @@ enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' paramet
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, StepSeconds *seconds) {
-    const size_t B = (size_t)config->train.batch, T = engine->model->shape.T, parts = (size_t)config->train.accumulate;
-    const uint64_t seed = (uint64_t)config->train.seed;
+    const size_t B = config->train.batch, T = engine->model->shape.T, parts = config->train.accumulate;
+    const uint64_t seed = config->train.seed;
     const Batch batch = {tokens, targets, B, T};
     double loss = 0, counted = 0;
     for (size_t shard = 0; shard < engine->shards.own; shard += engine->shards.at_once) {
@@ -108,9 +108,8 @@ static void measure_attention(void *trainer) {
 static void write_sample(Trainer *t) {
     const Vocabulary *vocabulary = &t->run.corpus.vocabulary;
     const int32_t start = sample_start(vocabulary);
-    const SampleOptions options = {.tokens = (size_t)t->run.config.log.sample_tokens,
-                                   .temperature = 1,
-                                   .seed = (uint64_t)t->run.config.train.seed};
+    const SampleOptions options = {
+        .tokens = t->run.config.log.sample_tokens, .temperature = 1, .seed = t->run.config.train.seed};
     if (options.tokens == 0) return;
     FILE *out = t->logs->file[LOG_SAMPLES];
     fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
@@ -142,7 +141,7 @@ static void check_finite(const Trainer *t, const char *which, double loss, doubl
 static void validate(void *trainer) {
     Trainer *t = trainer;
     const Evaluation e =
-        evaluate(&t->engine, &t->run.corpus, batch_size(t), (size_t)t->run.config.eval.batches, t->tokens, t->targets);
+        evaluate(&t->engine, &t->run.corpus, batch_size(t), t->run.config.eval.batches, t->tokens, t->targets);
     if (!e.complete) {
         t->signal = interrupt_signal();
         return;
@@ -187,7 +186,7 @@ static void show_evaluation(const Trainer *t) {
 static void show_progress(const Trainer *t) {
     const double now = omp_get_wtime(), seconds = now - t->start;
     const double per_step = t->state.step ? seconds / (double)t->state.step : 0;
-    const size_t steps = (size_t)t->run.config.train.steps;
+    const size_t steps = t->run.config.train.steps;
     progress_update(t->options->progress, now, t->state.step, steps, t->loss, t->state.val_loss, t->val_accuracy,
                     per_step > 0 ? (double)tokens_per_step(&t->run.config) / per_step : 0,
                     per_step * (double)(steps - t->state.step));
@@ -195,9 +194,9 @@ static void show_progress(const Trainer *t) {
 
 /* Returns whether what comes every `every` steps comes at `step`. 0: never; EVERY_DOUBLING: at 0 and at powers of two.
  */
-static bool due(size_t step, int64_t every) {
+static bool due(size_t step, size_t every) {
     if (every == EVERY_DOUBLING) return (step & (step - 1)) == 0;
-    return every > 0 && step % (size_t)every == 0;
+    return every > 0 && step % every == 0;
 }
 
 /* Checks that the gradients are finite. Rank 0 writes the row of metrics.csv at each evaluation and every log.every
@@ -240,7 +239,7 @@ static void compare_ranks(const Trainer *t) {
 void loop_run(Trainer *t) {
     Model *m = &t->model;
     const Config *c = &t->run.config;
-    const size_t last = (size_t)c->train.steps;
+    const size_t last = c->train.steps;
     on_first_rank(t, make_picture_directory);
     compare_ranks(t);
     t->val_accuracy = NAN;

@@ -38,7 +38,7 @@ typedef struct {
     Error failure;                 /* what ended the loop; STATUS_OK: nothing */
 } Trainer;
 
-static inline size_t batch_size(const Trainer *t) { return (size_t)t->run.config.train.batch; }
+static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
 
 /* Saves a checkpoint of the run at trainer->state.step, before anything is measured at that step. */
 void loop_save(void *trainer);

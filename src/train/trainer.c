@@ -36,7 +36,7 @@ static void make_arrays(Trainer *t) {
     size_t length;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     model_make(&t->model, &shape, batch_size(t), threads, true);
-    engine_make(&t->engine, (EngineKind)c->train.engine, (size_t)c->train.shards, &t->model);
+    engine_make(&t->engine, c->train.engine, c->train.shards, &t->model);
     optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
     training_memory_check(training_memory(&t->engine, &t->optimizer));
     lay_out(t);
@@ -76,7 +76,7 @@ static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
     const size_t B = model_slice(s, batch_size(t));
     double sum = 0;
-    corpus_training_batch(&t->run.corpus, (uint64_t)t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
+    corpus_training_batch(&t->run.corpus, t->run.config.train.seed, 0, B, s->T, t->tokens, t->targets);
     model_forward(&t->model, &(Batch){t->tokens, NULL, B, s->T});
     measure_heads(&t->model, B, s->T, t->heads);
     for (size_t h = 0; h < s->attention.H; h++) sum += t->heads[h].score_std;
@@ -178,8 +178,8 @@ TrainOutcome train_run(const Config *config, const TrainOptions *options) {
     t->run.config = *config;
     ranks_together(prepare, t, false);
     check_ranks(t);
-    tensors_initialize(&t->model.tensors, &t->model.shape, (Init)config->model.init, (uint64_t)config->train.seed,
-                       t->model.threads, t->model.parameters);
+    tensors_initialize(&t->model.tensors, &t->model.shape, config->model.init, config->train.seed, t->model.threads,
+                       t->model.parameters);
     t->start = omp_get_wtime();
     ranks_together(create, t, true);
     if (ranks_index() == 0) {
@@ -214,9 +214,9 @@ static void open_run(void *resumption) {
     run_load_corpus(&t->run);
     make_arrays(t);
     t->state = checkpoint_load(&t->run, CHECKPOINT_LAST, &t->model, (Moments){t->optimizer.m, t->optimizer.v});
-    if (t->state.step > (size_t)t->run.config.train.steps)
-        usage_error("%s has made %zu steps: train.steps = %lld is less", t->run.directory, t->state.step,
-                    (long long)t->run.config.train.steps);
+    if (t->state.step > t->run.config.train.steps)
+        usage_error("%s has made %zu steps: train.steps = %zu is less", t->run.directory, t->state.step,
+                    t->run.config.train.steps);
 }
 
 /* Makes the pictures and the page of a finished run again. */
@@ -242,7 +242,7 @@ TrainOutcome train_resume(const char *directory, const char *const *overrides, s
     ranks_together(open_run, &(Resumption){t, directory, overrides, count}, false);
     check_ranks(t);
     t->start = omp_get_wtime() - t->state.seconds;
-    if (t->run.finished && t->state.step == (size_t)t->run.config.train.steps) {
+    if (t->run.finished && t->state.step == t->run.config.train.steps) {
         ranks_together(draw_again, t, true);
         TrainOutcome had_finished = outcome(t);
         had_finished.had_finished = true;

@@ -53,16 +53,16 @@ static void say_scores(const Files *f, Why *why) {
         if (shape.L > 1 && isfinite(first)) why_add(p, "; in the first layer it is %.3g, where", first);
         else why_add(p, "; for the first layer");
         why_add(p, " d_k = %zu and the initial weights predict %.3g", shape.attention.D,
-                predicted_score_std(&shape, (Init)c->model.init));
+                predicted_score_std(&shape, c->model.init));
     }
     why_add(p, ".");
 }
 
 /* The mean weight of a key under uniform weights, over the rows with at least two keys. */
 static double uniform_weight(const Config *c) {
-    const int64_t most = c->model.context + (c->attention.sink != SINK_NONE);
+    const size_t most = c->model.context + (c->attention.sink != SINK_NONE);
     double sum = 0;
-    for (int64_t keys = 2; keys <= most; keys++) sum += 1 / (double)keys;
+    for (size_t keys = 2; keys <= most; keys++) sum += 1 / (double)keys;
     return sum / (double)(most - 1);
 }
 
@@ -111,7 +111,7 @@ static void say_result(const Files *f, Why *why) {
     if (result && strcmp(result, "running") == 0) why_add(p, ", so it is at work or was killed");
     if (error) why_add(p, " (%s)", error);
     if (isnan(step)) why_add(p, ". Nothing was logged.");
-    else why_add(p, ". It was logged up to step %.0f of %lld.", step, (long long)f->run.config.train.steps);
+    else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config.train.steps);
 }
 
 static void say_loss(const Files *f, Why *why) {
@@ -126,8 +126,7 @@ static void say_loss(const Files *f, Why *why) {
     add_when(steps[end - 1], p);
     why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
     if (c->eval.batches > 0)
-        why_add(p, ", on %lld %s of the validation split", (long long)c->eval.batches,
-                c->eval.batches == 1 ? "batch" : "batches");
+        why_add(p, ", on %zu %s of the validation split", c->eval.batches, c->eval.batches == 1 ? "batch" : "batches");
     ruler_add(ruler, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
@@ -146,11 +145,10 @@ static void say_loss(const Files *f, Why *why) {
 
 static void say_limits(const Files *f, Why *why) {
     const Config *c = &f->run.config;
-    const double divisor = divisor_value(c->attention.scale_divisor, (size_t)c->model.d_k);
+    const double divisor = divisor_value(c->attention.scale_divisor, c->model.d_k);
     const char *other = divisor != 1 ? "none" : c->model.d_k > 1 ? "sqrt_dk" : "2sqrt_dk";
     char *p = why_next(why);
-    why_add(p, "One run does not show that its divisor is the cause. It has one seed (%lld), ",
-            (long long)c->train.seed);
+    why_add(p, "One run does not show that its divisor is the cause. It has one seed (%zu), ", c->train.seed);
     why_add_rate(c, p);
     why_add(p,
             ", one %s and one size of model. A run that differs in the divisor alone: %s %s/config.ini --set "
@@ -164,7 +162,7 @@ static void read_files(Files *f, const char *directory) {
     f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
     f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
     const double *steps = f->attention.column[ATTENTION_STEP];
-    f->heads = (size_t)(f->run.config.model.layers * f->run.config.model.heads);
+    f->heads = f->run.config.model.layers * f->run.config.model.heads;
     f->measured = f->attention.rows / f->heads;
     for (size_t row = 0; row < f->measured * f->heads; row++)
         if (steps[row] != steps[row / f->heads * f->heads])

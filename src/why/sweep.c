@@ -18,7 +18,7 @@ typedef struct {
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
 
-/* Whether a key that begins so is swept. */
+/* Returns whether a key that begins so is swept. */
 static bool sweeps(const Sweep *s, const char *start) {
     for (size_t a = 0; a < s->axes.count; a++)
         if (strncmp(config_key_name(s->axes.axis[a].key), start, strlen(start)) == 0) return true;
@@ -66,8 +66,8 @@ static void say_losses(const Ranking *r, Why *why) {
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
     else if (s->config.eval.batches > 0 && !isnan(*r->ruler))
-        why_add(p, " Losses are those of %lld %s, a table's that of the whole validation split.",
-                (long long)s->config.eval.batches, s->config.eval.batches == 1 ? "batch" : "batches");
+        why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", s->config.eval.batches,
+                s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
 static void say_differences(const Ranking *r, Why *why) {

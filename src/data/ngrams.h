@@ -2,7 +2,8 @@
    run begins, and are in its run.json; no training step needs them. */
 #pragma once
 
-#include "base/results.h"
+#include <stddef.h>
+#include <stdint.h>
 
 enum { NGRAM_ORDERS = 4 };
 
@@ -16,8 +17,3 @@ enum { NGRAM_ORDERS = 4 };
 void ngram_losses(const int32_t *training /* (training_count) */, size_t training_count,
                   const int32_t *validation /* (validation_count) */, size_t validation_count, size_t V,
                   double losses[NGRAM_ORDERS]);
-
-/* Puts the losses into run.json. */
-void ngram_losses_describe(Json *description, const double losses[NGRAM_ORDERS]);
-/* Reads the losses from run.json of a directory; all NaN if it has none, as for recall. */
-void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);

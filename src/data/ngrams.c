@@ -3,10 +3,11 @@
    key of two numbers (context, character) stands for an n-gram of any order and any vocabulary, and each order needs
    only one hash table. Each order reads the splits once. The estimates of the order before are kept for each character
    of the validation split, and the table of the next order refines them. */
-#include "ngrams/ngrams.h"
+#include "data/ngrams.h"
 
 #include <math.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 
 /* Stands for no number: the training split does not have the context, or the beginning of a split cuts it off. */
@@ -116,19 +117,4 @@ void ngram_losses(const int32_t *training, size_t training_count, const int32_t 
         memory_release(table);
     }
     memory_release(mark);
-}
-
-static const char LOSSES[] = "ngram_losses"; /* in run.json */
-
-void ngram_losses_describe(Json *d, const double losses[NGRAM_ORDERS]) {
-    Json *list = js_array();
-    for (size_t i = 0; i < NGRAM_ORDERS; i++) js_append(list, js_number(losses[i]));
-    js_set(d, LOSSES, list);
-}
-
-void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
-    Json *d = run_description_load(directory);
-    bool known = true;
-    for (size_t i = 0; known && i < NGRAM_ORDERS; i++) known = js_as_number(js_at(js_get(d, LOSSES), i), &losses[i]);
-    for (size_t i = 0; !known && i < NGRAM_ORDERS; i++) losses[i] = NAN;
 }
