@@ -30,5 +30,5 @@ void heads_figure(HeadsFigure *figure, const Snapshot *snapshot, Range layers, R
 
 /* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,
    with the heads side by side. A picture is made from the snapshot of its step and the step's rows in attention.csv;
-   both must exist. */
+   both must exist. If the run is not written here (Run.locked), it does nothing. */
 void picture_attention(const Run *run, size_t from);

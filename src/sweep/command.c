@@ -92,5 +92,6 @@ const Verb resume_verb = {
             "nothing else. A run keeps its number of threads unless --threads is given.",
     .options = RESUME_OPTIONS,
     .takes_set = true,
+    .by_ranks = true,
     .run = resume,
 };
