@@ -26,18 +26,18 @@ static void print_results(const TrainOutcome *outcome) {
     print_plain(stdout, "  numbers          %s/metrics.csv, attention.csv", directory);
 }
 
-TrainOptions train_options(const Command *command, Progress *progress) {
+TrainOptions train_options(const Command *command) {
     return (TrainOptions){.threads = command_threads(command),
                           .out = command->out,
                           .force = command->force,
                           .command_line = command->line,
-                          .progress = progress,
+                          .progress = progress_make(stderr, command->quiet),
                           .report = command->report,
                           .why = command->why};
 }
 
 static int run_training(const Command *command) {
-    const TrainOptions options = train_options(command, progress_make(stderr, command->quiet));
+    const TrainOptions options = train_options(command);
     Config config;
     interrupt_survive_closed_pipes();
     config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count);
@@ -53,7 +53,7 @@ static int run_training(const Command *command) {
 }
 
 int resume_run(const Command *command) {
-    TrainOptions options = train_options(command, progress_make(stderr, command->quiet));
+    TrainOptions options = train_options(command);
     options.threads = (size_t)command->threads;
     const OptionList *overrides = &command->overrides;
     const TrainOutcome outcome = train_resume(command->target, overrides->items, overrides->count, &options);
