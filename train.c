@@ -1,5 +1,5 @@
 /* The command line: a table of verbs, each a call into its folder of src/. Every error that nothing else protects from
-   ends here: main prints it and exits with its status. */
+   ends here: main has it printed (ranks_fail) and exits with its status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ typedef struct {
     char **argv;
     const Verb *verb; /* to run; NULL: all is said */
     Command command;
-    int signal; /* that stopped the verb, or 0 */
+    bool parsed; /* the command line has no error */
+    int signal;  /* that stopped the verb, or 0 */
 } Program;
 
 /* Checks a word that is no verb. It is the path of a config. If there is no such file, suggests the nearest verb;
@@ -90,8 +91,7 @@ static bool is_option(const char *word, const char *option) {
 }
 
 /* Parses the command line, and prints what it asks to know. */
-static void parse(void *argument) {
-    Program *p = argument;
+static void parse(Program *p) {
     Command *command = &p->command;
     const Verb *verb = &train_verb;
     command->line = join_words(p->argc, p->argv);
@@ -114,16 +114,23 @@ static void parse(void *argument) {
     else print_help();
 }
 
+/* Runs the verb, or this rank's part of it, on the processors that OpenMP offers to the ranks of this machine. */
+static void run_verb(Program *p, size_t offered) {
+    Command *command = &p->command;
+    interrupt_catch();
+    if (p->verb->by_ranks) ranks_start(command->dry_run ? "a dry run" : p->verb->name ? p->verb->name : "train");
+    const size_t processors = offered / ranks_here();
+    command->processors = processors > THREADS_MAX ? THREADS_MAX : processors > 1 ? processors : 1;
+    command->quiet = command->quiet || ranks_index() > 0;
+    p->signal = p->verb->run(command);
+}
+
 static void act(void *argument) {
     Program *p = argument;
-    const int offered = matmul_threads_offered();
-    Error error;
-    if (!protect(parse, p, &error)) ranks_refuse(error);
-    if (p->verb) {
-        p->command.processors = (size_t)(offered < THREADS_MAX ? offered : THREADS_MAX);
-        interrupt_catch();
-        p->signal = p->verb->run(&p->command);
-    }
+    const size_t offered = (size_t)matmul_threads_offered();
+    parse(p);
+    p->parsed = true;
+    if (p->verb) run_verb(p, offered);
     /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
      */
     if ((fflush(stdout) != 0 || ferror(stdout)) && !p->signal)
@@ -139,8 +146,7 @@ int main(int argc, char **argv) {
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     const bool done = protect(act, &program, &error);
     fflush(stdout);
-    if (!done && ranks_index() == 0) fprintf(stderr, "%s: %s\n", program_name, error.message);
-    ranks_end(); /* after the message: a launcher ends the others as soon as one ends with a status */
-    if (done) return program.signal ? 128 + program.signal : 0;
-    return (int)error.status;
+    if (!done) ranks_fail(&error, !program.parsed);
+    ranks_end();
+    return program.signal ? 128 + program.signal : 0;
 }

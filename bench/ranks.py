@@ -7,8 +7,9 @@
 
 The prediction. A step of one rank on one thread takes U + E + c b seconds with b sequences: c is computing, a share of
 the peak that ./train bench measures. U is what every rank does for all parameters: the first product that writes a
-gradient, norm and AdamW pass over them 9 times, at M bytes per second. E is the share of a step in an evaluation, which rank 0 makes alone: every
-eval.every steps the forward pass, a third of c, of each sequence of the validation split. R ranks take
+gradient, norm and AdamW pass over them 9 times, at M bytes per second. E is the share of a step in an evaluation, which
+is not divided: every eval.every steps the forward pass, a third of c, of each sequence of the validation split. R ranks
+take
 
     U + E + c B / R + 2 (P / W) (R - 1) / R + 3 (P / M) (R - 1) / R + a (2 (R - 1) + 3 log2 R)
 

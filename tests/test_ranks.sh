@@ -164,7 +164,25 @@ ranks 4 resume stopped --quiet --threads 1 --set train.steps=$last >resumed.out 
 check "status of the last resume" 0 $?
 same_run "stopped twice, killed, and resumed by other ranks" whole/run stopped
 
-# --- what is refused: nothing is written, and rank 0 alone says why
+# A rank is signalled during an evaluation, which takes nearly all the time here: all ranks end it, and stop together.
+sed -e 's/^every = 20/every = 1/' -e 's/^batches = .*/batches = 0/' long.ini >evaluating.ini
+for which in head tail; do
+    timeout 120 mpirun -q -n 2 ./train-mpi evaluating.ini --out "evaluating-$which" --quiet --threads 1 >said 2>&1 &
+    running=$!
+    wait_for "evaluating-$which" 2
+    kill -TERM "$(pgrep -P "$(pgrep -P $running mpirun)" | "$which" -n 1)"
+    wait $running
+    check "status after SIGTERM in an evaluation ($which)" 143 $?
+    running=
+    check "result after SIGTERM in an evaluation ($which)" interrupted "$(result_of "evaluating-$which")"
+    last=$(($(steps_of "evaluating-$which") + 3))
+    rm -rf whole && mkdir whole && sed "s/^steps = .*/steps = $last/" evaluating.ini >whole/evaluating.ini
+    ./train-mpi whole/evaluating.ini --out whole/run --quiet --threads 2 >/dev/null
+    ./train-mpi resume "evaluating-$which" --quiet --threads 1 --set train.steps=$last >said 2>&1
+    same_run "stopped in an evaluation ($which) and resumed" whole/run "evaluating-$which"
+done
+
+# --- errors: one line. What all ranks know, rank 0 says; what one rank knows, ends all
 refused() {
     want=$1 pattern=$2
     shift 2
@@ -179,6 +197,7 @@ refused 2 'train.shards = 4 are not divided among 8 ranks' ranks 8 tiny.ini --ou
 refused 2 'train.shards = 3 \(--set\) must be a power of two that divides' ranks 2 tiny.ini --out new --set train.shards=3
 refused 2 'must be a power of two that divides train.batch = 6' ranks 2 tiny.ini --out new --set train.batch=6
 refused 2 'by1 exists' ranks 2 tiny.ini --out by1
+refused 1 'cannot make the directory tiny.ini' ranks 2 tiny.ini --out tiny.ini/new
 refused 2 'there is no option --nothing' ranks 2 tiny.ini --out new --nothing
 refused 2 'there is no verb and no file resum; did you mean resume' ranks 2 resum by1
 refused 2 'rank 1: --threads takes' mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --threads 0
@@ -187,6 +206,28 @@ refused 1 'rank 1: train.lr is 0.002, and that of rank 0 is 0.001' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new --set train.lr=0.002
 refused 2 'rank 1: cannot read config none.ini' \
     mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi none.ini --out new
+refused 1 'rank 1: the command is resume, and that of rank 0 is train' \
+    mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi resume by1
+refused 1 'rank 1: the command is a dry run, and that of rank 0 is train' \
+    mpirun -q -n 1 ./train-mpi tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new --dry-run
+check "a dry run by 2 ranks" "$(./train-mpi tiny.ini --dry-run --threads 1 | grep -v '^;')" \
+    "$(ranks 2 tiny.ini --dry-run --threads 1 | grep -v '^;')"
+ranks 2 tiny.ini --out diverged --quiet --set train.optimizer=sgd --set train.lr=1e6 >said 2>&1
+check "status of ranks that diverge" 3 $?
+check_match "what they say" '^./train-mpi: diverged at step [0-9]+: ' "$(cat said)"
+check "lines of it" 1 "$(grep -c . said)"
+check "result" diverged "$(result_of diverged)"
+# Only rank 0 writes, so it alone knows that its directory is no longer there.
+ranks 2 long.ini --out moved --quiet --threads 1 >said 2>&1 &
+running=$!
+wait_for moved 10
+mv moved away
+wait $running
+check "status of ranks whose directory was moved" 1 $?
+running=
+check_match "what they say" '^./train-mpi: moved was moved or removed while it trained' "$(cat said)"
+check "lines of it" 1 "$(grep -c . said)"
+check "what is there" "" "$(ls -d moved 2>/dev/null)"
 
 refused 2 'OMPI_COMM_WORLD_SIZE is 2, and each of these processes would train a run of its own: start train-mpi' \
     env OMPI_COMM_WORLD_SIZE=2 "$repository/train" tiny.ini --out new

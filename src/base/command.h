@@ -44,7 +44,7 @@ typedef struct {
     bool quiet, help;
     const char *out;     /* --out; NULL: not given */
     bool dry_run, force; /* --force: only with --out */
-    size_t processors;   /* how many processors OpenMP has */
+    size_t processors;   /* how many processors there are for this process */
     char **argv;         /* the whole command line, ended by NULL */
     const char *line;    /* the command line as one string, for run.json */
     /* Writes the page of a directory of results (report/report.h); the program sets it. */
@@ -61,6 +61,7 @@ typedef struct {
     bool takes_set;        /* --set; every verb takes --threads, --quiet and --help */
     bool makes_runs;       /* --out, --dry-run and --force */
     bool many;             /* one target or more */
+    bool by_ranks;         /* several processes may run it together (ranks/ranks.h) */
     /* Runs the verb. Returns the signal that stopped it, or 0. */
     int (*run)(const Command *command);
 } Verb;

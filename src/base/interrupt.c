@@ -6,12 +6,15 @@
 #include "base/interrupt.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
 const int INTERRUPTS[INTERRUPT_COUNT] = {SIGHUP, SIGINT, SIGTERM};
 
 static volatile sig_atomic_t caught;
+static bool together; /* with other processes: what all have agreed on counts */
+static int agreed;
 
 static void note(int signal_number) {
     static struct timespec first; /* when this process noted one; zeros before that */
@@ -38,7 +41,14 @@ void interrupt_catch(void) {
 
 void interrupt_survive_closed_pipes(void) { signal(SIGPIPE, SIG_IGN); }
 
-int interrupt_signal(void) { return (int)caught; }
+int interrupt_noted(void) { return (int)caught; }
+
+void interrupt_agree(int signal_number) {
+    together = true;
+    agreed = signal_number;
+}
+
+int interrupt_signal(void) { return together ? agreed : interrupt_noted(); }
 
 void interrupt_end(void) {
     signal(caught, SIG_DFL);

@@ -13,7 +13,12 @@ extern const int INTERRUPTS[INTERRUPT_COUNT];
 void interrupt_catch(void);
 /* Keeps the program running when the reader of stdout or stderr goes away: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);
-/* The signal that was noted, or 0. */
+/* Returns the signal on which to end, or 0: the one that was noted or, after interrupt_agree, the agreed one. */
 int interrupt_signal(void);
 /* Lets the noted signal end the program at once: for a wait that it has ended, before anything was begun. */
 void interrupt_end(void);
+
+/* For processes that must end at the same step (ranks/shards.c). interrupt_noted returns the signal that this process
+   has noted, or 0. interrupt_agree sets what interrupt_signal returns from now on. */
+int interrupt_noted(void);
+void interrupt_agree(int signal_number);

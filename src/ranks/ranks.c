@@ -2,12 +2,16 @@
    outside of parallel regions. */
 #include "ranks/ranks.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#ifndef RANKS_MPI
-#include <stdlib.h>
+#include "base/command.h"
 
-void ranks_start(void) {
+#ifndef RANKS_MPI
+
+void ranks_start(const char *command) {
+    (void)command;
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const char *size = getenv(sizes[i]);
@@ -18,16 +22,15 @@ void ranks_start(void) {
     }
 }
 void ranks_end(void) {}
-_Noreturn void ranks_refuse(Error error) { error_raise_again(&error); }
+_Noreturn void ranks_fail(const Error *error, bool start) {
+    (void)start;
+    fprintf(stderr, "%s: %s\n", program_name, error->message);
+    exit((int)error->status);
+}
 size_t ranks_count(void) { return 1; }
 size_t ranks_index(void) { return 0; }
 size_t ranks_here(void) { return 1; }
 
-void ranks_together(void (*function)(void *argument), void *argument, bool alone) {
-    (void)alone;
-    function(argument);
-}
-int ranks_signal(int signal) { return signal; }
 void ranks_same(const char *what, const char *text) { (void)what, (void)text; }
 
 void ranks_gather(void *all, size_t size) { (void)all, (void)size; }
@@ -39,16 +42,19 @@ void ranks_collect(void *array, size_t lines) { (void)array, (void)lines; }
 
 #else
 #include <mpi.h>
+#include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 
-enum { RANKS_MAX = 4096, TEXT_BYTES = 128 };
+enum { RANKS_MAX = 4096, TEXT_BYTES = 128, REPORT_SECONDS = 10 };
 
 static int count = 1, own, here = 1;
 static bool started;
 static MPI_Datatype line; /* of LINE_BYTES: sizes are ints, and bytes would be too many */
 
-void ranks_start(void) {
+/* Joins the other ranks. */
+static void join_ranks(void) {
     int threads;
     MPI_Comm machine;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &threads) != MPI_SUCCESS) runtime_error("MPI does not start");
@@ -60,13 +66,32 @@ void ranks_start(void) {
     MPI_Comm_free(&machine);
     MPI_Type_contiguous(LINE_BYTES, MPI_BYTE, &line);
     MPI_Type_commit(&line);
+}
+
+void ranks_start(const char *command) {
+    join_ranks();
+    if (count == 1) return;
     if (count > RANKS_MAX) usage_error("there are %d ranks, and at most %d may be", count, RANKS_MAX);
+    ranks_same("the command", command);
+    interrupt_agree(0);
+    if (own > 0 && !freopen("/dev/null", "w", stdout)) runtime_error("cannot open /dev/null");
 }
 
 void ranks_end(void) {
     if (!started) return;
     MPI_Type_free(&line);
     MPI_Finalize();
+}
+
+_Noreturn void ranks_fail(const Error *error, bool start) {
+    char rank[32] = "";
+    if (start) join_ranks();
+    if (own > 0) snprintf(rank, sizeof rank, "rank %d: ", own);
+    for (unsigned left = own > 0 ? REPORT_SECONDS : 0; left > 0;) left = sleep(left);
+    fprintf(stderr, "%s: %s%s\n", program_name, rank, error->message);
+    if (count > 1) MPI_Abort(MPI_COMM_WORLD, (int)error->status);
+    ranks_end();
+    exit((int)error->status);
 }
 
 size_t ranks_count(void) { return (size_t)count; }
@@ -85,37 +110,6 @@ void ranks_share(void *array, size_t rows, size_t stride, size_t size, size_t ow
     MPI_Type_free(&part);
 }
 
-void ranks_together(void (*function)(void *argument), void *argument, bool alone) {
-    static int failed[RANKS_MAX];
-    Error error = {0};
-    int first = 0;
-    if (!alone || own == 0) protect(function, argument, &error);
-    failed[own] = error.status != STATUS_OK;
-    ranks_gather(failed, sizeof *failed);
-    while (first < count && !failed[first]) first++;
-    if (first == count) return;
-    MPI_Bcast(&error, sizeof error, MPI_BYTE, first, MPI_COMM_WORLD);
-    if (first > 0) error_raise(error.status, "rank %d: %s", first, error.message);
-    error_raise_again(&error);
-}
-
-static void raise_again(void *error) { error_raise_again(error); }
-
-_Noreturn void ranks_refuse(Error error) {
-    ranks_start();
-    ranks_together(raise_again, &error, false);
-    error_raise_again(&error); /* not reached: this rank has failed */
-}
-
-int ranks_signal(int signal) {
-    static int all[RANKS_MAX];
-    all[own] = signal;
-    ranks_gather(all, sizeof *all);
-    for (int r = 0; r < count; r++)
-        if (all[r]) return all[r];
-    return 0;
-}
-
 void ranks_same(const char *what, const char *text) {
     static char all[RANKS_MAX][TEXT_BYTES];
     char others[256] = "";
@@ -132,26 +126,28 @@ void ranks_same(const char *what, const char *text) {
                       all[first], all[0]);
 }
 
-void ranks_deal(const void *array, size_t lines, void *parts) {
-    static int counts[RANKS_MAX], places[RANKS_MAX], own_counts[RANKS_MAX], own_places[RANKS_MAX];
-    const int size = (int)range_size(ranks_segment(lines, ranks_index()));
+/* The segments of an array, in lines: how many a rank has, and the first. */
+static int counts[RANKS_MAX], places[RANKS_MAX];
+static void find_segments(size_t lines) {
     for (int r = 0; r < count; r++) {
         const Range segment = ranks_segment(lines, (size_t)r);
         counts[r] = (int)range_size(segment);
         places[r] = (int)segment.begin;
-        own_counts[r] = size;
-        own_places[r] = r * size;
     }
-    MPI_Alltoallv(array, counts, places, line, parts, own_counts, own_places, line, MPI_COMM_WORLD);
+}
+
+void ranks_deal(const void *array, size_t lines, void *parts) {
+    static int part_counts[RANKS_MAX], part_places[RANKS_MAX];
+    find_segments(lines);
+    for (int r = 0; r < count; r++) {
+        part_counts[r] = counts[own];
+        part_places[r] = r * counts[own];
+    }
+    MPI_Alltoallv(array, counts, places, line, parts, part_counts, part_places, line, MPI_COMM_WORLD);
 }
 
 void ranks_collect(void *array, size_t lines) {
-    static int counts[RANKS_MAX], places[RANKS_MAX];
-    for (int r = 0; r < count; r++) {
-        const Range segment = ranks_segment(lines, (size_t)r);
-        counts[r] = (int)range_size(segment);
-        places[r] = (int)segment.begin;
-    }
+    find_segments(lines);
     MPI_Allgatherv(MPI_IN_PLACE, 0, line, array, counts, places, line, MPI_COMM_WORLD);
 }
 #endif

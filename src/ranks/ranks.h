@@ -2,9 +2,13 @@
    order of a sum, so the caller adds up the parts in its own order. All use of MPI is in ranks.c, and only when it is
    built for train-mpi; in every other program there is one process, rank 0 of 1.
 
-   Unless it says otherwise, a function is called by all ranks at the same point of the program, with the same sizes.
-   Only ranks_start, ranks_together and ranks_same raise errors. If the exchange itself fails, or a rank dies, MPI and
-   its launcher end all ranks. */
+   All ranks run the same program. Only rank 0 has a directory to write and prints; the writers of run/ return at once
+   on the others. Unless it says otherwise, a function is called by all ranks at the same point, with the same sizes.
+   Only ranks_start and ranks_same raise errors. If the exchange itself fails, or a rank dies, MPI and its launcher end
+   all ranks.
+
+   An error that all ranks have, such as a config's, or a loss that is not finite, is raised on each of them, and rank 0
+   reports it. An error that one rank has ends all ranks. So no rank ever tells another of an error. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,26 +18,23 @@
 #include "base/range.h"
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
-   A program without MPI refuses to be one of several processes. Call it once, before all other functions of this file.
-   ranks_end waits for all ranks and leaves them; it does nothing if ranks_start was not called. */
-void ranks_start(void);
+   Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
+   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A program
+   without MPI refuses to be one of several processes. ranks_end waits for all ranks and leaves them; it does nothing if
+   ranks_start was not called. */
+void ranks_start(const char *command);
 void ranks_end(void);
 
-/* Takes the place of ranks_start after an error in the command line: raises on all ranks the error of the first rank
-   that has one. */
-_Noreturn void ranks_refuse(Error error);
+/* Ends all ranks with this error: prints it to stderr and exits with its status. A rank above 0 first waits ten
+   seconds, in which rank 0 reports the error if all have it; then it knows that it alone has it. With `start`, for an
+   error in the command line, joins the ranks before. Any rank may call it at any point. */
+_Noreturn void ranks_fail(const Error *error, bool start);
 
-/* The number of ranks, the number of this rank (from 0; only rank 0 writes files and messages), and the number of ranks
-   on this machine. Before ranks_start these are 1, 0 and 1. A rank may call these functions alone. */
+/* The number of ranks, the number of this rank (from 0), and the number of ranks on this machine. Before ranks_start
+   these are 1, 0 and 1. A rank may call these functions alone. */
 size_t ranks_count(void);
 size_t ranks_index(void);
 size_t ranks_here(void);
-
-/* Calls function(argument), on all ranks or, with `alone`, on rank 0 alone. If an error ends it on any rank, raises on
-   all ranks the error of the first such rank. */
-void ranks_together(void (*function)(void *argument), void *argument, bool alone);
-/* Returns the signal of the first rank that has one (not 0), or 0. */
-int ranks_signal(int signal);
 
 /* Raises an error on all ranks unless `text` is the same on all of them; its first 127 bytes count. The error names the
    ranks whose `what` differs from that of rank 0. */

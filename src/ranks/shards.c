@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "ops/dropout.h"
 #include "ranks/ranks.h"
 
 enum { LINE = LINE_BYTES / sizeof(real) };
+enum { LOSS, SIGNAL, MAXIMA }; /* of a rank's scalars */
 
 /* The number of levels of this rank's tree that hold a sum until its other half is there: those below its root, except
    the lowest ones. */
@@ -34,7 +36,7 @@ static void lay_out(Shards *s) {
         s->held[level].gradients = arena_take(&s->arena, s->n, sizeof(real));
     if (ranks == 1) return;
     s->parts = arena_take(&s->arena, size_mul(ranks, range_size(own_segment(s))), sizeof(real));
-    s->scalars = arena_take(&s->arena, size_mul(ranks, 1 + s->maxima), sizeof *s->scalars);
+    s->scalars = arena_take(&s->arena, size_mul(ranks, MAXIMA + s->maxima), sizeof *s->scalars);
 }
 
 void shards_make(Shards *s, size_t shards, size_t at_once, real *gradients, size_t n, size_t maxima, size_t threads) {
@@ -63,28 +65,32 @@ static void add(const Shards *s, real *sum, const real *other, size_t n) {
     }
 }
 
-/* Adds the upper levels, whose leaves are the sums of the ranks. Each rank adds up one segment of the gradients. */
+/* Adds the upper levels, whose leaves are the sums of the ranks. Each rank adds up one segment of the gradients. The
+   ranks also agree on the first signal that one of them has noted. */
 static double add_ranks(Shards *s, real *gradients, real *maxima, double loss) {
-    const size_t ranks = ranks_count(), width = 1 + s->maxima, lines = s->n / LINE;
+    const size_t ranks = ranks_count(), width = MAXIMA + s->maxima, lines = s->n / LINE;
     const Range own = own_segment(s);
     const size_t size = range_size(own);
     double *mine = s->scalars + ranks_index() * width;
-    mine[0] = loss;
-    for (size_t i = 1; i < width; i++) mine[i] = (double)maxima[i - 1];
+    mine[LOSS] = loss;
+    mine[SIGNAL] = interrupt_noted();
+    for (size_t i = MAXIMA; i < width; i++) mine[i] = (double)maxima[i - MAXIMA];
     ranks_gather(s->scalars, width * sizeof *s->scalars);
     ranks_deal(gradients, lines, s->parts);
     for (size_t stride = 1; stride < ranks; stride *= 2)
         for (size_t r = 0; r < ranks; r += 2 * stride) {
             double *left = s->scalars + r * width, *right = left + stride * width;
             add(s, s->parts + r * size, s->parts + (r + stride) * size, size);
-            left[0] += right[0];
-            for (size_t i = 1; i < width; i++)
+            left[LOSS] += right[LOSS];
+            if (left[SIGNAL] == 0) left[SIGNAL] = right[SIGNAL];
+            for (size_t i = MAXIMA; i < width; i++)
                 if (isnan(right[i]) || right[i] > left[i]) left[i] = right[i];
         }
     memcpy(gradients + own.begin, s->parts, size * sizeof(real));
     ranks_collect(gradients, lines);
-    for (size_t i = 1; i < width; i++) maxima[i - 1] = (real)s->scalars[i];
-    return s->scalars[0];
+    for (size_t i = MAXIMA; i < width; i++) maxima[i - MAXIMA] = (real)s->scalars[i];
+    interrupt_agree((int)s->scalars[SIGNAL]);
+    return s->scalars[LOSS];
 }
 
 /* Adds the lowest levels: all gradients and losses to those of the first shard. */

@@ -28,7 +28,7 @@ typedef struct {
     double losses[SHARDS_AT_ONCE_MAX];   /* (at_once): sums */
     ShardSum held[SHARD_LEVELS];
     real *parts;     /* (ranks, segment): what this rank adds up of the ranks' gradients; NULL without other ranks */
-    double *scalars; /* (ranks, 1 + maxima): each rank's loss and maxima */
+    double *scalars; /* (ranks, 2 + maxima): each rank's loss, signal and maxima */
     Arena arena;     /* of the arrays above */
 } Shards;
 
@@ -44,6 +44,7 @@ Range shards_sequences(const Shards *s, size_t first, size_t B);
 /* Ends at_once shards, from `first` on. Shards end in order, from 0. s->gradients has the gradients of each, added up
    from zero, and s->losses its sum of losses, which becomes zero again. The arrays of s->gradients may change places
    with others. After the last shard, when all ranks have ended their shards, s->gradients[0] has the sum over all
-   shards, and maxima (maxima) the largest values of all ranks, where NaN counts as the largest. The function then
-   returns the sum of all losses. */
+   shards, and maxima (maxima) the largest values of all ranks, where NaN counts as the largest. If
+   there are several ranks, they have agreed on a signal to end on (interrupt_agree). The function then returns the sum
+   of all losses. */
 double shards_end(Shards *s, size_t first, real *maxima);

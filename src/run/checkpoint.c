@@ -168,6 +168,8 @@ static RunState read_state(const Run *run, const SafetensorsFile *file) {
 
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *s) {
     const size_t mark = memory_mark();
+    if (which == CHECKPOINT_LAST) run_compare_parameters(model, s->step);
+    if (!run->locked) return;
     const char *state = js_dump(state_json(&run->config, s), JS_LINE);
     const ArrayList list = list_arrays(run, which, model, moments);
     safetensors_save(run->locked, NAMES[which], list.items, list.count, &(Metadata){"state", state}, 1);

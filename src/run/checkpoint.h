@@ -18,7 +18,8 @@ typedef struct {
 /* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
    their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
    moments and state, it needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the
-   resumed run reaches that step again. */
+   resumed run reaches that step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train
+   the run are compared, so that no checkpoint of copies that differ replaces a good one. */
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
 
 /* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor to that of the

@@ -62,6 +62,7 @@ static void open_logs(Logs *l) {
 }
 
 void logs_cut(const Logs *l, const size_t size[LOG_COUNT]) {
+    if (!l) return;
     for (Log log = 0; log < LOG_COUNT; log++) {
         if (ftruncate(fileno(l->file[log]), (off_t)size[log]) != 0) cannot_write(l, log);
         if (fseeko(l->file[log], (off_t)size[log], SEEK_SET) != 0) cannot_write(l, log);
@@ -79,6 +80,7 @@ static void write_header(Logs *l, Log log) {
 
 Logs *logs_start(const Directory *directory) {
     const size_t nothing[LOG_COUNT] = {0};
+    if (!directory) return NULL;
     Logs *l = make_logs(directory);
     open_logs(l);
     logs_cut(l, nothing);
@@ -90,6 +92,7 @@ Logs *logs_start(const Directory *directory) {
 }
 
 void logs_append(const Logs *l, Log log, const double row[]) {
+    if (!l) return;
     const LogFields *fields = &l->fields[log];
     FILE *file = l->file[log];
     for (int f = 0; f < fields->count; f++) {
@@ -101,17 +104,20 @@ void logs_append(const Logs *l, Log log, const double row[]) {
 }
 
 void logs_flush(const Logs *l, Log log) {
+    if (!l) return;
     directory_check(l->directory);
     if (fflush(l->file[log]) != 0 || ferror(l->file[log])) cannot_write(l, log);
 }
 
 void logs_sync(const Logs *l) {
+    if (!l) return;
     for (Log log = 0; log < LOG_COUNT; log++)
         if (fsync(fileno(l->file[log])) != 0) cannot_write(l, log);
     directory_sync(l->directory->fd, l->directory->path);
 }
 
 void logs_sizes(const Logs *l, size_t size[LOG_COUNT]) {
+    if (!l) return;
     for (Log log = 0; log < LOG_COUNT; log++) {
         const off_t end = ftello(l->file[log]);
         if (end < 0) cannot_write(l, log);
@@ -264,6 +270,7 @@ static void check_log(Logs *l, Log log, size_t size, size_t step) {
 }
 
 Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG_COUNT]) {
+    if (!directory) return NULL;
     Logs *l = make_logs(directory);
     for (Log log = 0; log < LOG_COUNT; log++) check_log(l, log, size[log], step);
     open_logs(l);

@@ -70,7 +70,8 @@ typedef struct {
 } Logs;
 
 /* Opens the logs of a run, empty but for their headers. When they are released, as by an error, rows that were not
-   flushed are lost. */
+   flushed are lost. Without a directory (NULL) there are no logs (NULL), and what writes logs does nothing with them.
+ */
 Logs *logs_start(const Directory *directory);
 /* Opens the logs of a run that is resumed at `step`. The first `size` bytes of each must be a header and the rows of
    all steps before `step` and of no others. If they are not, or cannot be read, raises an error of status STATUS_USAGE.

@@ -147,6 +147,7 @@ static void draw_step(const Run *run, const LogTable *attention, size_t first) {
 }
 
 void picture_attention(const Run *run, size_t from) {
+    if (!run->locked) return;
     const LogTable attention = logs_read(run->directory, LOG_ATTENTION);
     const double *step = attention.column[ATTENTION_STEP];
     for (size_t row = 0; row < attention.rows; row++) {

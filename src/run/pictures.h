@@ -22,5 +22,5 @@ AttentionFigure heads_figure(const Snapshot *snapshot, Range layers, Range heads
 
 /* Draws DIRECTORY/attention/stepNNNNNN_layerL.png for every layer of every step in attention.csv from step `from` on,
    with the heads side by side. A picture is made from the snapshot of its step and the step's rows in attention.csv;
-   both must exist. */
+   both must exist. If the run is not written here (Run.locked), it does nothing. */
 void picture_attention(const Run *run, size_t from);

@@ -30,7 +30,8 @@ static void write_config(const Run *run) {
 #define LOGS "logs" /* the hash of the logs at the end of the run */
 #define NGRAM_LOSSES "ngram_losses"
 
-void run_begin(Run *run, const Model *model, const char *command_line) {
+void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress) {
+    if (!run->locked) return;
     const double divisor = divisor_value(run->config.attention.scale_divisor, model->shape.attention.D);
     char fingerprint[HASH_DIGITS];
     Json *d = run->description = run_description(command_line, model->threads);
@@ -51,6 +52,9 @@ void run_begin(Run *run, const Model *model, const char *command_line) {
     }
     js_set(d, "result", js_text("running"));
     results_begin(run->results, d);
+    if (*run->results->old)
+        progress_message(progress, "note: what stood in %s is now in %s", run->directory, run->results->old);
+    progress_message(progress, "training %s into %s", run->config.name, run->directory);
 }
 
 /* Says so if a resumed run will not repeat the bits of one that never stopped. With our own kernels, bits depend on the
@@ -82,7 +86,9 @@ void run_resumed(const Run *run, const Model *model, size_t step, const char *co
     static const char *const of_the_end[] = {"error",     "steps",   "train_loss", "val_loss", "best_val_loss",
                                              "best_step", "seconds", "end",        LOGS};
     Json *d = run->description;
+    if (!run->locked) return;
     write_config(run);
+    directory_make_in(run->locked, "attention");
     js_append(js_list(d, "resumed"), resumed_entry(model, step, command));
     for (size_t i = 0; i < sizeof of_the_end / sizeof *of_the_end; i++) js_remove(d, of_the_end[i]);
     js_set(d, "result", js_text("running"));
@@ -189,12 +195,14 @@ void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]) {
 /* --- the directory */
 
 void run_create(Run *run, const char *out, bool force) {
+    if (ranks_index() > 0) return;
     run->results = results_make(out, run->config.log.out, force);
     run->locked = run->results->directory;
     memcpy(run->directory, run->locked->path, sizeof run->directory);
     write_config(run);
     vocabulary_save(&run->corpus.vocabulary, run->locked, "vocab.json");
     directory_make_in(run->locked, "checkpoint");
+    directory_make_in(run->locked, "attention");
 }
 
 /* Locks an opened directory, and checks that no link in it leads elsewhere. A directory without run.json is not locked:
@@ -216,7 +224,7 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     int64_t threads;
     *run = (Run){0};
     results_name(run->directory, directory, 1);
-    if (exclusive) lock_directory(run);
+    if (exclusive && ranks_index() == 0) lock_directory(run);
     const Json *d = run->description = run_description_load(run->directory);
     const char *first = js_as_text(js_get(js_at(js_get(d, "runs"), 0), "name"));
     if (first)
@@ -231,6 +239,30 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     text_make_plain(run->config.name);
     path_join(path, run->directory, "vocab.json");
     run->vocabulary = vocabulary_load(path);
+}
+
+/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ, which this finds. */
+void run_compare_parameters(const Model *model, size_t step) {
+    char what[64], hash[HASH_DIGITS];
+    if (ranks_count() == 1) return;
+    snprintf(what, sizeof what, "the hash of the parameters after %zu steps", step);
+    hash_text(hash_bytes(HASH_START, model->parameters, model->tensors.flat * sizeof(real)), hash);
+    ranks_same(what, hash);
+}
+
+void run_compare(const Run *run, const Model *model, size_t step) {
+    char value[CONFIG_VALUE_MAX];
+    if (ranks_count() == 1) return;
+    ranks_same("the version", SQRTDK_VERSION);
+    ranks_same("the kernel of products", matmul_kernels(model->shape.attention.bf16));
+    if (!matmul_is_own()) ranks_same("the core of OpenBLAS", matmul_core());
+    for (size_t key = 0; key < config_key_count(); key++) {
+        config_value_text(&run->config, key, value, sizeof value);
+        if (strcmp(config_key_name(key), "data.corpus") != 0) ranks_same(config_key_name(key), value);
+    }
+    corpus_fingerprint(&run->corpus, value); /* in place of data.corpus, since its path may differ between ranks */
+    ranks_same("the hash of the text", value);
+    run_compare_parameters(model, step);
 }
 
 void run_load_corpus(Run *run) {

@@ -16,7 +16,7 @@ typedef struct {
     Config config;                /* its name is that of the config the run was started with */
     Corpus corpus;                /* once loaded */
     double ngrams[NGRAM_ORDERS];  /* losses of n-gram tables, once run_count_ngrams has computed them */
-    const Directory *locked;      /* where the run is written; NULL if it is only read */
+    const Directory *locked;      /* where the run is written; NULL if it is only read, or written by another process */
     ResultsDirectory *results;    /* of a new run; NULL for one that was opened */
     Json *description;            /* run.json, once it is written or read */
 
@@ -42,12 +42,13 @@ typedef struct {
 void run_count_ngrams(Run *run);
 /* Reads these losses from run.json of a directory; all are NaN if it has none, as for recall. */
 void run_ngram_losses(const char *directory, double losses[NGRAM_ORDERS]);
-/* Makes the directory of a new run (see results_make) with config.ini, vocab.json and checkpoint/. The run must have
-   its config and its text. */
+/* Makes the directory of a new run (see results_make) with config.ini, vocab.json, checkpoint/ and attention/. The run
+   must have its config and its text. If several processes train the run (ranks/ranks.h), only the first makes and
+   writes the directory. What writes a run returns at once in the others, whose run has no locked directory. */
 void run_create(Run *run, const char *out, bool force);
-/* Writes run.json, with result "running". Call it when the logs have their headers and there is a checkpoint, so that a
-   directory with run.json can be resumed. */
-void run_begin(Run *run, const Model *model, const char *command_line);
+/* Writes run.json, with result "running", and tells `progress` so. Call it when the logs have their headers and there
+   is a checkpoint, so that a directory with run.json can be resumed. */
+void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
    other processes out until the run is released. A damaged directory, a process that trains there, and the directory of
@@ -58,6 +59,11 @@ void run_load_corpus(Run *run);
 /* Makes the model of an opened run, without gradients, for up to `max_batch` sequences at a time (0: the run's own
    batch), with the parameters of its last checkpoint. Raises the errors of checkpoint_load. */
 void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
+
+/* Raise an error unless all processes that train the run have the same version, kernels, config and text, and the same
+   parameters at `step`; or only the same parameters. For one process they do nothing. */
+void run_compare(const Run *run, const Model *model, size_t step);
+void run_compare_parameters(const Model *model, size_t step);
 
 /* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
    result back to "running" and removes the entries about how it ended before. Tells `progress` so, and also if bits

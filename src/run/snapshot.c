@@ -42,6 +42,7 @@ void snapshot_write(const Snapshot *s, const Directory *directory, const char *n
 
 void snapshot_save(const Snapshot *s, const Directory *directory) {
     char name[64];
+    if (!directory) return;
     name_of(s->step, name);
     snapshot_write(s, directory, name);
 }

@@ -17,7 +17,8 @@ typedef struct {
 /* Makes a snapshot of a model with L layers of H heads on a text of T characters, 1 to SNAPSHOT_TEXT_MAX. */
 Snapshot snapshot_make(size_t L, size_t H, const uint32_t *text /* (T) */, size_t T);
 
-/* Writes the snapshot into a run's directory, first under another name, and then renames it. */
+/* Writes the snapshot into a run's directory, first under another name, and then renames it. Without a directory (NULL)
+   it does nothing. */
 void snapshot_save(const Snapshot *snapshot, const Directory *directory);
 
 /* snapshot_save under any name. */

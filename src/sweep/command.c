@@ -20,7 +20,7 @@ static const Option SWEEP_OPTIONS[] = {
 static const Option RESUME_OPTIONS[] = {JOBS, {0}};
 
 static TrainOptions sweep_options(const Command *command) {
-    TrainOptions options = train_options(command, progress_make(stderr, command->quiet));
+    TrainOptions options = train_options(command);
     options.jobs = (size_t)jobs;
     interrupt_survive_closed_pipes();
     return options;
@@ -92,5 +92,6 @@ const Verb resume_verb = {
             "nothing else. A run keeps its number of threads unless --threads is given.",
     .options = RESUME_OPTIONS,
     .takes_set = true,
+    .by_ranks = true,
     .run = resume,
 };

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/interrupt.h"
-#include "ranks/ranks.h"
 
 static void print_results(const TrainOutcome *outcome) {
     const RunState *s = &outcome->state;
@@ -27,61 +26,37 @@ static void print_results(const TrainOutcome *outcome) {
     print_plain(stdout, "  numbers          %s/metrics.csv, attention.csv", directory);
 }
 
-TrainOptions train_options(const Command *command, Progress *progress) {
-    const size_t processors = command->processors / ranks_here();
-    const size_t threads = command->threads ? command_threads(command) : processors ? processors : 1;
-    return (TrainOptions){.threads = threads,
+TrainOptions train_options(const Command *command) {
+    return (TrainOptions){.threads = command_threads(command),
                           .out = command->out,
                           .force = command->force,
                           .command_line = command->line,
-                          .progress = progress,
+                          .progress = progress_make(stderr, command->quiet),
                           .report = command->report,
                           .why = command->why};
 }
 
-/* The config of a command, for ranks_together. */
-typedef struct {
-    const Command *command;
-    const TrainOptions *options;
-    Config config;
-} Loaded;
-
-static void load(void *loaded) {
-    Loaded *l = loaded;
-    const OptionList *overrides = &l->command->overrides;
-    config_load(&l->config, NULL, l->command->target, overrides->items, overrides->count);
-}
-
-static void check(void *loaded) {
-    const Loaded *l = loaded;
-    train_check(&l->config, l->options, NULL);
-}
-
 static int run_training(const Command *command) {
+    const TrainOptions options = train_options(command);
+    Config config;
     interrupt_survive_closed_pipes();
-    ranks_start();
-    const TrainOptions options = train_options(command, progress_make(stderr, command->quiet || ranks_index() > 0));
-    Loaded loaded = {.command = command, .options = &options};
-    ranks_together(load, &loaded, false);
+    config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count);
     if (command->dry_run) {
-        ranks_together(check, &loaded, false);
-        if (ranks_index() > 0) return 0;
-        config_write(&loaded.config, stdout);
-        train_check(&loaded.config, &options, stdout);
+        train_check(&config, &options, NULL);
+        config_write(&config, stdout);
+        train_check(&config, &options, stdout);
         return 0;
     }
-    const TrainOutcome outcome = train_run(&loaded.config, &options);
-    if (ranks_index() == 0) print_results(&outcome);
+    const TrainOutcome outcome = train_run(&config, &options);
+    print_results(&outcome);
     return outcome.signal;
 }
 
 int resume_run(const Command *command) {
-    ranks_start();
-    TrainOptions options = train_options(command, progress_make(stderr, command->quiet || ranks_index() > 0));
+    TrainOptions options = train_options(command);
     options.threads = (size_t)command->threads;
     const OptionList *overrides = &command->overrides;
     const TrainOutcome outcome = train_resume(command->target, overrides->items, overrides->count, &options);
-    if (ranks_index() > 0) return outcome.signal;
     if (outcome.had_finished)
         print_plain(stdout,
                     "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
@@ -96,5 +71,6 @@ const Verb train_verb = {
     .what = "Trains a model and draws what it learned.",
     .takes_set = true,
     .makes_runs = true,
+    .by_ranks = true,
     .run = run_training,
 };

@@ -13,12 +13,9 @@
 #include "base/interrupt.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ranks/ranks.h"
 #include "run/pictures.h"
 #include "train/announce.h"
 #include "train/sample.h"
-
-enum { COMPARE_EVERY = 100 }; /* steps between comparisons of the ranks' parameters; each checkpoint has one too */
 
 double step_gradients(Engine *engine, const Corpus *corpus, const Config *config, size_t step, int32_t *tokens,
                       int32_t *targets, StepSeconds *seconds) {
@@ -58,8 +55,7 @@ void step_update(Model *model, Optimizer *optimizer, const Config *config, doubl
 }
 
 /* Writes the logs to disk first, because the checkpoint names their sizes. */
-void loop_save(void *trainer) {
-    Trainer *t = trainer;
+void loop_save(Trainer *t) {
     const Moments moments = {t->optimizer.m, t->optimizer.v};
     t->state.seconds = omp_get_wtime() - t->start;
     logs_sync(t->logs);
@@ -88,8 +84,7 @@ static void log_heads(const Trainer *t) {
 
 /* Writes statistics of attention on the fixed batch to attention.csv, and attention on the fixed text as a snapshot and
    heatmaps. The snapshot is written first, so that there is one for every step in attention.csv. */
-static void measure_attention(void *trainer) {
-    Trainer *t = trainer;
+static void measure_attention(Trainer *t) {
     Model *m = &t->model;
     Snapshot *s = &t->snapshot;
     const Batch batch = {t->measured_tokens, t->measured_targets, t->measured_batch, m->shape.T};
@@ -110,7 +105,7 @@ static void write_sample(Trainer *t) {
     const int32_t start = sample_start(vocabulary);
     const SampleOptions options = {
         .tokens = t->run.config.log.sample_tokens, .temperature = 1, .seed = t->run.config.train.seed};
-    if (options.tokens == 0) return;
+    if (!t->logs || options.tokens == 0) return;
     FILE *out = t->logs->file[LOG_SAMPLES];
     fprintf(out, "==== step %zu, validation loss %.4f ====\n", t->state.step, t->val_loss);
     if (!sample_text(&t->model, vocabulary, &start, 1, &options, t->tokens, out)) t->signal = interrupt_signal();
@@ -138,8 +133,7 @@ static void check_finite(const Trainer *t, const char *which, double loss, doubl
 
 /* Computes the validation loss, saves the best parameters so far and writes a sample. A signal that cuts the loss or
    the sample short is noted in t->signal. */
-static void validate(void *trainer) {
-    Trainer *t = trainer;
+static void validate(Trainer *t) {
     const Evaluation e =
         evaluate(&t->engine, &t->run.corpus, batch_size(t), t->run.config.eval.batches, t->tokens, t->targets);
     if (!e.complete) {
@@ -199,75 +193,41 @@ static bool due(size_t step, size_t every) {
     return every > 0 && step % every == 0;
 }
 
-/* Checks that the gradients are finite. Rank 0 writes the row of metrics.csv at each evaluation and every log.every
-   steps, and shows the step in the terminal. */
-static void log_step(void *trainer) {
-    Trainer *t = trainer;
+/* Checks that the gradients are finite, writes the row of metrics.csv at each evaluation and every log.every steps, and
+   shows the step in the terminal. */
+static void log_step(Trainer *t) {
     const bool evaluated = !isnan(t->val_loss);
     check_finite(t, "training", t->loss, t->norm);
-    if (ranks_index() > 0) return;
     if (evaluated || due(t->state.step, t->run.config.log.every)) write_metrics(t);
     if (evaluated) show_evaluation(t);
     show_progress(t);
-}
-
-static void note_log_sizes(void *trainer) {
-    Trainer *t = trainer;
-    logs_sizes(t->logs, t->state.log_size);
-}
-
-static void make_picture_directory(void *trainer) {
-    const Trainer *t = trainer;
-    directory_make_in(t->run.locked, "attention");
-}
-
-/* Lets rank 0 do what it alone does, and tells all ranks whether any of them got a signal. */
-static void on_first_rank(Trainer *t, void (*work)(void *trainer)) {
-    ranks_together(work, t, true);
-    t->signal = ranks_signal(t->signal);
-}
-
-/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ, which this finds. */
-static void compare_ranks(const Trainer *t) {
-    char what[64], hash[HASH_DIGITS];
-    if (ranks_count() == 1) return;
-    snprintf(what, sizeof what, "the hash of the parameters after %zu steps", t->state.step);
-    hash_text(hash_bytes(HASH_START, t->model.parameters, t->model.tensors.flat * sizeof(real)), hash);
-    ranks_same(what, hash);
 }
 
 void loop_run(Trainer *t) {
     Model *m = &t->model;
     const Config *c = &t->run.config;
     const size_t last = c->train.steps;
-    on_first_rank(t, make_picture_directory);
-    compare_ranks(t);
     t->val_accuracy = NAN;
     while (!t->signal) {
         const size_t step = t->state.step, mark = memory_mark();
         attention_set_step(&m->shape.attention, c, step);
         t->val_loss = NAN;
-        if (due(step, c->eval.every) || step == last) on_first_rank(t, validate);
+        if (due(step, c->eval.every) || step == last) validate(t);
         if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
-        if (due(step, c->log.attention_every) || step == 0 || step == last) on_first_rank(t, measure_attention);
+        if (due(step, c->log.attention_every) || step == 0 || step == last) measure_attention(t);
 
         t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, t->tokens, t->targets, NULL);
         t->norm = gradient_norm(&t->optimizer, m->gradients);
-        ranks_together(log_step, t, false);
+        log_step(t);
         if (step == last) break; /* even if a signal has come since: the run is complete */
 
         step_update(m, &t->optimizer, c, t->norm, step);
         t->state.step = step + 1;
-        if (due(step + 1, COMPARE_EVERY)) compare_ranks(t);
         t->signal = interrupt_signal();
-        on_first_rank(t, note_log_sizes);
-        if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !t->signal) {
-            compare_ranks(t);
-            on_first_rank(t, loop_save);
-        }
+        logs_sizes(t->logs, t->state.log_size);
+        if (step + 1 < last && due(step + 1, c->log.checkpoint_every) && !t->signal) loop_save(t);
         memory_release(mark);
     }
     progress_clear(t->options->progress);
-    compare_ranks(t);
-    on_first_rank(t, loop_save);
+    loop_save(t);
 }

@@ -19,7 +19,6 @@ typedef struct {
     Engine engine; /* of the model */
     Optimizer optimizer;
     Logs *logs;
-    Arena arena;               /* holds the arrays below, except the snapshot's */
     int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
     /* What attention is measured on: a fixed validation batch and a fixed text. */
@@ -41,7 +40,7 @@ typedef struct {
 static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
 
 /* Saves a checkpoint of the run at trainer->state.step, before anything is measured at that step. */
-void loop_save(void *trainer);
+void loop_save(Trainer *trainer);
 
 /* Trains from trainer->state.step to the last step, or until a signal, which it stores in trainer->signal. It ends with
    a checkpoint. A step is measured before its update; the last step, train.steps, is measured and has no update. */

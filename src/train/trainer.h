@@ -17,7 +17,7 @@ typedef struct {
     void (*why)(const char *directory, FILE *out);
     const char *program; /* a sweep: the program that trains a run; NULL: the one that runs */
 } TrainOptions;          /* of one run, or of a sweep's runs */
-TrainOptions train_options(const Command *command, Progress *progress);
+TrainOptions train_options(const Command *command);
 
 /* The outcome of a run: its directory, how many steps it made and what ended it. */
 typedef struct {
