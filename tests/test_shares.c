@@ -40,13 +40,13 @@ static int as_program(int argc, char **argv) {
 static const char *run_of(const char *name, size_t share, size_t shares, size_t number) {
     static char run[RUN_NAME];
     static Sweep s; /* large */
-    size_t runs[RUNS_MAX];
+    SweepRun *runs[RUNS_MAX];
     const size_t mark = memory_mark();
     const TrainOptions options = options_of(NULL);
     s = (Sweep){.options = &options, .share = share, .shares = shares};
     sweep_read(&s, in(name), false);
     assert_true(number < share_runs(&s, runs));
-    snprintf(run, sizeof run, "%s", s.runs[runs[number]].name);
+    snprintf(run, sizeof run, "%s", runs[number]->name);
     memory_release(mark);
     return run;
 }
@@ -278,7 +278,8 @@ static void linked_run(void **state) {
     CONFIGURE(FOUR);
     prepare("sweep");
     assert_true(shell("mkdir victim && ln -s ../victim sweep/scale_divisor=none+seed=1"));
-    assert_int_equal(status_of(start_share("a", "1/1")), STATUS_USAGE);
+    assert_int_equal(status_of(start_share("a", "1/1")), STATUS_FAILED);
+    assert_true(shell("grep -q 'failed: .*none+seed=1 is a symbolic link' shares"));
     const TrainOptions options = options_of(NULL);
     assert_refused("none+seed=1 is a symbolic link", sweep_resume(in("sweep"), &options, stdout));
     assert_true(shell("rmdir victim")); /* empty */
@@ -360,12 +361,13 @@ static void runs_of_shares(void **state) {
         s = (Sweep){.config = config, .axes = axes};
         sweep_plan(&s);
         for (s.shares = 2; s.shares < 30; s.shares++) {
-            size_t runs[RUNS_MAX], seen[RUNS_MAX] = {0};
+            SweepRun *runs[RUNS_MAX];
+            size_t seen[RUNS_MAX] = {0};
             for (s.share = 0; s.share < s.shares; s.share++) {
                 size_t of_setting[RUNS_MAX] = {0};
                 const size_t count = share_runs(&s, runs);
                 assert_in_range(count, s.run_count / s.shares, (s.run_count + s.shares - 1) / s.shares);
-                for (size_t k = 0; k < count; k++) seen[runs[k]]++, of_setting[s.runs[runs[k]].setting]++;
+                for (size_t k = 0; k < count; k++) seen[runs[k] - s.runs]++, of_setting[runs[k]->setting]++;
                 for (size_t g = 0; g < s.setting_count; g++)
                     assert_true(s.settings[g].count == 1 || of_setting[g] < s.settings[g].count);
             }

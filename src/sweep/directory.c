@@ -1,5 +1,4 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
-#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,8 +24,8 @@ static void name_directories(Sweep *s) {
         snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory, run->name);
 }
 
-/* Takes what the sweep's run.json says of a run. Of its end, that is used only where the run's own run.json says
-   nothing: its process was killed, or could not begin. [sweep] may grow, but not lose a run. */
+/* Takes from an entry of the sweep's run.json that a run has failed, since the run's own run.json may not say so: its
+   process was killed, or could not begin. [sweep] may grow, but not lose a run. */
 static void take_recorded(Sweep *s, const Json *entry) {
     const char *name = js_as_text(js_get(entry, "name")), *result = js_as_text(js_get(entry, "result")),
                *error = js_as_text(js_get(entry, "error"));
@@ -35,8 +34,7 @@ static void take_recorded(Sweep *s, const Json *entry) {
     if (run == end)
         usage_error("%s/config.ini no longer has the run %.200s, which the sweep began with: set it back", s->directory,
                     name);
-    if (!name || run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
-    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
+    if (!name || !result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
     run->state = RUN_FAILED;
     snprintf(run->message, sizeof run->message, "%s", error ? error : "");
 }
@@ -53,13 +51,13 @@ void sweep_read(Sweep *s, const char *directory, bool alone) {
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
     text_make_plain(s->config.name);
     sweep_plan(s);
+    name_directories(s);
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
-    name_directories(s);
-    for (size_t i = 0; i < s->run_count; i++) sweep_read_run(&s->runs[i]);
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) take_recorded(s, js_at(recorded, i));
+    for (size_t i = 0; i < s->run_count; i++) sweep_read_state(&s->runs[i]);
 }
 
 void sweep_view(Sweep *s, const char *directory) {
@@ -74,10 +72,11 @@ void sweep_view(Sweep *s, const char *directory) {
 static void wait_for(const Sweep *s, const SweepRun *run) {
     const struct timespec pause = {.tv_nsec = 20000000};
     if (!path_exists(run->directory)) return;
-    if (directory_held(run->directory))
-        progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left", run->name);
-    while (directory_held(run->directory)) {
+    for (bool waits = false; directory_held(run->directory); waits = true) {
         if (interrupt_signal()) return;
+        if (!waits)
+            progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left",
+                             run->name);
         nanosleep(&pause, NULL);
     }
     directory_check_free(run->directory);
@@ -99,36 +98,16 @@ static void check_config(const Sweep *s, const SweepRun *run) {
     }
 }
 
-/* Marks a failed run as not finished, so that it is tried once more. */
-static void forgive(SweepRun *run) {
-    if (run->state != RUN_FAILED) return;
-    run->state = RUN_NOT_FINISHED;
-    *run->message = 0;
-}
-
 void sweep_load_run(const Sweep *s, SweepRun *run) {
-    sweep_read_run(run);
-    forgive(run);
-    if (path_exists(run->directory) && !results_unused(run->directory)) check_config(s, run);
+    directory_check_no_link(run->directory);
+    if (sweep_read_state(run)) check_config(s, run);
 }
 
 void sweep_load(Sweep *s) {
-    bool ended = true;
-    const size_t mark = memory_mark();
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        directory_check_no_link(run->directory);
-        forgive(run);
-        if (s->shares == 0) {
-            wait_for(s, run);
-            sweep_load_run(s, run);
-        }
-        ended = ended && run->state != RUN_NOT_FINISHED;
+        wait_for(s, run);
+        sweep_load_run(s, run);
     }
-    if (ended) return;
-    const Config *c = &s->runs[0].config;
-    const Corpus corpus = config_corpus(c, NULL);
-    description_check_corpus(s->description, s->directory, c->data.corpus, &corpus);
-    memory_release(mark);
 }
 
 /* --- how it is written */
@@ -182,7 +161,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-static void describe(const Sweep *s, const char *result, const char *why) {
+static void describe(const Sweep *s, const char *result) {
     Json *list = js_array();
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Json *entry = js_object();
@@ -196,11 +175,10 @@ static void describe(const Sweep *s, const char *result, const char *why) {
     js_remove(s->description, "end");
     js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
-    if (why) js_set(s->description, "error", js_text(why));
 }
 
-void sweep_save(Sweep *s, const char *result, const char *why) {
-    describe(s, result, why);
+void sweep_save(Sweep *s, const char *result) {
+    describe(s, result);
     run_description_save(s->description, s->opened);
 }
 
@@ -221,7 +199,7 @@ void sweep_open(Sweep *s) {
     if (s->description) describe_resumed(s);
     else make_directory(s);
     save_configs(s);
-    describe(s, "running", NULL);
+    describe(s, "running");
     /* Last: a directory that has run.json can be resumed. */
     if (s->results) results_begin(s->results, s->description);
     else run_description_save(s->description, s->opened);

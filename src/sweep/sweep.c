@@ -6,17 +6,29 @@
 #include "base/memory.h"
 #include "sweep/parts.h"
 
+/* Checks that the text is the one that a sweep which is there began with. */
+static void check_corpus(const Sweep *s) {
+    const size_t mark = memory_mark();
+    const Config *c = &s->runs[0].config;
+    const Corpus corpus = config_corpus(c, NULL);
+    description_check_corpus(s->description, s->directory, c->data.corpus, &corpus);
+    memory_release(mark);
+}
+
 /* Checks everything that training could be refused for, before anything is written. Decides the threads of a run,
    and how many runs train at a time: --jobs, or as many as there are threads for; never more than there are runs and
-   memory for. */
+   memory for. Runs that failed are to be tried once more. */
 static void check(Sweep *s) {
     const size_t threads = s->options->threads, jobs = s->options->jobs ? s->options->jobs : s->run_count;
     size_t most = 1; /* bytes that a run takes */
     if (s->threads == 0) s->threads = threads > jobs ? threads / jobs : 1;
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
-    for (size_t i = 0; i < s->run_count; i++) {
-        const size_t bytes = train_check(&s->runs[i].config, &options, NULL);
+    if (s->description) check_corpus(s);
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        const size_t bytes = train_check(&run->config, &options, NULL);
         if (bytes > most) most = bytes;
+        if (run->state == RUN_FAILED) run->state = RUN_NOT_FINISHED;
+        if (run->state == RUN_NOT_FINISHED) *run->message = 0;
     }
     const size_t fit = memory_of_machine() / most;
     s->slots = s->options->jobs ? s->options->jobs : threads / s->threads;
@@ -69,31 +81,6 @@ static size_t count_unfinished(const Sweep *s) {
 
 /* --- the end of a sweep */
 
-typedef struct {
-    Sweep *sweep;
-    bool trains; /* else only the tables are made */
-    int signal;  /* that ended it early; 0: none */
-    Error error;
-} Work;
-
-/* If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay. */
-static void train_and_write(void *argument) {
-    Work *w = argument;
-    Sweep *s = w->sweep;
-    const SweepRun *failed;
-    const bool ended = count_unfinished(s) == 0;
-    if (w->trains) w->signal = sweep_train(s);
-    sweep_read_back(s);
-    if (ended && count(s, RUN_FAILED, &failed) > 0)
-        usage_error("%s has finished, but %s cannot be read: %s", s->directory, failed->name, failed->message);
-    sweep_write_csv(s);
-}
-
-static void save_failure(void *argument) {
-    const Work *w = argument;
-    sweep_save(w->sweep, "failed", w->error.message);
-}
-
 /* Names the runs that did not finish, the first few of them. */
 static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     size_t named = 0;
@@ -108,20 +95,21 @@ static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
 }
 
 /* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
-   ended. Raises an error if a run failed. Returns the signal that ended the training, or 0. */
+   ended. If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay.
+   Raises an error if a run failed. Returns the signal that ended the training, or 0. */
 static int complete(Sweep *s, bool trains, FILE *out) {
-    Work work = {.sweep = s, .trains = trains};
     const SweepRun *failed;
-    Error ignored;
-    if (!protect(train_and_write, &work, &work.error)) {
-        if (work.error.status != STATUS_USAGE) protect(save_failure, &work, &ignored);
-        error_raise_again(&work.error);
-    }
+    const bool had_ended = count_unfinished(s) == 0;
+    const int caught = trains ? sweep_train(s) : 0;
+    sweep_read_back(s);
     const size_t unfinished = count_unfinished(s), failures = count(s, RUN_FAILED, &failed);
-    const int signal = unfinished ? work.signal : 0; /* or it came too late to matter */
+    if (had_ended && failed)
+        usage_error("%s has finished, but %s cannot be read: %s", s->directory, failed->name, failed->message);
+    sweep_write_csv(s);
+    const int signal = unfinished ? caught : 0; /* or it came too late to matter */
     const char *result = unfinished == 0 ? "finished" : signal ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
-    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result, NULL);
+    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result);
     if (s->options->report) s->options->report(s->opened);
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
@@ -186,7 +174,7 @@ void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptio
     fprintf(out, "%zu\n", s->run_count);
 }
 
-static void read_run(void *run) { sweep_read_run(run); }
+static void read_state(void *run) { sweep_read_state(run); }
 
 int sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out) {
     const SweepRun *failed;
@@ -195,7 +183,6 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
     Sweep *s = enter(directory, options, false);
     s->share = number;
     s->shares = shares;
-    sweep_load(s);
     check(s);
     progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each", number + 1,
                      shares, s->config.name, s->directory, s->slots, s->threads, s->threads == 1 ? "" : "s");
@@ -203,7 +190,7 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
     const size_t failures = count(s, RUN_FAILED, &failed); /* of this share */
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error ignored;
-        if (run->state == RUN_NOT_FINISHED) protect(read_run, run, &ignored); /* as other processes left it */
+        if (run->state == RUN_NOT_FINISHED) protect(read_state, run, &ignored); /* as other processes left it */
     }
     print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
                 s->run_count - count_unfinished(s), s->run_count, s->directory, program_name, s->directory);

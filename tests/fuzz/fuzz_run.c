@@ -8,7 +8,7 @@ static Sweep sweep;
 static Run run;
 
 static void view_sweep(void *directory) { sweep_view(&sweep, directory); }
-static void read_run_of_sweep(void *of_sweep) { sweep_read_run(of_sweep); }
+static void read_run_of_sweep(void *of_sweep) { sweep_read_state(of_sweep); }
 static void open_run(void *directory) { run_open(&run, directory, NULL, 0, false); }
 
 static void read_as_sweep(const uint8_t *data, size_t size) {
