@@ -335,21 +335,20 @@ static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
 }
 
 Json *report_sweep_data(const char *directory) {
-    Sweep s = {0};
+    const Sweep *s = sweep_view(directory);
     char heading[512];
     const SweepSetting *least = NULL, *most = NULL;
-    sweep_view(&s, directory);
-    for (const SweepSetting *now = s.settings; now < s.settings + s.setting_count; now++) {
+    for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
         if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
         if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
     }
-    snprintf(heading, sizeof heading, "%s", s.config.name);
+    snprintf(heading, sizeof heading, "%s", s->config.name);
     if (least && least != most)
         text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
                     least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean, most->label);
-    Json *data = page_data(&s, "sweep", heading);
-    why_sweep(&s, &why);
+    Json *data = page_data(s, "sweep", heading);
+    why_sweep(s, &why);
     js_set(data, "why", js_text(why.sentence[0]));
     return data;
 }

@@ -83,14 +83,13 @@ typedef struct {
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
-    size_t divisor_axis;       /* which of the swept keys is the divisor; axes.count: none */
-    const Directory *opened;   /* the sweep's directory; locked, unless a share or a report reads it */
-    ResultsDirectory *results; /* of a new sweep; NULL for one that was there */
-    const char *directory;     /* its path */
-    Json *description;         /* run.json */
-    size_t threads, slots;     /* threads of a run; runs at a time */
-    size_t share, shares;      /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
-} Sweep;                       /* large: keep it off small stacks */
+    size_t divisor_axis;        /* which of the swept keys is the divisor; axes.count: none */
+    const Directory *directory; /* the sweep's directory; locked, unless a share or a report reads it */
+    ResultsDirectory *results;  /* of a new sweep; NULL for one that was there */
+    Json *description;          /* run.json */
+    size_t threads, slots;      /* threads of a run; runs at a time */
+    size_t share, shares;       /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
+} Sweep;                        /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
    too many combinations, a combination that is no valid config. */
@@ -109,15 +108,13 @@ size_t share_runs(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 
 /* directory.c. sweep_read plans the sweep of a directory and reads the states of its runs, also while they train; with
    `alone` it locks the directory first. sweep_view reads what the runs measured as well. sweep_load_run reads the state
-   of a run that is now to be trained, and checks the run against its config. sweep_load does so for all runs, each once
-   a process that trains it has saved it; of a share, each run is loaded only when its turn comes. If something has
-   changed since the sweep began, the error has status STATUS_USAGE. sweep_open makes the directory of a new sweep, or
-   notes in run.json that the sweep is resumed, and writes configs/NAME.ini for each run that has not ended. sweep_save
-   writes the present states of the runs into run.json; `result` is as for a run ("running", "finished", "interrupted",
-   "failed"). */
-void sweep_read(Sweep *sweep, const char *directory, bool alone);
-void sweep_view(Sweep *sweep, const char *directory);
-void sweep_load(Sweep *sweep);
+   of a run that is now to be trained, and checks the run against its config. It first waits for a process that trains
+   the run, unless it is for a share. If something has changed since the sweep began, the error has status STATUS_USAGE.
+   sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed, and writes
+   configs/NAME.ini for each run that has not ended. sweep_save writes the present states of the runs into run.json;
+   `result` is as for a run ("running", "finished", "interrupted", "failed"). */
+Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone);
+const Sweep *sweep_view(const char *directory);
 void sweep_load_run(const Sweep *sweep, SweepRun *run);
 void sweep_open(Sweep *sweep);
 void sweep_save(Sweep *sweep, const char *result);

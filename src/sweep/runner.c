@@ -50,44 +50,39 @@ static void leave_launcher(void) {
     *kept = NULL;
 }
 
-/* Starts the program; returns 0 or an errno. */
-static int spawn(pid_t *process, const char *program, char *const *words, int messages) {
+/* Starts the program with these words, ended by NULL. An error has status STATUS_FAILED, and may be due to the other
+   processes. */
+static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
     posix_spawn_file_actions_t actions;
     char *own = program_path();
     /* On Linux the last name leads to the running program even where its file was replaced or removed. */
-    const char *path = program ? program : own ? own : "/proc/self/exe";
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (!failed) {
+    const char *path = s->options->program ? s->options->program : own ? own : "/proc/self/exe";
+    FILE *messages = run->messages = tmpfile();
+    int failed = messages ? posix_spawn_file_actions_init(&actions) : errno;
+    if (messages && !failed) {
+        fcntl(fileno(messages), F_SETFD, FD_CLOEXEC); /* no other run's process gets it */
         failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-        if (!failed) failed = posix_spawn(process, path, &actions, NULL, words, environ);
+        if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
+        if (!failed) failed = posix_spawn(&run->process, path, &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
     free(own);
-    return failed;
+    if (!failed) return;
+    if (messages) fclose(messages);
+    run->process = 0;
+    runtime_error("cannot start a process for it: %s", strerror(failed));
 }
 
-/* Starts or resumes the run. An error of status STATUS_FAILED may be due to the other processes. */
-static void start_process(const Sweep *s, SweepRun *run) {
+static void start_or_resume(const Sweep *s, SweepRun *run) {
     char threads[24], config[PATH_CAPACITY], directory[PATH_CAPACITY], run_json[PATH_CAPACITY];
-    const char *here = *s->directory == '-' ? "./" : ""; /* or the path would be taken for an option */
+    const char *here = *s->directory->path == '-' ? "./" : ""; /* or the path would be taken for an option */
     snprintf(threads, sizeof threads, "%zu", s->threads);
-    snprintf(directory, sizeof directory, "%s%s/%s", here, s->directory, run->name);
-    snprintf(config, sizeof config, "%s%s/configs/%s.ini", here, s->directory, run->name);
+    snprintf(directory, sizeof directory, "%s%s/%s", here, s->directory->path, run->name);
+    snprintf(config, sizeof config, "%s%s/configs/%s.ini", here, s->directory->path, run->name);
     path_join(run_json, directory, "run.json");
     char *begin[] = {program_name, config, "--out", directory, "--threads", threads, "--quiet", NULL};
     char *resume[] = {program_name, "resume", directory, "--threads", threads, "--quiet", NULL};
-
-    FILE *messages = tmpfile();
-    if (!messages) runtime_error("cannot start a process for it: %s", strerror(errno));
-    fcntl(fileno(messages), F_SETFD, FD_CLOEXEC); /* no other run's process gets it */
-    const int failed =
-        spawn(&run->process, s->options->program, path_find(run_json) ? resume : begin, fileno(messages));
-    run->messages = messages;
-    if (!failed) return;
-    run->process = 0;
-    fclose(messages);
-    runtime_error("cannot start a process for it: %s", strerror(failed));
+    start_process(s, run, path_find(run_json) ? resume : begin);
 }
 
 /* Returns the signal that stopped a process, whose status is as of waitpid, or 0. */
@@ -200,7 +195,7 @@ static void start(void *crew) {
     SweepRun *run = c->run[c->next];
     if (run->state == RUN_NOT_FINISHED && c->sweep->shares) sweep_load_run(c->sweep, run);
     if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) sweep_read_measures(run);
-    else start_process(c->sweep, run);
+    else start_or_resume(c->sweep, run);
 }
 
 /* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be the processes
@@ -240,13 +235,13 @@ int sweep_train(Sweep *s) {
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
-        const bool goes_on = !c->signal && directory_in_place(s->opened);
+        const bool goes_on = !c->signal && directory_in_place(s->directory);
         if (goes_on) start_all(c);
         if (c->alive == 0 && (!goes_on || c->next == c->count)) break;
         show_progress(c);
         nanosleep(&pause, NULL);
     }
     progress_clear(s->options->progress);
-    directory_check(s->opened);
+    directory_check(s->directory);
     return c->signal;
 }
