@@ -16,7 +16,7 @@ static double number_of(const Sweep *s, size_t axis, size_t setting) {
     return end == text || *end ? (double)s->settings[setting].value_index[axis] : number;
 }
 
-/* Whether setting a is shown before b: by divisor first, then by the other keys. */
+/* Returns whether setting a is shown before b: by divisor first, then by the other keys. */
 static bool comes_before(const Sweep *s, size_t a, size_t b) {
     double x = number_of(s, s->divisor_axis, a), y = number_of(s, s->divisor_axis, b);
     for (size_t i = 0; x == y && i < s->axes.count; i++) {

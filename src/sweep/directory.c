@@ -109,8 +109,8 @@ void sweep_load_run(const Sweep *s, SweepRun *run) {
 
 /* --- how it is written */
 
-/* Whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it is
-   swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
+/* Returns whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it
+   is swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
 static bool differs(const void *sweep, size_t key) {
     const Sweep *s = sweep;
     char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];

@@ -20,7 +20,7 @@ const char *sweep_key(const SweepAxes *axes, size_t axis) {
     return taken ? config_key_name(axes->axis[axis].key) : name;
 }
 
-/* Whether a swept key is this one, "section.key". */
+/* Returns whether a swept key is this one, "section.key". */
 static bool axis_is(const SweepAxes *axes, size_t axis, const char *name) {
     return strcmp(config_key_name(axes->axis[axis].key), name) == 0;
 }
@@ -92,7 +92,7 @@ static void make_run(Sweep *s, size_t i) {
     s->setting_count = settings;
 }
 
-/* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
+/* Returns whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
     const size_t d_k = (size_t)config->model.d_k;
     return (real)(1 / divisor_value(config->attention.scale_divisor, d_k)) == (real)(1 / sqrt((double)d_k));
