@@ -565,10 +565,14 @@ check_match "a share" '^1 of the 2 runs in shared have ended' "$(cat "$said/out"
 ends 0 "$train" sweep shared --tables
 check_match "what is missing" '^1 of 2 runs did not finish; to resume: .*resume shared$' "$(cat "$said/out")"
 check_match "its name" '^  scale_divisor=.*: not finished$' "$(cat "$said/out")"
+check "the result in shared/run.json" running "$(result_of shared | tail -n 1)"
 ends 0 "$train" sweep shared --share 2/2
 check_match "the other share" '^2 of the 2 runs in shared have ended' "$(cat "$said/out")"
 ends 0 "$train" sweep shared --tables --quiet
 check "the last line of the tables" "table of runs:   shared/summary.csv" "$(tail -n 1 "$said/out")"
+check "the result in shared/run.json" finished "$(result_of shared | tail -n 1)"
+for run in shared/scale*; do check "config.ini of $run" "$(cat "shared/configs/${run##*/}.ini")" "$(cat "$run/config.ini")"; done
+ends 0 "$train" sweep shared --share 1/1
 
 # --- a run that diverges, by itself and in a sweep
 set -- --set train.optimizer=sgd --set train.lr=1e6 --set train.grad_clip=0 --quiet
@@ -577,7 +581,7 @@ fails 3 'diverged at step 0: .* \(of the scores, those of layer 0, head 0 first\
     --set attention.score_precision=fp16 --set attention.scale_divisor=1e-6
 check "the result in diverged/run.json" diverged "$(result_of diverged)"
 ends 0 "$train" sweep sweep.ini "$@" --out diverging
-check "runs that diverged" 2 "$(grep -c ',diverged,' diverging/summary.csv)"
+check "runs that diverged" 2 "$(grep -c ',diverged,.*,"diverged at step .*, ' diverging/summary.csv)"
 
 # --- a sweep
 ends 0 "$train" sweep sweep.ini --quiet
@@ -607,6 +611,8 @@ ends 0 "$train" sweep sweep.ini --threads 2 --dry-run
 check_match "stdout of: $name" '^; 2 runs, 2 at a time with 1 thread each' "$(cat "$said/out")"
 ends 0 "$train" sweep sweep.ini --threads 2 --jobs 1 --dry-run
 check_match "stdout of: $name" '^; 2 runs, 1 at a time with 2 threads each' "$(cat "$said/out")"
+ends 0 "$train" sweep sweep.ini --threads 8 --dry-run
+check_match "stdout of: $name" '^; 2 runs, 2 at a time with 4 threads each' "$(cat "$said/out")"
 ends 0 "$train" sweep sweep.ini --jobs 9 --out jobs
 check_match "stderr of: $name" 'in jobs: 2 runs, 2 at a time with 1 thread each' "$(cat "$said/err")"
 check "all but the times of two sweeps" "$(sed 's/,[^,]*$//' kept/summary.csv)" "$(sed 's/,[^,]*$//' jobs/summary.csv)"

@@ -2,6 +2,7 @@
    back from the files of a run. */
 #include "temporary.h"
 
+#include "report/report.h"
 #include "sweep/parts.h"
 
 static Sweep sweep;
@@ -56,20 +57,20 @@ static void order_and_styles(void **state) {
         size_t order[RUNS_MAX];
         snprintf(text, sizeof text, "[sweep]\n%s", cases[c].text);
         plan(text);
-        sweep_sort(&sweep, order);
+        report_sort(&sweep, order);
         for (size_t i = 0; i < sweep.setting_count; i++) {
             assert_int_equal(order[i], cases[c].order[i]);
             for (size_t k = 0; k < i; k++) {
                 double dashes[2];
-                const Color a = sweep_style(&sweep, i, &dashes[0]), b = sweep_style(&sweep, k, &dashes[1]);
+                const Color a = report_style(&sweep, i, &dashes[0]), b = report_style(&sweep, k, &dashes[1]);
                 assert_that(!same_color(a, b) || dashes[0] != dashes[1], "settings %zu and %zu of: %s", i, k, text);
             }
         }
     }
     double dash;
     plan("[sweep]\nscale_divisor = none, 8, 5\n"); /* 8 is drawn as √d_k */
-    assert_true(same_color(sweep_style(&sweep, 1, &dash), palette_divisor("sqrt_dk", 0)) && dash == 0);
-    assert_true(same_color(sweep_style(&sweep, 0, &dash), palette_divisor("none", 0)) && dash == 0);
+    assert_true(same_color(report_style(&sweep, 1, &dash), palette_divisor("sqrt_dk", 0)) && dash == 0);
+    assert_true(same_color(report_style(&sweep, 0, &dash), palette_divisor("none", 0)) && dash == 0);
 }
 
 /* A sweep with the seed first, another key, and no divisor among the keys. */
@@ -127,8 +128,8 @@ static void refused(void **state) {
 
 /* Reads the run in "run". */
 static void read_run(SweepRun *run) {
-    sweep_read_run(run);
-    sweep_read_logs(run);
+    sweep_read_state(run);
+    sweep_read_measures(run);
 }
 
 static void results_of_a_run(void **state) {
@@ -136,6 +137,7 @@ static void results_of_a_run(void **state) {
     static SweepRun run;
     const double *r = run.measured;
     run.config.train.warmup = 6;
+    run.config.model.layers = run.config.model.heads = 2;
     snprintf(run.directory, sizeof run.directory, "%s", in("run"));
     assert_true(directory_make_new(in("run")));
     read_run(&run);
@@ -166,7 +168,8 @@ static void results_of_a_run(void **state) {
     assert_true(r[MEASURE_GRAD_Q_FIRST] == 2.5 && r[MEASURE_GRAD_Q_LAST] == 7);
     assert_true(r[MEASURE_GRAD_SCORES_FIRST] == 3 && r[MEASURE_GRAD_SCORES_LAST] == 8);
     assert_true(r[MEASURE_QK_NORM_FIRST] == 6 && r[MEASURE_QK_NORM_LAST] == 7);
-    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"running\"}");
+    put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"interrupted\"}");
+    run.config.model.layers = 1;
     put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0)
                                       ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0) ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
     assert_refused("attention.csv:5", read_run(&run)); /* steps in disorder */
@@ -174,7 +177,7 @@ static void results_of_a_run(void **state) {
     put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
                                 "0,0,1,1,4,4,1,\n8,8,2.5,1,3,,1,\n");
     read_run(&run);
-    assert_true(run.state == RUN_NOT_FINISHED); /* it was killed */
+    assert_true(run.state == RUN_NOT_FINISHED); /* it was stopped */
     assert_true(r[MEASURE_STEPS] == 8 && r[MEASURE_SECONDS] == 2.5 &&
                 isnan(r[MEASURE_THREADS])); /* as far as its log goes */
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"failed\", \"error\": \"no luck\"}");

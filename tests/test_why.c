@@ -30,11 +30,7 @@ static void set_ruler(const char *run, const double losses[4]) {
 static void read_run(const char *run) { why_run(in(run), &why); }
 
 /* Reads a sweep. */
-static void read_sweep(void) {
-    Sweep s = {0};
-    sweep_view(&s, in("sweep"));
-    why_sweep(&s, &why);
-}
+static void read_sweep(void) { why_sweep(sweep_view(in("sweep")), &why); }
 
 /* Whether any paragraph has these words. */
 static bool says(const char *words) {

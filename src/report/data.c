@@ -158,7 +158,7 @@ static Json *setting_json(const Sweep *s, size_t index) {
                                     MEASURE_ENTROPY_LAST, MEASURE_SCORE_STD_FIRST, MEASURE_SCORE_STD_LAST};
     const SweepSetting *setting = &s->settings[index];
     double dash = 0;
-    const Color color = s->axes.count ? sweep_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
+    const Color color = s->axes.count ? report_style(s, index, &dash) : palette_color(s->setting_count > 1 ? index : 1);
     Json *json = js_object(), *runs = js_list(json, "runs");
     for (size_t i = 0; i < setting->count; i++) js_append(runs, js_size(setting->run[i]));
     js_set(json, "label", js_text(setting->label));
@@ -298,7 +298,7 @@ static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
     if (sweep) {
         js_set(json, "config", config_json(&s->config));
         js_set(json, "description", s->description);
-        sweep_sort(s, order);
+        report_sort(s, order);
     }
     note_damaged(s, notes);
     for (size_t i = 0; i < s->setting_count; i++) js_append(settings, setting_json(s, sweep ? order[i] : i));
@@ -310,21 +310,20 @@ static Json *page_data(const Sweep *s, const char *kind, const char *heading) {
 }
 
 Json *report_sweep_data(const char *directory) {
-    Sweep s = {0};
+    const Sweep *s = sweep_view(directory);
     char heading[512];
     const SweepSetting *least = NULL, *most = NULL;
-    sweep_view(&s, directory);
-    for (const SweepSetting *now = s.settings; now < s.settings + s.setting_count; now++) {
+    for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         const Interval *loss = &now->mean[MEASURE_VAL_LOSS];
         if (loss->count && (!least || loss->mean < least->mean[MEASURE_VAL_LOSS].mean)) least = now;
         if (loss->count && (!most || loss->mean > most->mean[MEASURE_VAL_LOSS].mean)) most = now;
     }
-    snprintf(heading, sizeof heading, "%s", s.config.name);
+    snprintf(heading, sizeof heading, "%s", s->config.name);
     if (least && least != most)
         text_append(heading, sizeof heading, ": validation loss %.3f for %.150s to %.3f for %.150s",
                     least->mean[MEASURE_VAL_LOSS].mean, least->label, most->mean[MEASURE_VAL_LOSS].mean, most->label);
-    Json *data = page_data(&s, "sweep", heading);
-    why_sweep(&s, &why);
+    Json *data = page_data(s, "sweep", heading);
+    why_sweep(s, &why);
     js_set(data, "why", js_text(why.sentence[0]));
     return data;
 }
@@ -341,7 +340,7 @@ static void take_run(Sweep *s, size_t index, const char *directory) {
     *setting = (SweepSetting){.run = {index}, .count = 1, .reference = NO_SETTING};
     snprintf(setting->label, sizeof setting->label, "%s", own->name);
     text_make_plain(setting->label);
-    sweep_read_run(own);
+    sweep_read_state(own);
 }
 
 Json *report_run_data(const char *const *directories, size_t count) {
@@ -351,7 +350,7 @@ Json *report_run_data(const char *const *directories, size_t count) {
     s.runs = memory_make(count, sizeof *s.runs, words);
     s.settings = memory_make(count, sizeof *s.settings, words);
     for (size_t i = 0; i < count; i++) take_run(&s, i, directories[i]);
-    for (size_t i = 0; i < count; i++) sweep_read_logs(&s.runs[i]);
+    for (size_t i = 0; i < count; i++) sweep_read_measures(&s.runs[i]);
     sweep_summarize(&s);
     const SweepRun *run = &s.runs[0];
     config_scores_title(&run->config, 0, heading, sizeof heading);

@@ -5,6 +5,8 @@
 
 #include "base/command.h"
 #include "base/json.h"
+#include "show/palette.h"
+#include "sweep/parts.h"
 
 /* Writes DIRECTORY/report.html, for a run, a sweep, or theory, which has a theory.csv. An error in its files has
    status STATUS_USAGE. */
@@ -26,3 +28,9 @@ Json *report_theory_data(const char *directory);
    by which the page may still grow; the model's bytes are subtracted. A checkpoint that cannot be read is an error,
    unless the run `diverged`. */
 Json *report_model(const char *directory, bool diverged, double *room);
+
+/* styles.c. report_sort lists all settings of a sweep in the order in which they are shown: by divisor, then by the
+   other swept keys. report_style returns the colour of a setting, which its divisor decides; the other swept keys
+   decide `dash` (pixels; 0: a whole line). Where the divisor is not swept, each setting has a colour of its own. */
+void report_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
+Color report_style(const Sweep *sweep, size_t setting, double *dash);

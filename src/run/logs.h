@@ -107,6 +107,11 @@ LogTable logs_read_any(const char *directory, Log log);
 int log_field(Log log, int column, const char *text);
 /* The last value of a column that is not empty; NaN when all are. */
 double log_last(const LogTable *table, int column);
+/* Returns how many whole steps attention.csv has: `heads` rows each, for the heads of all layers. The last step may be
+   cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
+size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
+/* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
+double log_mean(const LogTable *attention, int column, size_t step, size_t heads);
 
 /* A loss as metrics.csv has it: rounded to the digits that are written. */
 double logs_rounded(double loss);

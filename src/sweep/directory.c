@@ -1,5 +1,4 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
-#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,49 +21,51 @@ bool sweep_is(const char *directory) {
 
 static void name_directories(Sweep *s) {
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++)
-        snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory, run->name);
+        snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory->path, run->name);
 }
 
-/* Takes what the sweep's run.json says of a run. Of its end, that is used only where the run's own run.json says
-   nothing: its process was killed, or could not begin. [sweep] may grow, but not lose a run. */
+/* Takes from an entry of the sweep's run.json that a run has failed, since the run's own run.json may not say so: its
+   process was killed, or could not begin. [sweep] may grow, but not lose a run. */
 static void take_recorded(Sweep *s, const Json *entry) {
     const char *name = js_as_text(js_get(entry, "name")), *result = js_as_text(js_get(entry, "result")),
                *error = js_as_text(js_get(entry, "error"));
     SweepRun *run = s->runs, *end = s->runs + s->run_count;
     while (name && run < end && strcmp(run->name, name) != 0) run++;
     if (run == end)
-        usage_error("%s/config.ini no longer has the run %.200s, which the sweep began with: set it back", s->directory,
-                    name);
-    if (!name || run->state != RUN_NOT_FINISHED || !isnan(run->measured[MEASURE_STEPS])) return;
-    if (!result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
+        usage_error("%s/config.ini no longer has the run %.200s, which the sweep began with: set it back",
+                    s->directory->path, name);
+    if (!name || !result || strcmp(result, SWEEP_RUN_STATES[RUN_FAILED]) != 0) return;
     run->state = RUN_FAILED;
     snprintf(run->message, sizeof run->message, "%s", error ? error : "");
 }
 
-void sweep_read(Sweep *s, const char *directory, bool alone) {
+Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone) {
+    Sweep *s = memory_make(1, sizeof *s, "a sweep");
     int64_t threads;
     char path[RESULTS_PATH];
     results_name(path, directory, 1);
-    s->opened = alone ? directory_lock(path) : directory_open(path);
-    s->directory = s->opened->path;
-    s->description = run_description_load(s->directory);
-    description_config(s->description, s->directory, &s->config, &s->axes, NULL, 0);
+    s->options = options;
+    s->directory = alone ? directory_lock(path) : directory_open(path);
+    s->description = run_description_load(s->directory->path);
+    description_config(s->description, s->directory->path, &s->config, &s->axes, NULL, 0);
     const char *name = js_as_text(js_get(s->description, "name"));
     if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
     text_make_plain(s->config.name);
     sweep_plan(s);
+    name_directories(s);
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
-    name_directories(s);
-    for (size_t i = 0; i < s->run_count; i++) sweep_read_run(&s->runs[i]);
     const Json *recorded = js_get(s->description, "runs");
     for (size_t i = 0; i < js_array_size(recorded); i++) take_recorded(s, js_at(recorded, i));
+    for (size_t i = 0; i < s->run_count; i++) sweep_read_state(&s->runs[i]);
+    return s;
 }
 
-void sweep_view(Sweep *s, const char *directory) {
-    sweep_read(s, directory, false);
+const Sweep *sweep_view(const char *directory) {
+    Sweep *s = sweep_read(directory, NULL, false);
     sweep_read_back(s);
+    return s;
 }
 
 /* --- what is checked before a sweep that is there is trained */
@@ -74,10 +75,11 @@ void sweep_view(Sweep *s, const char *directory) {
 static void wait_for(const Sweep *s, const SweepRun *run) {
     const struct timespec pause = {.tv_nsec = 20000000};
     if (!path_exists(run->directory)) return;
-    if (directory_held(run->directory))
-        progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left", run->name);
-    while (directory_held(run->directory)) {
+    for (bool waits = false; directory_held(run->directory); waits = true) {
         if (interrupt_signal()) return;
+        if (!waits)
+            progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left",
+                             run->name);
         nanosleep(&pause, NULL);
     }
     directory_check_free(run->directory);
@@ -95,46 +97,20 @@ static void check_config(const Sweep *s, const SweepRun *run) {
         if (strcmp(ours, theirs) != 0)
             usage_error("%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": "
                         "set back whichever of the two files was edited",
-                        s->directory, run->name, config_key_name(key), ours, config_key_name(key), theirs);
+                        s->directory->path, run->name, config_key_name(key), ours, config_key_name(key), theirs);
     }
-}
-
-/* Marks a failed run as not finished, so that it is tried once more. */
-static void forgive(SweepRun *run) {
-    if (run->state != RUN_FAILED) return;
-    run->state = RUN_NOT_FINISHED;
-    *run->message = 0;
 }
 
 void sweep_load_run(const Sweep *s, SweepRun *run) {
-    sweep_read_run(run);
-    forgive(run);
-    if (path_exists(run->directory) && !results_unused(run->directory)) check_config(s, run);
-}
-
-void sweep_load(Sweep *s) {
-    bool ended = true;
-    const size_t mark = memory_mark();
-    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        directory_check_no_link(run->directory);
-        forgive(run);
-        if (s->shares == 0) {
-            wait_for(s, run);
-            sweep_load_run(s, run);
-        }
-        ended = ended && run->state != RUN_NOT_FINISHED;
-    }
-    if (ended) return;
-    const Config *c = &s->runs[0].config;
-    const Corpus corpus = config_corpus(c, NULL);
-    description_check_corpus(s->description, s->directory, c->data.corpus, &corpus);
-    memory_release(mark);
+    directory_check_no_link(run->directory);
+    if (s->shares == 0) wait_for(s, run);
+    if (sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
 
-/* Whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it is
-   swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
+/* Returns whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it
+   is swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
 static bool differs(const void *sweep, size_t key) {
     const Sweep *s = sweep;
     char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
@@ -162,14 +138,13 @@ static void make_directory(Sweep *s) {
     corpus_fingerprint(&corpus, fingerprint);
     memory_release(mark);
     s->results = results_make(o->out, s->config.log.out, o->force);
-    s->opened = s->results->directory;
-    s->directory = s->opened->path;
+    s->directory = s->results->directory;
     name_directories(s);
     s->description = run_description(o->command_line, o->threads);
     js_set(s->description, "name", js_text(s->config.name));
     js_set(s->description, "corpus", js_text(fingerprint));
     js_set(s->description, "threads_per_run", js_size(s->threads));
-    FileWriter *config = file_writer_open(s->opened, "config.ini");
+    FileWriter *config = file_writer_open(s->directory, "config.ini");
     sweep_write_config(s, config->stream);
     file_writer_commit(config);
 }
@@ -182,7 +157,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-static void describe(const Sweep *s, const char *result, const char *why) {
+static void describe(const Sweep *s, const char *result) {
     Json *list = js_array();
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Json *entry = js_object();
@@ -196,22 +171,21 @@ static void describe(const Sweep *s, const char *result, const char *why) {
     js_remove(s->description, "end");
     js_remove(s->description, "error");
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
-    if (why) js_set(s->description, "error", js_text(why));
 }
 
-void sweep_save(Sweep *s, const char *result, const char *why) {
-    describe(s, result, why);
-    run_description_save(s->description, s->opened);
+void sweep_save(Sweep *s, const char *result) {
+    describe(s, result);
+    run_description_save(s->description, s->directory);
 }
 
 /* Writes configs/NAME.ini, from which a run starts, for each run that has not ended. */
 static void save_configs(const Sweep *s) {
     char name[RUN_NAME + 16];
-    directory_make_in(s->opened, "configs");
+    directory_make_in(s->directory, "configs");
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (run->state != RUN_NOT_FINISHED) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
-        FileWriter *config = file_writer_open(s->opened, name);
+        FileWriter *config = file_writer_open(s->directory, name);
         config_write(&run->config, config->stream);
         file_writer_commit(config);
     }
@@ -221,10 +195,11 @@ void sweep_open(Sweep *s) {
     if (s->description) describe_resumed(s);
     else make_directory(s);
     save_configs(s);
-    describe(s, "running", NULL);
+    describe(s, "running");
     /* Last: a directory that has run.json can be resumed. */
     if (s->results) results_begin(s->results, s->description);
-    else run_description_save(s->description, s->opened);
+    else run_description_save(s->description, s->directory);
     if (s->results && *s->results->old)
-        progress_message(s->options->progress, "note: what stood in %s is now in %s", s->directory, s->results->old);
+        progress_message(s->options->progress, "note: what stood in %s is now in %s", s->directory->path,
+                         s->results->old);
 }

@@ -2,12 +2,13 @@
 
    A sweep trains one run for each combination of the config's [sweep] section. A setting is what the runs share that
    differ in nothing but the seed. sweep_plan makes runs and settings from the config, sweep_open makes or enters the
-   directory, sweep_train trains. Then everything is read back from what the runs wrote: sweep_read_logs,
-   sweep_summarize, and the writers of tables. */
+   directory, sweep_train trains. Then everything is read back from what the runs wrote: sweep_read_back, and the
+   writers of tables. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/statistics.h"
-#include "show/palette.h"
 #include "sweep/sweep.h"
 
 enum { RUNS_MAX = 4096, RUN_NAME = 200, SETTING_LABEL = 320 };
@@ -56,13 +57,16 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
     bool damaged;                   /* its logs are not as the program writes them */
-    double measured[MEASURE_COUNT]; /* NaN where the run did not get that far */
+    double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
+    pid_t process;                  /* that trains it, started by this process; 0: none */
+    FILE *messages;                 /* a temporary file without a name: what that process writes to stderr */
 } SweepRun;
 
 #define NO_SETTING ((size_t)-1) /* a setting without a reference */
 typedef struct {
     char label[SETTING_LABEL];          /* for people: "÷ √d_k = 8, lr 0.001" */
     size_t value_index[SWEEP_AXES_MAX]; /* for each swept key: which of its values, from 0; 0 for the seed */
+    size_t others;                      /* the same number for settings that differ in the divisor alone */
     size_t run[SWEEP_VALUES_MAX];       /* (count) indices of its runs, by seed */
     size_t count;
     size_t reference; /* the setting that differs in the divisor alone and divides by √d_k, maybe itself */
@@ -79,14 +83,13 @@ typedef struct {
     SweepRun *runs;         /* (run_count) */
     SweepSetting *settings; /* (setting_count) */
     size_t run_count, setting_count;
-    size_t divisor_axis;       /* which of the swept keys is the divisor; axes.count: none */
-    const Directory *opened;   /* the sweep's directory; locked, unless a share or a report reads it */
-    ResultsDirectory *results; /* of a new sweep; NULL for one that was there */
-    const char *directory;     /* its path */
-    Json *description;         /* run.json */
-    size_t threads, slots;     /* threads of a run; runs at a time */
-    size_t share, shares;      /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
-} Sweep;                       /* large: keep it off small stacks */
+    size_t divisor_axis;        /* which of the swept keys is the divisor; axes.count: none */
+    const Directory *directory; /* the sweep's directory; locked, unless a share or a report reads it */
+    ResultsDirectory *results;  /* of a new sweep; NULL for one that was there */
+    Json *description;          /* run.json */
+    size_t threads, slots;      /* threads of a run; runs at a time */
+    size_t share, shares;       /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
+} Sweep;                        /* large: keep it off small stacks */
 
 /* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
    too many combinations, a combination that is no valid config. */
@@ -101,22 +104,20 @@ void share_read(const char *text, size_t *share, size_t *shares);
 /* share.c. Lists the runs that this process trains, in the order in which they start, and returns how many they are. A
    share has every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So
    these are spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
-size_t share_runs(const Sweep *sweep, size_t runs[RUNS_MAX]);
+size_t share_runs(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 
-/* directory.c. sweep_read plans the sweep of a directory and reads its state from run.json and config.ini, also while
-   its runs train; with `alone` it locks the directory first. sweep_view reads the logs of the runs as well. sweep_load
-   is for a sweep that is now to be trained: it checks the text, and each run against its config, once a process that
-   trains the run has saved it. Of a share, each run is checked only when its turn comes (sweep_load_run). If something
-   has changed since the sweep began, the error has status STATUS_USAGE. sweep_open makes the directory of a new sweep,
-   or notes in run.json that the sweep is resumed, and writes configs/NAME.ini for each run that has not ended.
-   sweep_save writes the present states of the runs into run.json; `result` is as for a run ("running", "finished",
-   "interrupted", "failed"), and `why` is the reason of a failure or NULL. */
-void sweep_read(Sweep *sweep, const char *directory, bool alone);
-void sweep_view(Sweep *sweep, const char *directory);
-void sweep_load(Sweep *sweep);
+/* directory.c. sweep_read plans the sweep of a directory and reads the states of its runs, also while they train; with
+   `alone` it locks the directory first. sweep_view reads what the runs measured as well. sweep_load_run reads the state
+   of a run that is now to be trained, and checks the run against its config. It first waits for a process that trains
+   the run, unless it is for a share. If something has changed since the sweep began, the error has status STATUS_USAGE.
+   sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed, and writes
+   configs/NAME.ini for each run that has not ended. sweep_save writes the present states of the runs into run.json;
+   `result` is as for a run ("running", "finished", "interrupted", "failed"). */
+Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone);
+const Sweep *sweep_view(const char *directory);
 void sweep_load_run(const Sweep *sweep, SweepRun *run);
 void sweep_open(Sweep *sweep);
-void sweep_save(Sweep *sweep, const char *result, const char *why);
+void sweep_save(Sweep *sweep, const char *result);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
@@ -124,25 +125,17 @@ void sweep_write_config(const Sweep *sweep, FILE *out);
    only where the sweep's directory was moved or removed meanwhile. */
 int sweep_train(Sweep *sweep);
 
-/* results.c. sweep_read_run reads run.json: state, message, steps, seconds, threads. If there is no directory, or
-   nothing was measured in it, the run was not started. Then sweep_read_metrics reads metrics.csv, and sweep_read_logs
-   both logs. If a file is not as the program writes it, the error has status STATUS_USAGE. */
-void sweep_read_run(SweepRun *run);
-void sweep_read_metrics(SweepRun *run);
-void sweep_read_logs(SweepRun *run);
-void sweep_clear_run(SweepRun *run); /* sets every measure to NaN */
-
-/* results.c. Statistics of every setting; only runs that finished count. sweep_read_back reads the logs of all runs
-   first; a run whose logs are not as the program writes them has failed. */
-void sweep_summarize(Sweep *sweep);
+/* results.c. sweep_read_state reads from run.json how a run has ended. Where it does not say so, the state stays what
+   it was. Returns whether the run was started. sweep_read_measures reads what the run measured, from run.json and both
+   logs; a run that was not started has measured nothing. If a file is not as the program writes it, the error has
+   status STATUS_USAGE. sweep_read_back reads what all runs measured, after which a run whose files are not as the
+   program writes them has failed, and summarizes it. sweep_summarize computes the statistics of every setting; only
+   runs that finished count. */
+bool sweep_read_state(SweepRun *run);
+void sweep_read_measures(SweepRun *run);
 void sweep_read_back(Sweep *sweep);
+void sweep_summarize(Sweep *sweep);
 
 /* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
 void sweep_write_csv(const Sweep *sweep);
 void sweep_print_table(const Sweep *sweep, FILE *out);
-
-/* settings.c. All settings in the order in which they are shown: by divisor, then by the other swept keys. */
-void sweep_sort(const Sweep *sweep, size_t order[RUNS_MAX]);
-/* The style of a setting. Its divisor decides the colour, the other swept keys decide `dash` (pixels; 0: a
-   whole line). Where the divisor is not swept, each setting has a style of its own. */
-Color sweep_style(const Sweep *sweep, size_t setting, double *dash);

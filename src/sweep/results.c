@@ -31,35 +31,41 @@ const MeasureColumn MEASURES[MEASURE_COUNT] = {{"steps", "%.0f", 0},
                                                {"threads", "%.0f", 0},
                                                {"seconds", "%.3f", 0}};
 
-void sweep_clear_run(SweepRun *run) {
+/* Returns run.json, or NULL for a run that was not started. A directory that has other files has lost its run.json, and
+   is refused. */
+static const Json *load_description(const SweepRun *run) {
+    char path[PATH_CAPACITY];
+    path_join(path, run->directory, "run.json");
+    const bool was_started = path_find(path) || (path_exists(run->directory) && !results_unused(run->directory));
+    return was_started ? run_description_load(run->directory) : NULL;
+}
+
+bool sweep_read_state(SweepRun *run) {
+    const size_t mark = memory_mark();
+    const Json *json = load_description(run);
+    const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
+    if (result && strcmp(result, "running") != 0) {
+        run->state = RUN_NOT_FINISHED;
+        for (SweepRunState state = RUN_FINISHED; state <= RUN_FAILED; state++)
+            if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
+        snprintf(run->message, sizeof run->message, "%s", error ? error : "");
+    }
+    memory_release(mark);
+    return json;
+}
+
+static void clear(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
 
-void sweep_read_run(SweepRun *run) {
-    double *r = run->measured;
-    char path[PATH_CAPACITY];
-    const size_t mark = memory_mark();
-    const Json *json = NULL;
-    sweep_clear_run(run);
-    run->state = RUN_NOT_FINISHED;
-    run->damaged = false;
-    *run->message = 0;
-    path_join(path, run->directory, "run.json");
-    /* Without run.json there are no entries. A directory that has other files has lost its run.json, and is refused. */
-    if (path_find(path) || (path_exists(run->directory) && !results_unused(run->directory)))
-        json = run_description_load(run->directory);
-    const char *result = js_as_text(js_get(json, "result")), *error = js_as_text(js_get(json, "error"));
-    for (SweepRunState state = RUN_FINISHED; result && state <= RUN_FAILED; state++)
-        if (strcmp(result, SWEEP_RUN_STATES[state]) == 0) run->state = state;
-    if (error) snprintf(run->message, sizeof run->message, "%s", error);
-    js_as_number(js_get(json, "steps"), &r[MEASURE_STEPS]);
-    js_as_number(js_get(json, "seconds"), &r[MEASURE_SECONDS]);
-    js_as_number(js_get(json, "threads"), &r[MEASURE_THREADS]);
-    memory_release(mark);
+static void take_description(SweepRun *run) {
+    const Json *json = load_description(run);
+    js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
+    js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
+    js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
 }
 
-void sweep_read_metrics(SweepRun *run) {
-    const size_t mark = memory_mark();
+static void take_metrics(SweepRun *run) {
     const LogTable table = logs_read_any(run->directory, LOG_METRICS);
     double *r = run->measured;
     const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
@@ -79,39 +85,29 @@ void sweep_read_metrics(SweepRun *run) {
     if (isnan(r[MEASURE_STEPS])) r[MEASURE_STEPS] = last;
     if (isnan(r[MEASURE_SECONDS])) r[MEASURE_SECONDS] = log_last(&table, METRICS_SECONDS);
     r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
-    memory_release(mark);
 }
 
-/* Takes the means over all heads at the first and the last step. The rows of attention.csv come step by step, and
-   within a step layer by layer and head by head. */
-static void take_heads(SweepRun *run) {
+/* Takes the means over all heads, at the first step that has a value and at the last step. */
+static void take_attention(SweepRun *run) {
     const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
-    const double *steps = table.column[ATTENTION_STEP];
-    double *r = run->measured;
-    size_t all = 0; /* heads of all layers */
-    while (all < table.rows && steps[all] == steps[0]) all++;
-    const size_t measured = all ? table.rows / all : 0; /* whole steps: the last one may have been cut off */
-    for (size_t row = 0; row < measured * all; row++)
-        if (steps[row] != steps[row / all * all])
-            usage_error("%s/%s:%zu: step %g does not have the %zu rows of the first step", run->directory,
-                        LOG_NAMES[LOG_ATTENTION], row + 2, steps[row / all * all], all);
-    for (Measure m = MEASURE_ENTROPY_FIRST; m <= MEASURE_QK_NORM_LAST; m++) {
-        const bool is_last = (m - MEASURE_ENTROPY_FIRST) % 2;
-        for (size_t step = is_last ? measured - 1 : 0; step < measured && isnan(r[m]); step++) {
-            double sum = 0;
-            for (size_t row = step * all; row < (step + 1) * all; row++)
-                sum += table.column[MEASURES[m].attention][row] *
-                       (m >= MEASURE_QK_NORM_FIRST ? table.column[ATTENTION_W_K_NORM][row] : 1);
-            r[m] = sum / (double)all;
-        }
+    const size_t heads = (size_t)(run->config.model.layers * run->config.model.heads),
+                 steps = log_whole_steps(&table, run->directory, heads);
+    double *r = run->measured, *norms = table.column[ATTENTION_W_Q_NORM];
+    for (size_t row = 0; row < table.rows; row++) norms[row] *= table.column[ATTENTION_W_K_NORM][row];
+    for (Measure first = MEASURE_ENTROPY_FIRST; first < MEASURE_QK_NORM_LAST; first += 2) {
+        const int column = MEASURES[first].attention;
+        for (size_t step = 0; step < steps && isnan(r[first]); step++) r[first] = log_mean(&table, column, step, heads);
+        if (steps) r[first + 1] = log_mean(&table, column, steps - 1, heads);
     }
 }
 
-void sweep_read_logs(SweepRun *run) {
+void sweep_read_measures(SweepRun *run) {
     const size_t mark = memory_mark();
+    clear(run);
+    take_description(run);
     if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) run_check_logs(run->directory);
-    sweep_read_metrics(run);
-    take_heads(run);
+    take_metrics(run);
+    take_attention(run);
     memory_release(mark);
 }
 
@@ -145,14 +141,14 @@ void sweep_summarize(Sweep *s) {
     }
 }
 
-static void read_logs(void *run) { sweep_read_logs(run); }
+static void read_measures(void *run) { sweep_read_measures(run); }
 
 void sweep_read_back(Sweep *s) {
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error why;
-        if (protect(read_logs, run, &why)) continue;
+        if (protect(read_measures, run, &why)) continue;
         if (why.status != STATUS_USAGE) error_raise_again(&why);
-        sweep_clear_run(run);
+        clear(run);
         if (run->state == RUN_FAILED) continue;
         run->state = RUN_FAILED;
         run->damaged = true;

@@ -25,16 +25,10 @@
 extern char **environ;
 
 typedef struct {
-    pid_t id;
-    FILE *messages; /* a temporary file without a name: what the process writes to stderr */
-} Child;
-
-typedef struct {
     Sweep *sweep;
-    SweepRun *run[RUNS_MAX]; /* (count): those that this process trains, in the order in which they start */
-    Child *child[RUNS_MAX];  /* (count): the process of each; NULL: it was not started, or has ended */
+    SweepRun *run[RUNS_MAX]; /* (count): those of this process. The ones that had ended come first */
     size_t count;
-    size_t next;  /* the first run that was not started */
+    size_t next;  /* the first run whose turn has not come; those before have ended or have a process */
     size_t alive; /* how many processes there are */
     int signal;   /* the signal that ends the sweep; 0: none came */
 } Crew;
@@ -56,60 +50,43 @@ static void leave_launcher(void) {
     *kept = NULL;
 }
 
-/* Starts the program; returns 0 or an errno. */
-static int spawn(pid_t *process, const char *program, char *const *words, int messages) {
+/* Starts the program with these words, ended by NULL. An error has status STATUS_FAILED, and may be due to the other
+   processes. */
+static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
     posix_spawn_file_actions_t actions;
     char *own = program_path();
     /* On Linux the last name leads to the running program even where its file was replaced or removed. */
-    const char *path = program ? program : own ? own : "/proc/self/exe";
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (!failed) {
+    const char *path = s->options->program ? s->options->program : own ? own : "/proc/self/exe";
+    FILE *messages = run->messages = tmpfile();
+    int failed = messages ? posix_spawn_file_actions_init(&actions) : errno;
+    if (messages && !failed) {
+        fcntl(fileno(messages), F_SETFD, FD_CLOEXEC); /* no other run's process gets it */
         failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-        if (!failed) failed = posix_spawn(process, path, &actions, NULL, words, environ);
+        if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
+        if (!failed) failed = posix_spawn(&run->process, path, &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
     free(own);
-    return failed;
-}
-
-static void close_messages(void *child) {
-    FILE *messages = ((Child *)child)->messages;
+    if (!failed) return;
     if (messages) fclose(messages);
+    run->process = 0;
+    runtime_error("cannot start a process for it: %s", strerror(failed));
 }
 
-/* Starts or resumes the run. An error of status STATUS_FAILED may be due to the other processes. */
-static Child *child_start(const Sweep *s, const SweepRun *run) {
+static void start_or_resume(const Sweep *s, SweepRun *run) {
     char threads[24], config[PATH_CAPACITY], directory[PATH_CAPACITY], run_json[PATH_CAPACITY];
-    const char *here = *s->directory == '-' ? "./" : ""; /* or the path would be taken for an option */
+    const char *here = *s->directory->path == '-' ? "./" : ""; /* or the path would be taken for an option */
     snprintf(threads, sizeof threads, "%zu", s->threads);
-    snprintf(directory, sizeof directory, "%s%s/%s", here, s->directory, run->name);
-    snprintf(config, sizeof config, "%s%s/configs/%s.ini", here, s->directory, run->name);
+    snprintf(directory, sizeof directory, "%s%s/%s", here, s->directory->path, run->name);
+    snprintf(config, sizeof config, "%s%s/configs/%s.ini", here, s->directory->path, run->name);
     path_join(run_json, directory, "run.json");
     char *begin[] = {program_name, config, "--out", directory, "--threads", threads, "--quiet", NULL};
     char *resume[] = {program_name, "resume", directory, "--threads", threads, "--quiet", NULL};
-    char **words = path_find(run_json) ? resume : begin;
-
-    Child *child = memory_make_undone(sizeof *child, close_messages, "a process");
-    child->messages = tmpfile();
-    int failed = child->messages ? 0 : errno;
-    if (child->messages) {
-        fcntl(fileno(child->messages), F_SETFD, FD_CLOEXEC); /* no other run's process gets it */
-        failed = spawn(&child->id, s->options->program, words, fileno(child->messages));
-    }
-    if (failed) runtime_error("cannot start a process for it: %s", strerror(failed));
-    return child;
+    start_process(s, run, path_find(run_json) ? resume : begin);
 }
 
-/* Returns whether the process has ended, without waiting; *status is as of waitpid. */
-static bool child_ended(const Child *child, int *status) {
-    const pid_t ended = waitpid(child->id, status, WNOHANG);
-    if (ended < 0) *status = 0; /* somebody else has waited for it */
-    return ended != 0 && !(ended < 0 && errno == EINTR);
-}
-
-/* Returns the signal that stopped the process, or 0. */
-static int child_stopped_by(int status) {
+/* Returns the signal that stopped a process, whose status is as of waitpid, or 0. */
+static int stopped_by(int status) {
     for (int i = 0; i < INTERRUPT_COUNT; i++) {
         const int number = INTERRUPTS[i];
         /* A signal ends a process that is too young to note it. */
@@ -118,39 +95,28 @@ static int child_stopped_by(int status) {
     return 0;
 }
 
-/* Writes the reason why the process has not finished its run. */
-static void child_reason(const Child *child, int status, char *reason, size_t capacity) {
-    char text[4096];
-    FILE *messages = child->messages;
-    fseek(messages, 0, SEEK_END);
-    const long size = ftell(messages), from = size - (long)sizeof text + 1;
-    fseek(messages, from > 0 ? from : 0, SEEK_SET);
-    const size_t length = fread(text, 1, sizeof text - 1, messages), name = strlen(program_name);
-    text[length] = 0;
-    const char *lines = text_trim(text), *end = strrchr(lines, '\n'), *last = end ? end + 1 : lines;
+/* Writes into run->message why the run's process has not finished it. */
+static void take_reason(SweepRun *run, int status) {
+    char line[2048] = "";
+    const size_t name = strlen(program_name);
+    rewind(run->messages);
+    while (fgets(line, sizeof line, run->messages)) continue;
+    const char *last = text_trim(line);
     if (strncmp(last, program_name, name) == 0 && strncmp(last + name, ": ", 2) == 0) last += name + 2;
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (signal) snprintf(reason, capacity, "killed by signal %d (%s)", signal, strsignal(signal));
-    else if (status != 0 && *last) snprintf(reason, capacity, "%s", last);
-    else snprintf(reason, capacity, "ended with status %d before it had finished", WEXITSTATUS(status));
+    if (signal) snprintf(run->message, sizeof run->message, "killed by signal %d (%s)", signal, strsignal(signal));
+    else if (status != 0 && *last) snprintf(run->message, sizeof run->message, "%s", last);
+    else
+        snprintf(run->message, sizeof run->message, "ended with status %d before it had finished", WEXITSTATUS(status));
 }
 
 /* --- how far the runs are */
 
-static bool has_ended(const Crew *c, size_t i) {
-    return i < c->next ? !c->child[i] : c->run[i]->state != RUN_NOT_FINISHED;
-}
+static size_t count_ended(const Crew *c) { return c->next - c->alive; }
 
-static size_t count_ended(const Crew *c) {
-    size_t ended = 0;
-    for (size_t i = 0; i < c->count; i++) ended += has_ended(c, i);
-    return ended;
-}
-
-/* Reads how far a run is. */
-static void read_so_far(void *run) {
-    sweep_read_run(run);
-    sweep_read_metrics(run);
+static void read_run(void *run) {
+    sweep_read_state(run);
+    sweep_read_measures(run);
 }
 
 /* A run that ended early makes no more steps: it counts as if it had made them all. */
@@ -161,10 +127,11 @@ static void show_progress(const Crew *c) {
     Error ignored;
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (size_t i = 0; i < c->count; i++) {
-        const SweepRun *run = c->run[i];
-        if (c->child[i]) protect(read_so_far, c->run[i], &ignored);
+        SweepRun *run = c->run[i];
+        if (run->process) protect(read_run, run, &ignored);
         all_steps += (double)run->config.train.steps;
-        steps += has_ended(c, i) ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
+        const bool has_ended = i < c->next && !run->process;
+        steps += has_ended ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
         seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
     progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
@@ -186,20 +153,15 @@ static void report_end(const Crew *c, const SweepRun *run) {
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
-static void fail(SweepRun *run, const char *why) {
-    run->state = RUN_FAILED;
-    text_clip(why, 1000, run->message, sizeof run->message);
-}
-
 /* Notes how a run has ended, by the status of its process and what that has left in the run's directory. */
-static void note_end(SweepRun *run, const Child *child, int status) {
-    char reason[sizeof run->message];
+static void note_end(SweepRun *run, int status) {
     Error why;
-    const bool read = protect(read_so_far, run, &why);
-    if (child_stopped_by(status) || run->state == RUN_DIVERGED) return;
+    const bool read = protect(read_run, run, &why);
+    if (stopped_by(status) || run->state == RUN_DIVERGED) return;
     if (read && status == 0 && run->state == RUN_FINISHED) return;
-    child_reason(child, status, reason, sizeof reason);
-    fail(run, status == 0 && !read ? why.message : reason);
+    run->state = RUN_FAILED;
+    if (status == 0 && !read) text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
+    else take_reason(run, status);
 }
 
 /* A signal, unless it is 0 or not the first, ends all runs, once they have saved a checkpoint. */
@@ -207,32 +169,33 @@ static void stop(Crew *c, int signal) {
     if (!signal || c->signal) return;
     c->signal = signal;
     for (size_t i = 0; i < c->next; i++)
-        if (c->child[i]) kill(c->child[i]->id, signal);
+        if (c->run[i]->process) kill(c->run[i]->process, signal);
 }
 
 static void note_ends(Crew *c) {
     for (size_t i = 0; i < c->next; i++) {
-        int status;
-        if (!c->child[i] || !child_ended(c->child[i], &status)) continue;
-        note_end(c->run[i], c->child[i], status);
-        memory_free(c->child[i]);
-        c->child[i] = NULL;
+        SweepRun *run = c->run[i];
+        int status = 0;
+        if (!run->process || waitpid(run->process, &status, WNOHANG) == 0) continue;
+        note_end(run, status);
+        fclose(run->messages);
+        run->process = 0;
         c->alive--;
-        report_end(c, c->run[i]);
-        stop(c, child_stopped_by(status)); /* one that is stopped stops all */
+        report_end(c, run);
+        stop(c, stopped_by(status)); /* one that is stopped stops all */
     }
 }
 
 /* --- how it starts */
 
-static void check_directory(void *sweep) { directory_check(((Sweep *)sweep)->opened); }
-
-/* Starts a process for the next run, unless it has ended; another process may have trained it meanwhile. */
+/* Starts a process for the next run, or reads what it measured if it has ended. Another process may have trained a run
+   of a share. */
 static void start(void *crew) {
-    Crew *c = crew;
+    const Crew *c = crew;
     SweepRun *run = c->run[c->next];
-    if (run->state == RUN_NOT_FINISHED) sweep_load_run(c->sweep, run);
-    if (run->state == RUN_NOT_FINISHED) c->child[c->next] = child_start(c->sweep, run);
+    if (run->state == RUN_NOT_FINISHED && c->sweep->shares) sweep_load_run(c->sweep, run);
+    if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) sweep_read_measures(run);
+    else start_or_resume(c->sweep, run);
 }
 
 /* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be the processes
@@ -243,37 +206,42 @@ static void start_all(Crew *c) {
         Error why;
         const bool started = protect(start, c, &why);
         if (!started && why.status == STATUS_FAILED && c->alive) return;
-        if (c->child[c->next]) c->alive++;
+        if (run->process) c->alive++;
         c->next++;
         if (started) continue;
-        fail(run, why.message);
+        run->state = RUN_FAILED;
+        text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
         report_end(c, run);
     }
 }
 
-/* Ends a pause when a process ends. */
-static void wake(int signal_number) { (void)signal_number; }
+/* Lists the runs of this process. */
+static void list_runs(Crew *c) {
+    SweepRun *runs[RUNS_MAX];
+    const size_t count = share_runs(c->sweep, runs);
+    for (size_t i = 0; i < count; i++)
+        if (runs[i]->state != RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+    for (size_t i = 0; i < count; i++)
+        if (runs[i]->state == RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+}
 
 int sweep_train(Sweep *s) {
     Crew *c = memory_make(1, sizeof *c, "the processes of a sweep");
     const struct timespec pause = {.tv_nsec = 20000000};
-    Error moved = {0}; /* the sweep's directory was: nothing more is started */
-    size_t runs[RUNS_MAX];
     c->sweep = s;
-    c->count = share_runs(s, runs);
-    for (size_t i = 0; i < c->count; i++) c->run[i] = &s->runs[runs[i]];
+    list_runs(c);
     leave_launcher();
-    signal(SIGCHLD, wake); /* it may have been ignored by whoever started this program: then no child could be found */
+    signal(SIGCHLD, SIG_DFL); /* whoever started this program may ignore it: then no process's end could be found */
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
-        const bool starts = !c->signal && !moved.status && c->next < c->count && c->alive < s->slots;
-        if (starts && protect(check_directory, s, &moved)) start_all(c);
-        if (c->alive == 0 && (c->signal || moved.status || c->next == c->count)) break;
+        const bool goes_on = !c->signal && directory_in_place(s->directory);
+        if (goes_on) start_all(c);
+        if (c->alive == 0 && (!goes_on || c->next == c->count)) break;
         show_progress(c);
         nanosleep(&pause, NULL);
     }
     progress_clear(s->options->progress);
-    if (moved.status) error_raise_again(&moved);
+    directory_check(s->directory);
     return c->signal;
 }

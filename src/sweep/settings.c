@@ -1,7 +1,6 @@
-/* The runs and settings of a sweep before anything is trained: configs, names, labels, which settings are compared with
-   each other, and how they are shown. */
+/* The runs and settings of a sweep before anything is trained: configs, names, labels, and which settings are compared
+   with each other. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -21,16 +20,9 @@ const char *sweep_key(const SweepAxes *axes, size_t axis) {
     return taken ? config_key_name(axes->axis[axis].key) : name;
 }
 
-/* Whether a swept key is this one, "section.key". */
+/* Returns whether a swept key is this one, "section.key". */
 static bool axis_is(const SweepAxes *axes, size_t axis, const char *name) {
     return strcmp(config_key_name(axes->axis[axis].key), name) == 0;
-}
-
-/* Whether two settings have the same values for every swept key but one. */
-static bool agree_but(const Sweep *s, size_t axis, size_t a, size_t b) {
-    for (size_t i = 0; i < s->axes.count; i++)
-        if (i != axis && s->settings[a].value_index[i] != s->settings[b].value_index[i]) return false;
-    return true;
 }
 
 /* "scale_divisor=none+seed=1", from values in the form in which the program writes them. */
@@ -71,32 +63,36 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
 }
 
 /* Makes the run of combination i; the last key varies fastest. Its setting's number is i, counted without the seed's
-   values. */
+   values; `others` is counted without the divisor's as well. */
 static void make_run(Sweep *s, size_t i) {
     SweepRun *run = &s->runs[i];
     const char *values[SWEEP_AXES_MAX];
-    size_t value_index[SWEEP_AXES_MAX] = {0}, weight = 1, rest = i;
+    size_t value_index[SWEEP_AXES_MAX] = {0}, others = 0, settings = 1, other_settings = 1, rest = i;
     combinations_config(&s->config, &s->axes, i, &run->config, values);
     name_run(&s->axes, run);
-    for (size_t a = s->axes.count; a-- > 0; rest /= s->axes.axis[a].count) {
-        const size_t value = rest % s->axes.axis[a].count;
+    for (size_t a = s->axes.count; a-- > 0;) {
+        const size_t count = s->axes.axis[a].count, value = rest % count;
+        rest /= count;
         if (axis_is(&s->axes, a, "train.seed")) {
             run->seed = value;
             continue;
         }
         value_index[a] = value;
-        run->setting += value * weight;
-        weight *= s->axes.axis[a].count;
+        run->setting += value * settings;
+        settings *= count;
+        if (a == s->divisor_axis) continue;
+        others += value * other_settings;
+        other_settings *= count;
     }
     SweepSetting *setting = &s->settings[run->setting];
     setting->run[run->seed] = i;
     setting->count++;
+    setting->others = others;
     memcpy(setting->value_index, value_index, sizeof value_index);
-    s->setting_count = weight;
-    sweep_clear_run(run);
+    s->setting_count = settings;
 }
 
-/* Whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
+/* Returns whether a config divides by √d_k. Multipliers are compared as the model has them, rounded to `real`. */
 static bool divides_by_sqrt_dk(const Config *config) {
     const size_t d_k = config->model.d_k;
     return (real)(1 / divisor_value(config->attention.scale_divisor, d_k)) == (real)(1 / sqrt((double)d_k));
@@ -104,7 +100,7 @@ static bool divides_by_sqrt_dk(const Config *config) {
 
 static size_t find_reference(const Sweep *s, size_t setting) {
     for (size_t other = 0; other < s->setting_count; other++)
-        if (agree_but(s, s->divisor_axis, setting, other) &&
+        if (s->settings[other].others == s->settings[setting].others &&
             divides_by_sqrt_dk(&s->runs[s->settings[other].run[0]].config))
             return other;
     return NO_SETTING;
@@ -124,70 +120,4 @@ void sweep_plan(Sweep *s) {
         label_setting(s, &s->settings[i]);
         s->settings[i].reference = find_reference(s, i);
     }
-}
-
-/* --- the order in which settings are shown, and their styles */
-
-static const Config *config_of(const Sweep *s, size_t setting) { return &s->runs[s->settings[setting].run[0]].config; }
-
-/* A setting's value of a swept key, as settings are ordered by it: the divisor for the d_k of the first setting, a
-   number, or the place of a value that is no number in the config. */
-static double number_of(const Sweep *s, size_t axis, size_t setting) {
-    char text[CONFIG_VALUE_MAX], *end;
-    const Config *c = config_of(s, setting);
-    if (axis == s->divisor_axis) return divisor_value(c->attention.scale_divisor, config_of(s, 0)->model.d_k);
-    config_value_text(c, s->axes.axis[axis].key, text, sizeof text);
-    const double number = strtod(text, &end);
-    return end == text || *end ? (double)s->settings[setting].value_index[axis] : number;
-}
-
-/* Whether setting a is shown before b: by divisor first, then by the other keys. */
-static bool comes_before(const Sweep *s, size_t a, size_t b) {
-    double x = number_of(s, s->divisor_axis, a), y = number_of(s, s->divisor_axis, b);
-    for (size_t i = 0; x == y && i < s->axes.count; i++) {
-        x = number_of(s, i, a);
-        y = number_of(s, i, b);
-    }
-    return x < y;
-}
-
-void sweep_sort(const Sweep *s, size_t order[RUNS_MAX]) {
-    for (size_t g = 0; g < s->setting_count; g++) {
-        size_t at = g;
-        for (; at > 0 && comes_before(s, g, order[at - 1]); at--) order[at] = order[at - 1];
-        order[at] = g;
-    }
-}
-
-/* The divisor that a setting's style is chosen by. A number that equals a named divisor for this d_k is drawn as
-   that: 8 as √d_k where d_k is 64. */
-static ScaleDivisor named_divisor(const Config *config) {
-    static const ScaleMode named[] = {SCALE_SQRT_DK, SCALE_NONE, SCALE_DK, SCALE_2SQRT_DK};
-    const size_t d_k = config->model.d_k;
-    const ScaleDivisor own = config->attention.scale_divisor;
-    for (size_t i = 0; own.mode == SCALE_NUMBER && i < sizeof named / sizeof *named; i++)
-        if (divisor_value((ScaleDivisor){named[i], 0}, d_k) == own.number) return (ScaleDivisor){named[i], 0};
-    return own;
-}
-
-Color sweep_style(const Sweep *s, size_t setting, double *dash) {
-    static const double dashes[] = {0, 9, 4, 16, 2, 24};
-    const size_t axis = s->divisor_axis;
-    size_t others = 0, keys = 0, smaller = 0;
-    char name[64];
-    for (size_t i = 0; i < s->axes.count; i++) {
-        if (i == axis || axis_is(&s->axes, i, "train.seed")) continue;
-        others = others * s->axes.axis[i].count + s->settings[setting].value_index[i];
-        keys++;
-    }
-    *dash = 0;
-    if (axis == s->axes.count && keys > 0) return palette_divisor("", setting);
-    *dash = dashes[others % (sizeof dashes / sizeof *dashes)];
-    const ScaleDivisor divisor = named_divisor(config_of(s, setting));
-    for (size_t g = 0; g < s->setting_count; g++) {
-        const ScaleDivisor other = config_of(s, g)->attention.scale_divisor;
-        smaller += agree_but(s, axis, g, 0) && other.mode == SCALE_NUMBER && other.number < divisor.number;
-    }
-    scale_text(divisor, name, sizeof name);
-    return palette_divisor(name, smaller);
 }

@@ -63,11 +63,11 @@ void share_read(const char *text, size_t *share, size_t *shares) {
     --*share;
 }
 
-size_t share_runs(const Sweep *s, size_t runs[RUNS_MAX]) {
+size_t share_runs(const Sweep *s, SweepRun *runs[RUNS_MAX]) {
     const Rng rng = rng_make(0, RNG_SHARES, 0);
     size_t order[RUNS_MAX], count = 0, dealt = 0;
     if (s->shares == 0) {
-        for (size_t i = 0; i < s->run_count; i++) runs[i] = i;
+        for (size_t i = 0; i < s->run_count; i++) runs[i] = &s->runs[i];
         return s->run_count;
     }
     for (size_t g = 0; g < s->setting_count; g++) { /* Fisher and Yates, from the inside out (Durstenfeld 1964) */
@@ -78,7 +78,7 @@ size_t share_runs(const Sweep *s, size_t runs[RUNS_MAX]) {
     for (size_t g = 0; g < s->setting_count; g++) {
         const SweepSetting *setting = &s->settings[order[g]];
         for (size_t i = 0; i < setting->count; i++)
-            if ((dealt + i) % s->shares == s->share) runs[count++] = setting->run[i];
+            if ((dealt + i) % s->shares == s->share) runs[count++] = &s->runs[setting->run[i]];
         dealt += setting->count;
     }
     return count;

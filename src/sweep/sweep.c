@@ -6,17 +6,30 @@
 #include "base/memory.h"
 #include "sweep/parts.h"
 
+/* Checks that the text is the one that a sweep which is there began with. */
+static void check_corpus(const Sweep *s) {
+    const size_t mark = memory_mark();
+    const Config *c = &s->runs[0].config;
+    const Corpus corpus = config_corpus(c, NULL);
+    description_check_corpus(s->description, s->directory->path, c->data.corpus, &corpus);
+    memory_release(mark);
+}
+
 /* Checks everything that training could be refused for, before anything is written. Decides the threads of a run,
    and how many runs train at a time: --jobs, or as many as there are threads for; never more than there are runs and
-   memory for. */
+   memory for. Runs that failed are to be tried once more. */
 static void check(Sweep *s) {
     const size_t threads = s->options->threads, jobs = s->options->jobs ? s->options->jobs : s->run_count;
     size_t most = 1; /* bytes that a run takes */
     if (s->threads == 0) s->threads = threads > jobs ? threads / jobs : 1;
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
-    for (size_t i = 0; i < s->run_count; i++) {
-        const size_t bytes = train_check(&s->runs[i].config, &options, NULL);
+    if (s->description) check_corpus(s);
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        const size_t bytes = train_check(&run->config, &options, NULL);
         if (bytes > most) most = bytes;
+        if (run->state != RUN_FAILED) continue;
+        run->state = RUN_NOT_FINISHED;
+        *run->message = 0;
     }
     const size_t fit = memory_of_machine() / most;
     s->slots = s->options->jobs ? s->options->jobs : threads / s->threads;
@@ -41,65 +54,30 @@ static Sweep *plan(const Config *config, const SweepAxes *axes, const TrainOptio
     return s;
 }
 
-/* Reads a sweep that is there. */
-static Sweep *enter(const char *directory, const TrainOptions *options, bool alone) {
-    Sweep *s = memory_make(1, sizeof *s, "a sweep");
-    s->options = options;
-    sweep_read(s, directory, alone);
-    return s;
-}
-
-/* Counts the runs in a state. *first becomes the first of them, or NULL. */
-static size_t count(const Sweep *s, SweepRunState state, const SweepRun **first) {
+static size_t count(const Sweep *s, SweepRunState state) {
     size_t found = 0;
-    *first = NULL;
-    for (size_t i = s->run_count; i-- > 0;) {
-        if (s->runs[i].state != state) continue;
-        *first = &s->runs[i];
-        found++;
-    }
+    for (size_t i = 0; i < s->run_count; i++) found += s->runs[i].state == state;
     return found;
 }
 
-/* How many runs have neither finished nor diverged. */
-static size_t count_unfinished(const Sweep *s) {
-    const SweepRun *first;
-    return count(s, RUN_FAILED, &first) + count(s, RUN_NOT_FINISHED, &first);
+/* Returns how many runs have neither finished nor diverged. */
+static size_t count_unfinished(const Sweep *s) { return count(s, RUN_FAILED) + count(s, RUN_NOT_FINISHED); }
+
+/* Returns the first run that failed, or NULL. */
+static const SweepRun *first_failed(const Sweep *s) {
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++)
+        if (run->state == RUN_FAILED) return run;
+    return NULL;
 }
 
 /* --- the end of a sweep */
-
-typedef struct {
-    Sweep *sweep;
-    bool trains; /* else only the tables are made */
-    int signal;  /* that ended it early; 0: none */
-    Error error;
-} Work;
-
-/* If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay. */
-static void train_and_write(void *argument) {
-    Work *w = argument;
-    Sweep *s = w->sweep;
-    const SweepRun *failed;
-    const bool ended = count_unfinished(s) == 0;
-    if (w->trains) w->signal = sweep_train(s);
-    sweep_read_back(s);
-    if (ended && count(s, RUN_FAILED, &failed) > 0)
-        usage_error("%s has finished, but %s cannot be read: %s", s->directory, failed->name, failed->message);
-    sweep_write_csv(s);
-}
-
-static void save_failure(void *argument) {
-    const Work *w = argument;
-    sweep_save(w->sweep, "failed", w->error.message);
-}
 
 /* Names the runs that did not finish, the first few of them. */
 static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     size_t named = 0;
     fputc('\n', out);
     print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
-                s->directory);
+                s->directory->path);
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED || named++ >= 8) continue;
         print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
@@ -108,34 +86,36 @@ static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
 }
 
 /* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
-   ended. Raises an error if a run failed. Returns the signal that ended the training, or 0. */
+   ended. If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay.
+   Raises an error if a run failed. Returns the signal that ended the training, or 0. */
 static int complete(Sweep *s, bool trains, FILE *out) {
-    Work work = {.sweep = s, .trains = trains};
-    const SweepRun *failed;
-    Error ignored;
-    if (!protect(train_and_write, &work, &work.error)) {
-        if (work.error.status != STATUS_USAGE) protect(save_failure, &work, &ignored);
-        error_raise_again(&work.error);
-    }
-    const size_t unfinished = count_unfinished(s), failures = count(s, RUN_FAILED, &failed);
-    const int signal = unfinished ? work.signal : 0; /* or it came too late to matter */
+    const bool had_ended = count_unfinished(s) == 0;
+    const int caught = trains ? sweep_train(s) : 0;
+    sweep_read_back(s);
+    const size_t unfinished = count_unfinished(s);
+    const SweepRun *failed = first_failed(s);
+    if (had_ended && failed)
+        usage_error("%s has finished, but %s cannot be read: %s", s->directory->path, failed->name, failed->message);
+    sweep_write_csv(s);
+    const int signal = unfinished ? caught : 0; /* or it came too late to matter */
     const char *result = unfinished == 0 ? "finished" : signal ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
-    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result, NULL);
-    if (s->options->report) s->options->report(s->opened);
+    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result);
+    if (s->options->report) s->options->report(s->directory);
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",
           out);
     if (s->options->why) {
-        s->options->why(s->directory, out);
+        s->options->why(s->directory->path, out);
         fputc('\n', out);
     }
-    print_plain(out, "page to look at: %s/report.html", s->directory);
-    print_plain(out, "table of runs:   %s/summary.csv", s->directory);
+    print_plain(out, "page to look at: %s/report.html", s->directory->path);
+    print_plain(out, "table of runs:   %s/summary.csv", s->directory->path);
     if (unfinished) print_unfinished(s, unfinished, out);
     if (failed && !signal)
-        runtime_error("%zu of %zu runs failed; %s: %s", failures, s->run_count, failed->name, failed->message);
+        runtime_error("%zu of %zu runs failed; %s: %s", count(s, RUN_FAILED), s->run_count, failed->name,
+                      failed->message);
     return signal;
 }
 
@@ -143,7 +123,7 @@ static void announce(const Sweep *s) {
     const size_t ended = s->run_count - count_unfinished(s);
     Progress *progress = s->options->progress;
     progress_message(progress, "%s %s in %s: %zu run%s, %zu at a time with %zu thread%s each",
-                     s->results ? "sweeping" : "resuming", s->config.name, s->directory, s->run_count,
+                     s->results ? "sweeping" : "resuming", s->config.name, s->directory->path, s->run_count,
                      s->run_count == 1 ? "" : "s", s->slots, s->threads, s->threads == 1 ? "" : "s");
     if (ended) progress_message(progress, "%zu of them %s already ended", ended, ended == 1 ? "has" : "have");
 }
@@ -158,8 +138,8 @@ int sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *o
 }
 
 int sweep_resume(const char *directory, const TrainOptions *options, FILE *out) {
-    Sweep *s = enter(directory, options, true);
-    sweep_load(s);
+    Sweep *s = sweep_read(directory, options, true);
+    for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) sweep_load_run(s, run);
     const bool trains = count_unfinished(s) > 0;
     if (trains) {
         check(s);
@@ -182,31 +162,30 @@ void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptio
     Sweep *s = plan(config, axes, options);
     sweep_open(s);
     progress_message(options->progress, "%s is in %s; to train a part of it: %s sweep %s --share I/N", s->config.name,
-                     s->directory, program_name, s->directory);
+                     s->directory->path, program_name, s->directory->path);
     fprintf(out, "%zu\n", s->run_count);
 }
 
-static void read_run(void *run) { sweep_read_run(run); }
+static void read_state(void *run) { sweep_read_state(run); }
 
 int sweep_share(const char *directory, const char *share, const TrainOptions *options, FILE *out) {
-    const SweepRun *failed;
     size_t number, shares;
     share_read(share, &number, &shares);
-    Sweep *s = enter(directory, options, false);
+    Sweep *s = sweep_read(directory, options, false);
     s->share = number;
     s->shares = shares;
-    sweep_load(s);
     check(s);
     progress_message(options->progress, "share %zu/%zu of %s in %s: %zu at a time with %zu thread%s each", number + 1,
-                     shares, s->config.name, s->directory, s->slots, s->threads, s->threads == 1 ? "" : "s");
+                     shares, s->config.name, s->directory->path, s->slots, s->threads, s->threads == 1 ? "" : "s");
     const int signal = sweep_train(s);
-    const size_t failures = count(s, RUN_FAILED, &failed); /* of this share */
+    const size_t failures = count(s, RUN_FAILED); /* of this share */
+    const SweepRun *failed = first_failed(s);
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Error ignored;
-        if (run->state == RUN_NOT_FINISHED) protect(read_run, run, &ignored); /* as other processes left it */
+        if (run->state == RUN_NOT_FINISHED) protect(read_state, run, &ignored); /* as other processes left it */
     }
     print_plain(out, "%zu of the %zu runs in %s have ended; to make the tables: %s sweep %s --tables",
-                s->run_count - count_unfinished(s), s->run_count, s->directory, program_name, s->directory);
+                s->run_count - count_unfinished(s), s->run_count, s->directory->path, program_name, s->directory->path);
     if (failures && !signal)
         runtime_error("%zu of the runs of share %zu/%zu failed; %s: %s", failures, number + 1, shares, failed->name,
                       failed->message);
@@ -214,5 +193,5 @@ int sweep_share(const char *directory, const char *share, const TrainOptions *op
 }
 
 void sweep_tables(const char *directory, const TrainOptions *options, FILE *out) {
-    complete(enter(directory, options, true), false, out);
+    complete(sweep_read(directory, options, true), false, out);
 }

@@ -34,7 +34,7 @@ static void write_run(const Sweep *s, const SweepRun *run, FILE *out) {
 }
 
 void sweep_write_csv(const Sweep *s) {
-    FileWriter *csv = file_writer_open(s->opened, "summary.csv");
+    FileWriter *csv = file_writer_open(s->directory, "summary.csv");
     FILE *out = csv->stream;
     fputs("run", out);
     for (size_t a = 0; a < s->axes.count; a++) fprintf(out, ",%s", sweep_key(&s->axes, a));

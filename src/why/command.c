@@ -43,11 +43,8 @@ static void write_lines(char *paragraph, FILE *out) {
 /* Returns the sentences about a run or sweep. They are valid until the next call. */
 static Why *read_why(const char *directory) {
     static Why why; /* large */
-    Sweep sweep = {0};
-    if (sweep_is(directory)) {
-        sweep_view(&sweep, directory);
-        why_sweep(&sweep, &why);
-    } else why_run(directory, &why);
+    if (sweep_is(directory)) why_sweep(sweep_view(directory), &why);
+    else why_run(directory, &why);
     return &why;
 }
 

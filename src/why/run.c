@@ -17,10 +17,7 @@ typedef struct {
 
 /* The mean over all heads of a column of attention.csv, at its first step or the last. */
 static double mean_of(const Files *f, bool last, int column) {
-    const double *values = f->attention.column[column] + (last ? f->measured - 1 : 0) * f->heads;
-    double sum = 0;
-    for (size_t i = 0; i < f->heads; i++) sum += values[i];
-    return sum / (double)f->heads;
+    return log_mean(&f->attention, column, last ? f->measured - 1 : 0, f->heads);
 }
 
 static void add_when(double step, char *paragraph) {
@@ -161,13 +158,8 @@ static void read_files(Files *f, const char *directory) {
     run_ngram_losses(directory, f->ruler);
     f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
     f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
-    const double *steps = f->attention.column[ATTENTION_STEP];
     f->heads = f->run.config.model.layers * f->run.config.model.heads;
-    f->measured = f->attention.rows / f->heads;
-    for (size_t row = 0; row < f->measured * f->heads; row++)
-        if (steps[row] != steps[row / f->heads * f->heads])
-            usage_error("%s/%s:%zu: a step does not have %zu rows, one for each head", f->run.directory,
-                        LOG_NAMES[LOG_ATTENTION], row + 2, f->heads);
+    f->measured = log_whole_steps(&f->attention, f->run.directory, f->heads);
 }
 
 void why_run(const char *directory, Why *why) {

@@ -4,11 +4,11 @@
 #include "run/run.h"
 #include "sweep/parts.h"
 
-static Sweep sweep;
+static const Sweep *sweep;
 static Run run;
 
-static void view_sweep(void *directory) { sweep_view(&sweep, directory); }
-static void read_run_of_sweep(void *of_sweep) { sweep_read_run(of_sweep); }
+static void view_sweep(void *directory) { sweep = sweep_view(directory); }
+static void read_run_of_sweep(void *of_sweep) { sweep_read_state(of_sweep); }
 static void open_run(void *directory) { run_open(&run, directory, NULL, 0, false); }
 
 static void read_as_sweep(const uint8_t *data, size_t size) {
@@ -19,8 +19,7 @@ static void read_as_sweep(const uint8_t *data, size_t size) {
         fuzz_put_text("sweep/config.ini", "[train]\nsteps = 4\n[sweep]\ntrain.seed = 1, 2\n");
     }
     fuzz_put("sweep/run.json", data, size);
-    sweep = (Sweep){0};
-    if (fuzz_answer(view_sweep, directory)) REQUIRE(sweep.run_count == 2);
+    if (fuzz_answer(view_sweep, directory)) REQUIRE(sweep->run_count == 2);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
