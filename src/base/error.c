@@ -14,6 +14,7 @@
 #include "base/text.h"
 
 Protection *innermost_protection;
+static Error *reason; /* of the undos that are running; NULL: none are */
 
 bool protect(void (*function)(void *argument), void *argument, Error *error) {
     Protection protection = {innermost_protection, error, memory_mark()};
@@ -30,8 +31,11 @@ _Noreturn void error_raise_again(const Error *error) {
         fprintf(stderr, "%s\n", error->message);
         exit((int)error->status);
     }
+    Error *const outer_reason = reason;
     if (innermost_protection->error != error) *innermost_protection->error = *error;
+    reason = innermost_protection->error;
     memory_release_undoing(innermost_protection->mark);
+    reason = outer_reason;
     jump();
 }
 
@@ -43,4 +47,15 @@ _Noreturn void error_raise(Status status, const char *format, ...) {
     va_end(arguments);
     text_make_plain(error.message);
     error_raise_again(&error);
+}
+
+void error_append(const char *format, ...) {
+    char words[3 * 4096];
+    va_list arguments;
+    if (!reason) return;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    text_make_plain(words);
+    text_append(reason->message, sizeof reason->message, "%s", words);
 }

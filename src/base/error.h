@@ -36,6 +36,10 @@ _Noreturn void error_raise(Status status, const char *format, ...) __attribute__
 /* Raises an error that a protect has caught. */
 _Noreturn void error_raise_again(const Error *error);
 
+/* Appends words to the message of the error for which a block is undone: for undos that cannot make everything what it
+   was. Without such an error does nothing. */
+void error_append(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A protect that has not ended: for error.c, and for tests, which protect single statements. */
 typedef struct Protection {
     struct Protection *outer;

@@ -123,7 +123,7 @@ static void give_back_place(void *block) {
     if (r->begun) return;
     if (r->made) rmdir(r->path);
     if (*r->old && (path_exists(r->path) || rename(r->old, r->path) != 0))
-        fprintf(stderr, "note: what stood in %s is now in %s\n", r->path, r->old);
+        error_append("; what stood in %s is now in %s", r->path, r->old);
 }
 
 /* Makes the first directory of that name that is free. */
