@@ -79,6 +79,7 @@ void directory_sync(int fd, const char *path) {
         runtime_error("cannot write the directory %s: %s", path, strerror(errno));
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the directories are. */
 void directory_empty(int fd) {
     const int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = own < 0 ? NULL : fdopendir(own);

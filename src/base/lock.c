@@ -125,18 +125,23 @@ static bool is_lost(const Directory *d) {
     return strcmp(text, d->owner) != 0;
 }
 
+/* What removes the file when the directory is released. */
+typedef struct {
+    const Directory *directory;
+} Lock;
+
 static void remove_owner(void *block) {
-    const Directory *d = *(Directory **)block;
+    const Directory *d = ((Lock *)block)->directory;
     if (*d->owner && !is_lost(d)) unlinkat(d->fd, OWNER_FILE, 0);
 }
 
 /* Makes the file, which must be new, and writes this process into it. */
 static void make_owner(Directory *d, const Owner *self) {
-    Directory **lock = memory_make_undone(sizeof *lock, remove_owner, "a lock");
+    Lock *lock = memory_make_undone(sizeof *lock, remove_owner, "a lock");
     char text[OWNER_TEXT];
     const int length = snprintf(text, sizeof text, "host %s\nprocess %ld\nstart %llu\njob %s\n", self->host,
                                 self->process, self->start, self->job);
-    *lock = d;
+    lock->directory = d;
     const int file = openat(d->fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0 && errno == EEXIST) in_use_by_another(d);
     if (file < 0) runtime_error("cannot write %s/" OWNER_FILE ": %s", d->path, strerror(errno));

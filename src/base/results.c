@@ -111,9 +111,13 @@ static void find_free(char path[RESULTS_PATH], const char *wanted) {
     runtime_error("%s and every numbered name behind it are taken: name another --out", wanted);
 }
 
-/* Empties a directory that was made here, if the results did not begin. */
+/* What empties a directory that was made here, if the results do not begin: before it is unlocked and removed. */
+typedef struct {
+    const ResultsDirectory *results;
+} Beginning;
+
 static void empty_beginning(void *block) {
-    const ResultsDirectory *r = *(ResultsDirectory **)block;
+    const ResultsDirectory *r = ((Beginning *)block)->results;
     if (r->made && !r->begun) directory_empty(r->directory->fd);
 }
 
@@ -168,8 +172,8 @@ ResultsDirectory *results_make(const char *out, const char *log_out, bool force)
     ResultsDirectory *r = memory_make_undone(sizeof *r, give_back_place, "the directory of results");
     if (out) make_named(r, out, force);
     else make_next(r, log_out);
-    ResultsDirectory **beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");
-    *beginning = r;
+    Beginning *beginning = memory_make_undone(sizeof *beginning, empty_beginning, "the directory of results");
+    beginning->results = r;
     FILE *mark = file_update(r->directory, "run.json" FILE_NEW);
     fclose(mark);
     return r;

@@ -220,11 +220,11 @@ static void check_path(const char *path) {
 /* Removes PATH.new, whose path is in the block; empty: it is not there, or has got its name. */
 static void remove_beginning(void *block) {
     const char *path = block;
-    const int fd = *path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (fd < 0) return;
-    directory_empty(fd);
-    close(fd);
-    rmdir(path);
+    if (!*path) return;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) directory_empty(fd);
+    if (fd >= 0) close(fd);
+    if (rmdir(path) != 0) error_append("; %s is left: remove it", path);
 }
 
 /* Writes the files into PATH.new, which then takes the name `path`: all of them are there, or none. */

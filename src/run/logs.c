@@ -254,7 +254,8 @@ static bool rows_end_before(LogFile *f, size_t size, size_t step) {
     if (f->log == LOG_SAMPLES) return true;
     f->size = size;
     const LogTable table = parse_log(f);
-    const bool before = table.rows == 0 || table.column[STEP][table.rows - 1] < (double)step;
+    const double *steps = table.column[STEP];
+    const bool before = table.rows == 0 || !steps || steps[table.rows - 1] < (double)step;
     memory_free(table.numbers);
     return before;
 }

@@ -142,8 +142,8 @@ static Trainer *prepare(const Config *config, const TrainOptions *options) {
 
 TrainOutcome train_run(const Config *config, const TrainOptions *options) {
     Trainer *t = prepare(config, options);
-    tensors_initialize(&t->model.tensors, &t->model.shape, config->model.init, config->train.seed,
-                       t->model.threads, t->model.parameters);
+    tensors_initialize(&t->model.tensors, &t->model.shape, config->model.init, config->train.seed, t->model.threads,
+                       t->model.parameters);
     run_compare(&t->run, &t->model, 0);
     t->start = omp_get_wtime();
     run_count_ngrams(&t->run);
