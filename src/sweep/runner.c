@@ -225,13 +225,16 @@ static void list_runs(Crew *c) {
         if (runs[i]->state == RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
 }
 
+/* Ends a pause when a process ends. */
+static void wake(int signal_number) { (void)signal_number; }
+
 int sweep_train(Sweep *s) {
     Crew *c = memory_make(1, sizeof *c, "the processes of a sweep");
     const struct timespec pause = {.tv_nsec = 20000000};
     c->sweep = s;
     list_runs(c);
     leave_launcher();
-    signal(SIGCHLD, SIG_DFL); /* whoever started this program may ignore it: then no process's end could be found */
+    signal(SIGCHLD, wake); /* whoever started this program may ignore it: then no process's end could be found */
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
