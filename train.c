@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
     const bool done = protect(act, &program, &error);
     fflush(stdout);
-    if (!done) ranks_fail(&error, !program.parsed);
+    if (!done) ranks_fail(error, !program.parsed);
     ranks_end();
     return program.signal ? 128 + program.signal : 0;
 }

@@ -28,7 +28,7 @@ void ranks_end(void);
 /* Ends all ranks with this error: prints it to stderr and exits with its status. A rank above 0 first waits ten
    seconds, in which rank 0 reports the error if all have it; then it knows that it alone has it. With `start`, for an
    error in the command line, joins the ranks before. Any rank may call it at any point. */
-_Noreturn void ranks_fail(const Error *error, bool start);
+_Noreturn void ranks_fail(Error error, bool start);
 
 /* The number of ranks, the number of this rank (from 0), and the number of ranks on this machine. Before ranks_start
    these are 1, 0 and 1. A rank may call these functions alone. */
