@@ -17,7 +17,7 @@ static const ModelShape SHAPE = {.T = 16,
 
 static Config *config_of(OptimizerKind kind) {
     static Config config;
-    config.train.optimizer = (int)kind;
+    config.train.optimizer = kind;
     config.train.beta1 = 0.9, config.train.beta2 = 0.99, config.train.eps = 1e-8;
     config.train.momentum = 0.9, config.train.weight_decay = 0.1, config.train.grad_clip = 1;
     config.train.lr = 0.1, config.train.muon_lr = 0.02, config.train.adamw_decay = 0.3;
