@@ -21,25 +21,7 @@ GCC := $(or $(notdir $(lastword $(if $(HOMEBREW),$(sort $(wildcard $(HOMEBREW)/b
 CC := $(if $(filter default,$(origin CC)),$(GCC),$(CC))
 PREFIX ?= /usr/local
 PKG_CONFIG ?= pkg-config
-
-# Debian ranks the pthread build of OpenBLAS above the OpenMP one; ask for the latter by its own folder. Homebrew keeps
-# it out of pkg-config's path.
-OPENBLAS_OPENMP := $(firstword $(wildcard /usr/lib/*/openblas-openmp/pkgconfig $(HOMEBREW)/opt/openblas/lib/pkgconfig))
-pkg = $(shell PKG_CONFIG_PATH=$(OPENBLAS_OPENMP):$$PKG_CONFIG_PATH $(PKG_CONFIG) $(1) 2>/dev/null)
-LIBRARIES := openblas jansson
-FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf /usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf \
-	/usr/share/fonts/TTF/DejaVuSans.ttf /Library/Fonts/DejaVuSans.ttf $(HOME)/Library/Fonts/DejaVuSans.ttf))
-STB := $(if $(call pkg,--cflags stb),$(call pkg,--cflags-only-I stb),-I$(firstword $(wildcard /usr/include/stb /usr/local/include/stb /opt/homebrew/include/stb)))
-
-ifneq ($(filter-out clean uninstall dist,$(or $(MAKECMDGOALS),all)),)
-ifeq ($(shell command -v $(PKG_CONFIG)),)
-$(error pkg-config is missing: run ./setup.sh, which installs what the build needs)
-endif
-MISSING := $(foreach l,$(LIBRARIES),$(if $(call pkg,--modversion $(l)),,$(l))) $(if $(FONT),,DejaVuSans.ttf)
-ifneq ($(strip $(MISSING)),)
-$(error missing: $(strip $(MISSING)); run ./setup.sh, which installs what the build needs (a font elsewhere: make FONT=/path/to/DejaVuSans.ttf))
-endif
-endif
+include share/libraries.mk
 
 comma := ,
 # The constants of an enum without a name are whole numbers here, and may meet doubles; clang 22 would warn.
@@ -57,17 +39,6 @@ ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(OPTIMISE) $(HARDENING) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -fopenmp $(HARDENING_LDFLAGS) $(LDFLAGS)
 LDLIBS := $(call pkg,--libs $(LIBRARIES)) -Wl,-rpath,$(patsubst %/,%,$(call pkg,--variable=libdir openblas)) -lm
 CMOCKA := $(or $(call pkg,--libs cmocka),-lcmocka)
-ifdef COVERAGE
-ALL_CFLAGS += --coverage -fprofile-update=atomic -DSANITIZED
-ALL_LDFLAGS += --coverage
-OPTIMISE := -O1
-endif
-ifdef SANITIZER
-ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
-ALL_LDFLAGS += -fsanitize=$(SANITIZER)
-OPTIMISE := -O2
-endif
-
 BUILD := build/$(notdir $(CC))$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))$(if $(COVERAGE),-coverage)
 SOURCES := $(wildcard src/*/*.c)
 EMBEDDED := $(wildcard src/*/*.S)
@@ -84,9 +55,8 @@ FLOAT_TESTS := $(filter-out $(DOUBLE_TESTS),$(TESTS))
 BOTH_TESTS := $(filter test_torch test_plain test_theory,$(TESTS))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_PROGRAMS := $(TESTS:%=$(BUILD)/%) $(BOTH_TESTS:%=$(BUILD)/%_double) $(FUZZERS:%=$(BUILD)/%)
-RACES := $(addprefix build/clang-thread/test_,optimizer measure evaluate sample training determinism shards gradients_passes gradients_model gradients_measure)
 
-.PHONY: all test programs bits lint race coverage fuzz fuzz-programs torture analyze bench demo demo-picture study study-quick page notebook fixtures fixtures-check install uninstall dist clean FORCE
+.PHONY: all programs test install uninstall dist clean FORCE
 all: train $(if $(MPI),train-mpi)
 
 # What is made, in a word; V=1 shows the whole command, and -s neither.
@@ -139,132 +109,11 @@ $(BUILD)/test_resume: ALL_LDFLAGS += -Wl,--wrap=matmul,--wrap=matmul_product
 # Sweeps in these tests start the program that is built beside them.
 $(addprefix $(BUILD)/,test_shares test_sweep test_sweep_resume test_why): | $(BUILD)/train
 
-# Not a test, but what tests/report_decoder.py compares the page with.
-$(BUILD)/logits: $(BUILD)/float/tests/logits.o $(FLOAT)
-	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -o $@
-
-# ThreadSanitizer is told what products read and write. Pictures are drawn by one thread and would take most of the time.
-ifeq ($(SANITIZER),thread)
-$(RACES): $(BUILD)/float/tests/tsan_blas.o
-$(BUILD)/float/src/show/%.o: ALL_CFLAGS += -fno-sanitize=thread
-endif
-
 programs: $(BUILD)/train $(BUILD)/train-double $(TEST_PROGRAMS)
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
 
-# Every count of a line is atomic. Where products count theirs, tests take three times as long.
-ifdef COVERAGE
-$(BUILD)/float/src/ops/gemm.o: ALL_CFLAGS += -fno-profile-arcs -fno-test-coverage
-$(BUILD)/float/src/ops/gemm.o: OPTIMISE := -O3
-endif
-
-# In `make test` a fuzz target runs its seeds; under libFuzzer, which brings main, whatever it makes of them.
-LIBFUZZER := $(findstring fuzzer,$(SANITIZER))
-$(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/float/tests/fuzz/%.o $(if $(LIBFUZZER),,$(BUILD)/float/tests/fuzz/replay.o) $(FLOAT)
-	$(call brief,LD $@)$(CC) $(ALL_LDFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) $^ $(LDLIBS) -o $@
-ifneq ($(LIBFUZZER),)
-# No reader calls these, and clang would take minutes for their checks.
-$(BUILD)/float/src/ops/%.o: ALL_CFLAGS += -fno-sanitize=all
-# The distance of a mistyped key from every key, and a table of all characters: noting each comparison would take most
-# of the time of an input, and says nothing of a parser.
-$(addprefix $(BUILD)/float/src/,base/text.o data/vocabulary.o): ALL_CFLAGS += -fno-sanitize-coverage=trace-cmp
-endif
-fuzz-programs: $(FUZZERS:%=$(BUILD)/%)
-
-# Needs clang and libclang-rt-14-dev. Each target runs for SECONDS or, with RUNS, that often; what it has found to be
-# interesting stays in build/fuzz, and an input that ends it is named there: it becomes a seed, once what it shows is mended.
-SECONDS := 5
-FUZZ_BUILD := build/clang-fuzzer-no-link-address-undefined
-fuzz:
-	+$(MAKE) CC=clang SANITIZER=fuzzer-no-link,address,undefined fuzz-programs
-	FUZZ_BUILD=$(FUZZ_BUILD) FUZZ_LIMIT=$(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECONDS)) tests/fuzz/fuzz.sh $(FUZZERS)
-
-# EVERY=1 refuses the call of each place that calls come from, KILLS is how often a command is killed.
-EVERY := 16
-KILLS := 20
-$(BUILD)/refuse.so: tests/torture/refuse.c Makefile
-	@mkdir -p $(@D)
-	$(call brief,CC $<)$(CC) $(LANGUAGE) $(WARNINGS) -O2 -fPIC -shared $< -o $@
-torture: train $(BUILD)/refuse.so
-	REFUSE_LIBRARY=$(CURDIR)/$(BUILD)/refuse.so tests/torture/torture.sh $(EVERY) $(KILLS)
-
-# Nothing is built. gemm.c is left out: its kernels would take the analyzer too long, and hold no memory.
-analyze:
-	for file in train.c $(filter-out src/ops/gemm.c,$(SOURCES)); do \
-		$(CC) $(LANGUAGE) -D__clang_analyzer__ -O2 -fanalyzer -fdiagnostics-path-format=none -c $$file -o /dev/null; done
-
-# What short runs compute, by gcc 12 on x86-64, against the hashes that are kept.
-bits: train
-	tests/bits.sh
-
-# Needs clang-format, clang-tidy (both 14) and shellcheck.
-lint:
-	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.c
-	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
-	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
-	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)
-
-# Needs PyTorch: make fixtures PYTHON=... writes the numbers tests/test_torch.c reads, fixtures-check compares them.
-PYTHON ?= python3
-fixtures:
-	$(PYTHON) tests/fixtures/make_fixtures.py
-fixtures-check:
-	$(PYTHON) tests/fixtures/make_fixtures.py --check
-
-# What runs in parallel, under ThreadSanitizer. Needs clang, libomp-dev, whose Archer tells it what OpenMP promises (gcc's
-# OpenMP has nothing like it), and libclang-rt-14-dev.
-race:
-	$(MAKE) CC=clang SANITIZER=thread $(RACES)
-	set -e; for test in $(RACES); do OMP_WAIT_POLICY=passive TSAN_OPTIONS=ignore_noninstrumented_modules=1:allocator_may_return_null=1 $$test; done
-
-# Needs gcovr, which removes the file that it writes, even /dev/null. Processes of another user write their counts as well
-# (umask); the pictures' libraries and the kernels of products are not counted.
-COVERED := build/gcc-coverage
-coverage:
-	mkdir -p $(COVERED) && find $(COVERED) -name '*.gcda' -delete
-	umask 0 && $(MAKE) CC=gcc COVERAGE=1 CFLAGS='-g -fprofile-exclude-files=/usr/include' test
-	gcovr -j "$$(getconf _NPROCESSORS_ONLN)" --filter src/ --filter train.c $(COVERED) --json --output $(COVERED)/counts.json
-	gcovr --add-tracefile $(COVERED)/counts.json --branches
-	gcovr --add-tracefile $(COVERED)/counts.json
-	gcovr --add-tracefile $(COVERED)/counts.json --filter src/ --print-summary --fail-under-line 95 --output $(COVERED)/lines.txt
-
-# The last takes minutes and 0.9 GB.
-TEXT ?= data/tinyshakespeare.txt
-bench: train
-	env -u OPENBLAS_CORETYPE ./train bench configs/dk64_scaled.ini
-	@if [ -f "$(TEXT)" ]; then \
-		for config in shakespeare_cpu shakespeare_baby; do \
-			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
-		done; \
-	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
-
-# The page of the sweep alone: without pages of its runs it links to none.
-demo: train
-	rm -rf build/demo
-	./train sweep configs/demo.ini --out build/demo --quiet
-	rm -f build/demo/*/report.html
-	./train report build/demo
-	cp build/demo/report.html docs/demo.html
-# README's picture of that page. Needs what tests/report_page.py needs.
-demo-picture:
-	tests/report_page.py --picture docs/demo.html docs/images/demo_page.png
-
-# The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
-study: train
-	configs/study/study.sh
-study-quick: train
-	configs/study/study.sh --quick
-# The pictures need configs/study/requirements.txt: make page PYTHON=...
-page:
-	$(PYTHON) configs/study/page.py
-	$(PYTHON) configs/study/page.py --pictures
-
-# The blocks of docs/notebook.md, run: make notebook PYTHON=... with docs/requirements.txt.
-notebook: train
-	rm -rf runs/notebook
-	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
-	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -
+include tests/checks.mk configs/study/study.mk
 
 # What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1

@@ -1,26 +1,126 @@
-/* The command line: a table of verbs, each a call into its folder of src/. Every error that nothing else protects from
-   ends here: main has it printed (ranks_fail) and exits with its status. */
+/* Training, and the command line. First the loop of a run; then the table of verbs, each a call into src/; then main.
+   Every error that nothing else protects from ends in main, which has it printed and exits with its status. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "attend/attend.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
-#include "bench/bench.h"
-#include "eval/eval.h"
-#include "export/export.h"
-#include "gradcheck/gradcheck.h"
-#include "ops/matmul.h"
+#include "gemm/matmul.h"
 #include "ranks/ranks.h"
 #include "report/report.h"
-#include "sample/command.h"
 #include "sweep/sweep.h"
-#include "theory/theory.h"
+#include "train/step.h"
+#include "train/summary.h"
+#include "train/trainer.h"
+#include "verbs/verbs.h"
 #include "why/why.h"
+
+/* Trains from t->state.step to the last step, train.steps, or until a signal, which is stored in t->signal. A step is
+   evaluated and measured before its update; the last one has no update. The loop ends with a checkpoint. */
+static void loop(void *trainer) {
+    Trainer *t = trainer;
+    const Config *c = &t->run.config;
+    const size_t last = c->train.steps;
+    trainer_begin(t);
+    while (!t->signal) {
+        const size_t step = t->state.step, mark = memory_mark();
+        attention_set_step(&t->model.shape.attention, c, step);
+        t->val_loss = NAN;
+        if (step_is_due(step, c->eval.every) || step == last) trainer_evaluate(t);
+        if (t->signal) break; /* the evaluation was cut short: resume repeats this step */
+        if (step_is_due(step, c->log.attention_every) || step == 0 || step == last) trainer_measure(t);
+
+        t->loss = step_gradients(&t->engine, &t->run.corpus, c, step, t->tokens, t->targets, NULL);
+        t->norm = gradient_norm(&t->optimizer, t->model.gradients);
+        trainer_log(t);
+        if (step == last) break; /* even if a signal has come since: the run is complete */
+
+        step_update(&t->model, &t->optimizer, c, t->norm, step);
+        t->state.step = step + 1;
+        t->signal = interrupt_signal();
+        logs_sizes(t->logs, t->state.log_size);
+        if (step + 1 < last && step_is_due(step + 1, c->log.checkpoint_every) && !t->signal) trainer_save(t);
+        memory_release(mark);
+    }
+    progress_clear(t->options->progress);
+    trainer_save(t);
+}
+
+/* Trains a run that was started or resumed, unless it had finished. After an error in the loop, its pictures, its page
+   and run.json are written all the same. */
+static TrainOutcome run_loop(Trainer *t) {
+    if (!t->had_finished) {
+        protect(loop, t, &t->failure);
+        trainer_end(t);
+    }
+    return trainer_outcome(t);
+}
+
+static int run_train(const Command *command) {
+    const TrainOptions options = train_options(command);
+    Config config;
+    interrupt_survive_closed_pipes();
+    config_load(&config, NULL, command->target, command->overrides.items, command->overrides.count);
+    if (command->dry_run) {
+        trainer_check(&config, &options, NULL);
+        config_write(&config, stdout);
+        trainer_check(&config, &options, stdout);
+        return 0;
+    }
+    const TrainOutcome outcome = run_loop(trainer_start(&config, &options));
+    print_outcome(&outcome);
+    return outcome.signal;
+}
+
+static long long resume_jobs; /* 0: not given */
+
+static int run_resume(const Command *command) {
+    const char *directory = command->target;
+    const OptionList *overrides = &command->overrides;
+    const bool sweep = sweep_is(directory);
+    TrainOptions options = train_options(command);
+    interrupt_survive_closed_pipes();
+    if (sweep && overrides->count)
+        usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
+                    overrides->items[0]);
+    if (!sweep && resume_jobs) usage_error("--jobs %lld is for a sweep, and %s is none", resume_jobs, directory);
+    options.jobs = (size_t)resume_jobs;
+    if (sweep) return sweep_resume(directory, &options, stdout);
+    options.threads = (size_t)command->threads; /* 0: as many as the run had */
+    const TrainOutcome outcome = run_loop(trainer_resume(directory, overrides->items, overrides->count, &options));
+    print_outcome(&outcome);
+    return outcome.signal;
+}
+
+static const Verb train_verb = {
+    .target = "CONFIG.ini",
+    .what = "Trains a model and draws what it learned.",
+    .takes_set = true,
+    .makes_runs = true,
+    .by_ranks = true,
+    .run = run_train,
+};
+
+static const Option RESUME_OPTIONS[] = {
+    {"jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &resume_jobs, 1,
+     THREADS_MAX},
+    {0},
+};
+
+static const Verb resume_verb = {
+    .name = "resume",
+    .target = "RUN_DIR",
+    .what = "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
+            "never stopped. Of a finished run it draws the pictures again, of a finished\n"
+            "sweep it writes the table again. --set can change train.steps of a run, and\n"
+            "nothing else. A run keeps its number of threads unless --threads is given.",
+    .options = RESUME_OPTIONS,
+    .takes_set = true,
+    .by_ranks = true,
+    .run = run_resume,
+};
 
 /* The verbs in the order of the help, ended by NULL. Training, which needs no word, is the first. */
 static const Verb *const VERBS[] = {&train_verb,  &resume_verb,    &sweep_verb,  &eval_verb,   &sample_verb,
@@ -43,94 +143,36 @@ static void print_help(void) {
            "with everything saved\n");
 }
 
-static const char *join_words(int argc, char **argv) {
-    size_t size = 1;
-    for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
-    char *text = memory_make(size, 1, "the command line"), *end = text;
-    for (int i = 0; i < argc; i++) end += sprintf(end, "%s%s", i ? " " : "", argv[i]);
-    return text;
-}
-
-/* Opens /dev/null for each standard stream that is closed: otherwise the next file opened would take its number, and
-   messages would end up in metrics.csv. Opened for reading, so that writing to it still fails. */
-static void hold_standard_streams(void) {
-    int fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
-    if (fd > STDERR_FILENO) close(fd);
-}
-
 /* What main was called with, and what comes of it. */
 typedef struct {
     int argc;
     char **argv;
-    const Verb *verb; /* to run; NULL: all is said */
     Command command;
     bool parsed; /* the command line has no error */
     int signal;  /* that stopped the verb, or 0 */
 } Program;
 
-/* Checks a word that is no verb. It is the path of a config. If there is no such file, suggests the nearest verb;
-   without one, refuses a word that stands before a name, as a verb does, or that help is wanted with. */
-static void check_word(const char *word, const char *next, bool help) {
-    const char *nearest = NULL, *file = help ? "" : " and no file";
-    const bool before_name = next && *next != '-' && !strpbrk(word, "./");
-    size_t best = SIZE_MAX;
-    if (*word == '-' || (!help && path_exists(word))) return;
-    for (size_t i = 0; VERBS[i]; i++) {
-        const char *name = VERBS[i]->name ? VERBS[i]->name : "train";
-        if (text_is_nearer(word, name, &best)) nearest = name;
-    }
-    if (nearest) usage_error("there is no verb%s %.40s; did you mean %s?", file, word, nearest);
-    if (help || before_name)
-        usage_error("there is no verb%s %.40s: %s --help lists the verbs", file, word, program_name);
-}
-
-/* Returns whether a word is this option, perhaps cut short. */
-static bool is_option(const char *word, const char *option) {
-    return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
-}
-
-/* Parses the command line, and prints what it asks to know. */
-static void parse(Program *p) {
-    Command *command = &p->command;
-    const Verb *verb = &train_verb;
-    command->line = join_words(p->argc, p->argv);
-    command->help = p->argc > 1 && strcmp(p->argv[1], "help") == 0; /* help VERB is VERB --help */
-    const int argc = p->argc - command->help;
-    char **argv = p->argv + command->help;
-    for (size_t i = 1; argc > 1 && VERBS[i]; i++)
-        if (strcmp(argv[1], VERBS[i]->name) == 0) verb = VERBS[i];
-    const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
-    const int first = train || verb != &train_verb;               /* the verb takes the place of the program's name */
-    const char *only = argc == 2 ? argv[1] : "";
-    if (argc > 1 && !first) check_word(argv[1], argv[2], command->help);
-    if (is_option(only, "--version") || strcmp(only, "-V") == 0) {
-        printf("sqrtdk %s\n", SQRTDK_VERSION);
-        return;
-    }
-    command_parse(verb, argc - first, argv + first, command);
-    if (!command->help) p->verb = verb;
-    else if (first) verb_print_help(verb, stdout);
-    else print_help();
-}
-
 /* Runs the verb, or this rank's part of it, on the processors that OpenMP offers to the ranks of this machine. */
-static void run_verb(Program *p, size_t offered) {
+static void run_verb(Program *p, const Verb *verb) {
     Command *command = &p->command;
+    const size_t offered = (size_t)matmul_threads_offered();
     interrupt_catch();
-    if (p->verb->by_ranks) ranks_start(command->dry_run ? "a dry run" : p->verb->name ? p->verb->name : "train");
+    if (verb->by_ranks) ranks_start(command->dry_run ? "a dry run" : verb->name ? verb->name : "train");
     const size_t processors = offered / ranks_here();
     command->processors = processors > THREADS_MAX ? THREADS_MAX : processors > 1 ? processors : 1;
     command->quiet = command->quiet || ranks_index() > 0;
-    p->signal = p->verb->run(command);
+    p->signal = verb->run(command);
 }
 
-static void act(void *argument) {
-    Program *p = argument;
-    const size_t offered = (size_t)matmul_threads_offered();
-    parse(p);
+static void read_and_run(void *program) {
+    Program *p = program;
+    const bool version = command_is_version(p->argc, p->argv);
+    const Verb *verb = version ? NULL : command_read(VERBS, p->argc, p->argv, &p->command);
     p->parsed = true;
-    if (p->verb) run_verb(p, offered);
+    if (version) printf("sqrtdk %s\n", SQRTDK_VERSION);
+    else if (!p->command.help) run_verb(p, verb);
+    else if (p->command.named) verb_print_help(verb, stdout);
+    else print_help();
     /* After a signal all is saved, and whoever sent it may have taken standard output away: a terminal that is closed.
      */
     if ((fflush(stdout) != 0 || ferror(stdout)) && !p->signal)
@@ -142,9 +184,9 @@ int main(int argc, char **argv) {
     Program program = {
         .argc = argc, .argv = argv, .command = {.argv = argv, .report = report_write, .why = why_write_first}};
     Error error;
-    hold_standard_streams();
+    files_hold_standard_streams();
     if (argc > 0 && *argv[0]) program_set_name(argv[0]);
-    const bool done = protect(act, &program, &error);
+    const bool done = protect(read_and_run, &program, &error);
     fflush(stdout);
     if (!done) ranks_fail(error, !program.parsed);
     ranks_end();

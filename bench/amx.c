@@ -30,7 +30,7 @@ static const struct {
     uint8_t rows[16];
 } CONFIG = {.palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
-/* Multiplies tiles; if `loads`, loads as many tiles as it makes products, as src/ops/gemm_kernel.h does. */
+/* Multiplies tiles; if `loads`, loads as many tiles as it makes products, as src/gemm/gemm_kernel.h does. */
 static void multiply(int products, bool loads, const char *left, const char *right) {
     __asm__ volatile("" ::: "memory"); /* gcc does not know that _tile_loadd reads memory */
     for (int i = 0; i < products / 4; i++) {

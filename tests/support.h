@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "base/rng.h"
-#include "gradcheck/difference.h"
+#include "verbs/difference.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 

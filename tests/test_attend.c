@@ -2,10 +2,10 @@
  */
 #include "training.h"
 
-#include "attend/attend.h"
 #include "base/safetensors.h"
 #include "run/pictures.h"
 #include "show/heatmap.h"
+#include "verbs/attend.h"
 
 enum { LONGEST = 48 };
 static Run run;

@@ -325,7 +325,7 @@ static void intention_first(void **state) {
     train("run", 1);
     plan.trace = trace, plan.armed = true;
     const char *const longer = "train.steps=5";
-    train_resume(in("run"), &longer, 1, &options);
+    run_loop(trainer_resume(in("run"), &longer, 1, &options));
     plan.trace = NULL, plan.armed = false;
     const char *config_ini = strstr(trace, "renameat config.ini"), *run_json = strstr(trace, "renameat run.json"),
                *cut = strstr(trace, "ftruncate metrics.csv");

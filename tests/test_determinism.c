@@ -7,9 +7,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include "gemm/matmul.h"
 #include "model/initialization.h"
 #include "model/transformer.h"
-#include "ops/matmul.h"
 
 static const size_t THREADS[] = {1, 2, 8};
 
@@ -17,7 +17,7 @@ static void train_here(const char *ini, const char *run, size_t threads) {
     const TrainOptions options = {
         .threads = threads, .out = run, .command_line = "", .progress = progress_make(stderr, true)};
     config_load(&config, NULL, ini, NULL, 0);
-    outcome = train_run(&config, &options);
+    outcome = run_loop(trainer_start(&config, &options));
 }
 
 /* Trains in another process of this program (see main). */

@@ -1,9 +1,9 @@
-/* src/export: which models GPT-2 holds, and where each number of a model is in GPT-2's tensors. That transformers
-   computes the same with them is shown by tests/export_transformers.py. */
+/* src/verbs/export.c: which models GPT-2 holds, and where each number of a model is in GPT-2's tensors. That
+   transformers computes the same with them is shown by tests/export_transformers.py. */
 #include "training.h"
 
-#include "export/export.h"
 #include "run/checkpoint.h"
+#include "verbs/export.h"
 
 static Run run;
 static Model model;

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/results.h"
-#include "eval/eval.h"
 #include "report/report.h"
 #include "run/checkpoint.h"
 #include "run/pictures.h"
 #include "run/run.h"
+#include "train/evaluate.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -137,7 +137,7 @@ static FILE *nowhere;
 static void check(void) {
     const TrainOptions options = {
         .threads = 1, .out = in("fresh"), .command_line = "", .progress = progress_make(stderr, true)};
-    train_check(&config, &options, nowhere);
+    trainer_check(&config, &options, nowhere);
 }
 
 static void use(void) {
@@ -146,7 +146,7 @@ static void use(void) {
     run_open(&run, in("run"), NULL, 0, false);
     run_load_model(&run, &model, 0, 1);
     run_load_corpus(&run);
-    run_evaluate(&run, &model);
+    evaluate_run(&run, &model);
 }
 
 /* A picture with text, whose memory stb takes. */

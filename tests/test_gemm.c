@@ -1,4 +1,4 @@
-/* ops/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
+/* gemm/gemm.c: against sums in double for every small shape and for sizes around its tiles, panels and pieces; and the
    bits of an entry of C do not depend on the width of the vectors, on how the rows and columns are shared out, or on
    whether C comes in strips; of bf16 not on whether the processor has an instruction for it, nor on whether operands
    were rounded before. */
@@ -7,8 +7,8 @@
 #include <cblas.h>
 #include <dlfcn.h>
 
-#include "ops/bf16.h"
-#include "ops/gemm.h"
+#include "gemm/bf16.h"
+#include "gemm/gemm.h"
 #include "ops/linear.h"
 
 #ifdef REAL_DOUBLE

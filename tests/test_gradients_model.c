@@ -2,9 +2,9 @@
    edges of every size; and what accumulation promises. */
 #include "model_case.h"
 
-#include "gradcheck/perturbed_loss.h"
+#include "verbs/perturbed_loss.h"
 
-#include "gradcheck/difference.h"
+#include "verbs/difference.h"
 
 static void check_case(const Case *c) {
     Setup u;

@@ -3,13 +3,13 @@
    own, test_gradients_attention.c. */
 #include "support.h"
 
+#include "gemm/matmul.h"
 #include "ops/activation.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/layernorm.h"
 #include "ops/linear.h"
-#include "ops/matmul.h"
 
 #ifndef REAL_DOUBLE
 #error "differences need the double build"

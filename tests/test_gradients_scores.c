@@ -2,7 +2,7 @@
    loss. A pair that is refused is one of config/refused.c. */
 #include "configs.h"
 
-#include "gradcheck/gradcheck.h"
+#include "verbs/gradcheck.h"
 
 /* The options, by key: each value of a key is tried with each value of every other key. */
 static const struct {

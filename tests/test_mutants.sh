@@ -39,7 +39,7 @@ recall='--set data.task=recall --set data.recall_pairs=1'
 long='--set model.context=66 --set model.heads=1 --set model.layers=1 --set train.accumulate=1'
 
 # Makes a tree with every object of the double build. Mutants share it by hard links, and make sees that one source is newer.
-mkdir -p "$tmp/original/$build" && cp -a src data docs tests Makefile train.c "$tmp/original" &&
+mkdir -p "$tmp/original/$build" && cp -a src data docs tests share configs Makefile train.c "$tmp/original" &&
     cp -a "$build/double" "$build/embedded" "$build/train-double" "$tmp/original/$build" || exit 1
 
 # gradcheck TREE OPTION...: returns the program's status; its messages are in TREE.err

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "data/corpus.h"
 #include "data/ngrams.h"
-#include "eval/eval.h"
+#include "train/evaluate.h"
 
 /* p_n(c | h), where h are the n - 1 characters at `context`: interpolated Witten-Bell. */
 static double naive_probability(const int32_t *text, size_t count, const int32_t *context, size_t n, int32_t c,
@@ -161,7 +161,7 @@ static void not_counted_to_evaluate(void **state) {
     run_open(&run, in("run"), NULL, 0, false);
     run_load_model(&run, &model, 0, 1);
     run_load_corpus(&run);
-    const Evaluation evaluation = run_evaluate(&run, &model);
+    const Evaluation evaluation = evaluate_run(&run, &model);
     for (size_t n = 0; n < NGRAM_ORDERS; n++) assert_true(run.ngrams[n] == 0);
     assert_int_equal(evaluation.targets, run.corpus.count - run.corpus.train - 1);
 }

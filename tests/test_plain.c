@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "train/loop.h"
+#include "train/step.h"
 
 #ifdef REAL_DOUBLE
 static const double TOLERANCE = 1e-10;

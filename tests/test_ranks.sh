@@ -235,7 +235,7 @@ refused 2 'OMPI_COMM_WORLD_SIZE is 2, and each of these processes would train a 
 # --- ranks that compute something else
 mutant() {
     mkdir -p "mutant/$build" && (
-        cd "$repository" && cp -a src data docs Makefile train.c "$tmp/mutant" &&
+        cd "$repository" && cp -a src data docs tests share configs Makefile train.c "$tmp/mutant" &&
             cp -a "$build/float" "$build/embedded" "$build/mpi" "$tmp/mutant/$build"
     )
     sed "$3" "$repository/$2" >"mutant/$2"
@@ -244,7 +244,7 @@ mutant() {
     cp "mutant/$build/train-mpi" "$1"
     rm -rf mutant
 }
-mutant other-kernels src/ops/matmul.c 's/"sqrtdk", "sqrtdk"/"others", "others"/; s/"OpenBLAS"/"AnotherBLAS"/'
+mutant other-kernels src/gemm/matmul.c 's/"sqrtdk", "sqrtdk"/"others", "others"/; s/"OpenBLAS"/"AnotherBLAS"/'
 refused 1 'rank 2: the kernel of products is (others|AnotherBLAS), and that of rank 0 is (sqrtdk|OpenBLAS)' \
     mpirun -q -n 2 ./train-mpi tiny.ini --out new : -n 1 ./other-kernels tiny.ini --out new : -n 1 ./train-mpi tiny.ini --out new
 mutant other-update src/train/optimizer.c 's/(root + k.eps)/(root + 2 * k.eps)/'

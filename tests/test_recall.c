@@ -7,7 +7,7 @@
 #include "data/recall.h"
 #include "model/initialization.h"
 #include "train/evaluate.h"
-#include "train/loop.h"
+#include "train/step.h"
 
 enum { B = 5, T = 21, PAIRS = 4, V = RECALL_VOCABULARY };
 

@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/results.h"
-#include "eval/eval.h"
 #include "run/run.h"
+#include "train/evaluate.h"
 #include "train/optimizer.h"
 
 #define ATTENTION_HEADER                                                                                               \
@@ -204,7 +204,7 @@ static void opened_again(void **state) {
             run_open(&run, in(name), NULL, 0, false);
             run_load_model(&run, &model, batch * 7, 1);
             run_load_corpus(&run);
-            const Evaluation e = run_evaluate(&run, &model);
+            const Evaluation e = evaluate_run(&run, &model);
             memory_release(mark);
             assert_true(e.complete);
             assert_close(e.loss, m->at[m->rows - 1][VAL_LOSS], 1e-6 * e.loss, "loss of %s", name);

@@ -3,9 +3,9 @@
    threads nor the order in which shards are computed may change a bit. */
 #include "training.h"
 
+#include "gemm/matmul.h"
 #include "model/initialization.h"
-#include "ops/matmul.h"
-#include "train/loop.h"
+#include "train/step.h"
 
 enum { B = 8, SEED = 5, NUMBER = 3 };
 

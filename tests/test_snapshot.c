@@ -104,7 +104,7 @@ static void drawn_again(void **state) {
         assert_int_equal(remove(in(names[i])), 0);
     }
     const size_t mark = memory_mark();
-    assert_true(train_resume(in("run"), NULL, 0, &options).had_finished);
+    assert_true(run_loop(trainer_resume(in("run"), NULL, 0, &options)).had_finished);
     memory_release(mark);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *after = contents(in(names[i]), &size);
@@ -112,7 +112,7 @@ static void drawn_again(void **state) {
     }
     assert_string_equal(contents(in("run/run.json"), NULL), json);
     assert_int_equal(remove(in("run/attention/step000003.safetensors")), 0);
-    assert_refused("step000003.safetensors", train_resume(in("run"), NULL, 0, &options));
+    assert_refused("step000003.safetensors", run_loop(trainer_resume(in("run"), NULL, 0, &options)));
 }
 
 /* attention.csv's rows are the labels: a head without one is not drawn as if it had. */

@@ -4,7 +4,7 @@
    test that passes passes always. */
 #include "support.h"
 
-#include "theory/theory.h"
+#include "verbs/theory.h"
 
 enum { FIGURES = 7 };
 static const TheoryScoring FOUR[4] = {{.divisor.mode = SCALE_NONE},

@@ -8,7 +8,7 @@
 #include <glob.h>
 
 #include "model/measure.h"
-#include "train/loop.h"
+#include "train/step.h"
 
 /* Relative to the largest entry of the tensor. */
 static const double TOLERANCE = sizeof(real) == 4 ? 2e-5 : 1e-10;

@@ -3,9 +3,9 @@
    leaves behind in test_run_files.c. */
 #include "training.h"
 
-#include "ops/matmul.h"
+#include "gemm/matmul.h"
 #include "run/snapshot.h"
-#include "train/announce.h"
+#include "train/summary.h"
 
 static void learns(void **state) {
     (void)state;
@@ -93,7 +93,7 @@ static void memory(void **state) {
     Optimizer optimizer;
     const TrainOptions options = {.threads = 3};
     CONFIGURE("train.optimizer=sgd", "model.layers=3");
-    const size_t checked = train_check(&config, &options, NULL);
+    const size_t checked = trainer_check(&config, &options, NULL);
     const ModelShape shape = model_shape(&config, 21);
     model_make(&model, &shape, 4, 3, true);
     engine_make(&fast, ENGINE_FAST, 1, &model);

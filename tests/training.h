@@ -4,7 +4,11 @@
 #include "temporary.h"
 
 #include "base/safetensors.h"
-#include "train/trainer.h"
+
+/* The program itself: tests train as it does. */
+#define main program_main
+#include "../train.c"
+#undef main
 
 static Config config;
 static SweepAxes axes;
@@ -46,13 +50,13 @@ static inline void train(const char *name, size_t threads) {
                                   .out = name ? in(name) : NULL,
                                   .command_line = "./train tiny.ini",
                                   .progress = progress_make(stderr, true)};
-    outcome = train_run(&config, &options);
+    outcome = run_loop(trainer_start(&config, &options));
     memory_release(mark);
 }
 static inline void resume_with_key(const char *name, const char *set) {
     const size_t mark = memory_mark();
     const TrainOptions options = {.command_line = "./train resume", .progress = progress_make(stderr, true)};
-    outcome = train_resume(in(name), &set, 1, &options);
+    outcome = run_loop(trainer_resume(in(name), &set, 1, &options));
     memory_release(mark);
 }
 

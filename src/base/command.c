@@ -1,5 +1,6 @@
-/* Parses a command line by the verb's table of options. getopt_long does the scanning; this file makes its table
-   from ours, checks each value by the option's kind, and words the errors, which name the option and what it takes. */
+/* Finds the verb in a command line, and parses the rest by the verb's table of options. getopt_long does the scanning;
+   this file makes its table from ours, checks each value by the option's kind, and words the errors, which name the
+   option and what it takes. */
 #include "base/command.h"
 
 #include <errno.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/memory.h"
 #include "base/range.h"
 #include "base/text.h"
 
@@ -178,4 +181,53 @@ void verb_print_options(const Verb *verb, FILE *out) {
 void verb_print_help(const Verb *verb, FILE *out) {
     fprintf(out, "usage: %s\n%s\n\n", verb_usage(verb), verb->what);
     verb_print_options(verb, out);
+}
+
+static const char *join_words(int argc, char **argv) {
+    size_t size = 1;
+    for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
+    char *text = memory_make(size, 1, "the command line"), *end = text;
+    for (int i = 0; i < argc; i++) end += sprintf(end, "%s%s", i ? " " : "", argv[i]);
+    return text;
+}
+
+/* Checks a word that is no verb. It is the path of a config. If there is no such file, suggests the nearest verb;
+   without one, refuses a word that stands before a name, as a verb does, or that help is wanted with. */
+static void check_word(const Verb *const *verbs, const char *word, const char *next, bool help) {
+    const char *nearest = NULL, *file = help ? "" : " and no file";
+    const bool before_name = next && *next != '-' && !strpbrk(word, "./");
+    size_t best = SIZE_MAX;
+    if (*word == '-' || (!help && path_exists(word))) return;
+    for (size_t i = 0; verbs[i]; i++) {
+        const char *name = verbs[i]->name ? verbs[i]->name : "train";
+        if (text_is_nearer(word, name, &best)) nearest = name;
+    }
+    if (nearest) usage_error("there is no verb%s %.40s; did you mean %s?", file, word, nearest);
+    if (help || before_name)
+        usage_error("there is no verb%s %.40s: %s --help lists the verbs", file, word, program_name);
+}
+
+/* Returns whether a word is this option, perhaps cut short. */
+static bool is_option(const char *word, const char *option) {
+    return strlen(word) > 2 && strncmp(option, word, strlen(word)) == 0;
+}
+
+bool command_is_version(int argc, char **argv) {
+    return argc == 2 && (is_option(argv[1], "--version") || strcmp(argv[1], "-V") == 0);
+}
+
+const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command) {
+    const Verb *verb = verbs[0];
+    command->line = join_words(argc, argv);
+    command->help = argc > 1 && strcmp(argv[1], "help") == 0; /* help VERB is VERB --help */
+    argc -= command->help;
+    argv += command->help;
+    for (size_t i = 1; argc > 1 && verbs[i]; i++)
+        if (strcmp(argv[1], verbs[i]->name) == 0) verb = verbs[i];
+    const bool train = argc > 1 && strcmp(argv[1], "train") == 0; /* as people say it, though it needs no word */
+    const int first = train || verb != verbs[0];                  /* the verb takes the place of the program's name */
+    if (argc > 1 && !first) check_word(verbs, argv[1], argv[2], command->help);
+    command_parse(verb, argc - first, argv + first, command);
+    command->named = first;
+    return verb;
 }

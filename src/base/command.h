@@ -42,6 +42,7 @@ typedef struct {
     OptionList overrides; /* --set */
     long long threads;    /* --threads; 0: not given */
     bool quiet, help;
+    bool named;          /* the command line names its verb */
     const char *out;     /* --out; NULL: not given */
     bool dry_run, force; /* --force: only with --out */
     size_t processors;   /* how many processors there are for this process */
@@ -71,6 +72,13 @@ typedef struct {
    --name=value or --name value; a unique prefix of a name is accepted; -q and -h are --quiet and --help; "--" ends the
    options. Errors have status STATUS_USAGE. With --help no target is needed. */
 void command_parse(const Verb *verb, int argc, char **argv, Command *command);
+
+/* Finds the verb of a command line in `verbs`, which ends with NULL; the first of them needs no word. Fills in *command
+   as command_parse does, and its line. `help VERB` is VERB --help. Any other first word is the target of the first
+   verb, as a config's path; if there is no such file, suggests the nearest verb. */
+const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Command *command);
+/* Returns whether --version or -V is all that was typed. */
+bool command_is_version(int argc, char **argv);
 
 /* How many threads to use: --threads, or one per processor. */
 size_t command_threads(const Command *command);

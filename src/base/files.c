@@ -175,3 +175,9 @@ const char *path_installed(const char *path, char out[PATH_CAPACITY]) {
     free(program);
     return length > 0 && length < PATH_CAPACITY && path_exists(out) ? out : path;
 }
+
+void files_hold_standard_streams(void) {
+    int fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
+    if (fd > STDERR_FILENO) close(fd);
+}

@@ -51,3 +51,7 @@ bool path_exists(const char *path);
    Otherwise it is the file of that name in share/sqrtdk beside the program's own directory, or `path` again if that
    does not exist either. */
 const char *path_installed(const char *path, char out[PATH_CAPACITY]);
+
+/* Opens /dev/null for each standard stream that is closed: otherwise the next file opened would take its number, and
+   messages would end up in metrics.csv. It is opened for reading, so that writing to it still fails. */
+void files_hold_standard_streams(void);

@@ -51,7 +51,7 @@ double attention_flops(const AttentionConfig *a, size_t T) {
 }
 
 /* Whether a head's queries, keys or values are copied into scratch. Products read them in place where nothing else does
-   and, in bf16, D numbers are a whole row (ops/bf16.h). */
+   and, in bf16, D numbers are a whole row (gemm/bf16.h). */
 static bool is_copied(const AttentionConfig *a, AttentionPart part) {
     return (part != VALUE && scores_read_reals(a)) || (a->bf16 && a->D != bf16_stride(a->D));
 }

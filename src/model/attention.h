@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/range.h"
 #include "config/config.h"
-#include "ops/bf16.h"
+#include "gemm/bf16.h"
 #include "ops/dropout.h"
 
 enum { ATTENTION_TILE = 64 }; /* queries at a time */
@@ -100,8 +100,8 @@ typedef struct {
                         are none */
     const real *qkv; /* (B,T,3HD): queries, keys and values, each head by head */
     real *out;       /* (B,T,HD) */
-    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (ops/bf16.h), in place of qkv, out and the gradient of qkv, which are
-                             not used then */
+    const Bf16 *kept_qkv; /* in bf16: rows of bf16 (gemm/bf16.h), in place of qkv, out and the gradient of qkv, which
+                             are not used then */
     Bf16 *kept_out, *kept_dqkv; /* NULL where products do not round; the second also in a model without gradients */
     const real *parameters[ATTENTION_PARAMETERS]; /* (heads, size) each; NULL where there is no such parameter */
     real *partials;                               /* (B,H,attention_partials), for the backward pass */

@@ -11,11 +11,11 @@
    No stage calls another; the last two files are helpers. */
 #pragma once
 
+#include "gemm/matmul.h"
 #include "model/attention.h"
 #include "ops/lanes.h"
-#include "ops/matmul.h"
 
-/* What a product reads: `real`, which it rounds where the model's products round, or rows of bf16 (ops/bf16.h). */
+/* What a product reads: `real`, which it rounds where the model's products round, or rows of bf16 (gemm/bf16.h). */
 typedef struct {
     const void *rows;
     size_t stride; /* in numbers */

@@ -3,10 +3,10 @@
 
 #include <stddef.h>
 
-#include "ops/bf16.h"
+#include "gemm/bf16.h"
 
 /* One array of the forward pass and the array of its gradient. B is the slice's. Under precision = bf16 some
-   of them are kept in rows of bf16 (ops/bf16.h), and have no array of `real`. */
+   of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
 typedef struct {
     const char *name; /* "attn.c_attn output": the layer that computes it */
     size_t layer, width;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ops/bf16.h"
+#include "gemm/bf16.h"
 
 /* The distance between rows of x or dy. */
 static size_t stride_of(bool bf16, size_t width) { return bf16 ? bf16_stride(width) : width; }

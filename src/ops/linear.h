@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/range.h"
-#include "ops/matmul.h"
+#include "gemm/matmul.h"
 
 /* y (rows, out) = x (rows, in) w (in, out) + b (out); b may be NULL. Overwrites y. Plain: plain_linear_forward. */
 void linear_forward(real *y, const void *x, const real *w, const real *b, size_t rows, size_t in, size_t out,

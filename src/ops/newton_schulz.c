@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/matmul.h"
+#include "gemm/matmul.h"
 
 enum { ITERATIONS = 5, RESTART = 2 /* in bf16, iterations until it restarts */ };
 static const real A = (real)3.4445, B = (real)-4.775, C = (real)2.0315;

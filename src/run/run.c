@@ -10,7 +10,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ops/matmul.h"
+#include "gemm/matmul.h"
 #include "ranks/ranks.h"
 #include "run/checkpoint.h"
 

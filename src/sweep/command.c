@@ -1,4 +1,4 @@
-/* The verbs sweep and resume. The latter is here because it takes a sweep as well as a run. */
+/* The verb sweep. */
 #include "sweep/sweep.h"
 
 #include "base/interrupt.h"
@@ -8,23 +8,13 @@ static long long jobs; /* 0: not given */
 static bool prepare, tables;
 static const char *share; /* NULL: not given */
 
-#define JOBS                                                                                                           \
-    { "jobs", "N", "runs of a sweep at a time (default: by threads, memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX }
 static const Option SWEEP_OPTIONS[] = {
-    JOBS,
+    {"jobs", "N", "runs at a time (default: by threads and memory)", OPTION_INTEGER, &jobs, 1, THREADS_MAX},
     {"prepare", NULL, "make the directory of the sweep and train nothing yet", OPTION_SWITCH, &prepare, 0, 0},
     {"share", "I/N", "train a share of a sweep that was prepared; or auto", OPTION_TEXT, &share, 0, 0},
     {"tables", NULL, "write the tables and the page of such a sweep", OPTION_SWITCH, &tables, 0, 0},
     {0},
 };
-static const Option RESUME_OPTIONS[] = {JOBS, {0}};
-
-static TrainOptions sweep_options(const Command *command) {
-    TrainOptions options = train_options(command);
-    options.jobs = (size_t)jobs;
-    interrupt_survive_closed_pipes();
-    return options;
-}
 
 /* Runs --share or --tables, for a sweep that was prepared. */
 static int run_prepared(const Command *command, const TrainOptions *options) {
@@ -45,7 +35,9 @@ static int run_prepared(const Command *command, const TrainOptions *options) {
 }
 
 static int run_sweep(const Command *command) {
-    const TrainOptions options = sweep_options(command);
+    TrainOptions options = train_options(command);
+    options.jobs = (size_t)jobs;
+    interrupt_survive_closed_pipes();
     if (share || tables) return run_prepared(command, &options);
     Config config;
     SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
@@ -53,20 +45,6 @@ static int run_sweep(const Command *command) {
     if (!command->dry_run && !prepare) return sweep_run(&config, axes, &options, stdout);
     (command->dry_run ? sweep_dry_run : sweep_prepare)(&config, axes, &options, stdout);
     return 0;
-}
-
-static int resume(const Command *command) {
-    const char *directory = command->target;
-    if (!sweep_is(directory)) {
-        if (jobs) usage_error("--jobs %lld is for a sweep, and %s is none", jobs, directory);
-        interrupt_survive_closed_pipes();
-        return resume_run(command);
-    }
-    if (command->overrides.count)
-        usage_error("%s is a sweep, which is resumed with the config it has: --set %s changes it", directory,
-                    command->overrides.items[0]);
-    const TrainOptions options = sweep_options(command);
-    return sweep_resume(directory, &options, stdout);
 }
 
 const Verb sweep_verb = {
@@ -81,17 +59,4 @@ const Verb sweep_verb = {
     .takes_set = true,
     .makes_runs = true,
     .run = run_sweep,
-};
-
-const Verb resume_verb = {
-    .name = "resume",
-    .target = "RUN_DIR",
-    .what = "Continues a run or a sweep that stopped; the result is bit-identical to one that\n"
-            "never stopped. Of a finished run it draws the pictures again, of a finished\n"
-            "sweep it writes the table again. --set can change train.steps of a run, and\n"
-            "nothing else. A run keeps its number of threads unless --threads is given.",
-    .options = RESUME_OPTIONS,
-    .takes_set = true,
-    .by_ranks = true,
-    .run = resume,
 };

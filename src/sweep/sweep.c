@@ -25,7 +25,7 @@ static void check(Sweep *s) {
     const TrainOptions options = {.threads = s->threads, .progress = s->options->progress};
     if (s->description) check_corpus(s);
     for (SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        const size_t bytes = train_check(&run->config, &options, NULL);
+        const size_t bytes = trainer_check(&run->config, &options, NULL);
         if (bytes > most) most = bytes;
         if (run->state != RUN_FAILED) continue;
         run->state = RUN_NOT_FINISHED;
@@ -155,7 +155,7 @@ void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptio
     sweep_write_config(s, out);
     fprintf(out, "\n; %zu runs, %zu at a time with %zu thread%s each; the first of them:", s->run_count, s->slots,
             s->threads, s->threads == 1 ? "" : "s");
-    train_check(&s->runs[0].config, &train, out);
+    trainer_check(&s->runs[0].config, &train, out);
 }
 
 void sweep_prepare(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out) {

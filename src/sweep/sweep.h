@@ -12,7 +12,7 @@
    stop the others; then this function ends with an error of status STATUS_FAILED. A signal (interrupt_catch) to this
    process or to that of a run makes all runs save a checkpoint and end; then the tables are written from the runs so
    far. Returns that signal, or 0. If this process is killed, the runs that it started train on to their end. Nothing is
-   written before every run has passed train_check. */
+   written before every run has passed trainer_check. */
 int sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out);
 
 /* sweep_is returns whether `directory` is that of a sweep. If it is, sweep_resume continues it, ignoring options->out:
@@ -37,5 +37,5 @@ void sweep_tables(const char *directory, const TrainOptions *options, FILE *out)
    would take; it writes nothing else. */
 void sweep_dry_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out);
 
-/* The verbs (command.c); resume takes a run as well. */
-extern const Verb sweep_verb, resume_verb;
+/* The verb (command.c). */
+extern const Verb sweep_verb;

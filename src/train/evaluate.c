@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/interrupt.h"
+#include "base/memory.h"
 
 /* The index of window i of `count` that are spread evenly over `windows`. */
 static size_t window_of(size_t i, size_t count, size_t windows) {
@@ -38,6 +39,16 @@ Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t b
     e.loss = sum / (double)e.targets;
     e.accuracy = corpus->pairs ? (double)correct / (double)e.targets : (double)NAN;
     return e;
+}
+
+Evaluation evaluate_run(Run *run, Model *model) {
+    const size_t T = model->shape.T, B = model->max_batch, mark = memory_mark();
+    Engine engine;
+    int32_t *tokens = memory_make(2 * B * T, sizeof *tokens, "the batches");
+    engine_make(&engine, run->config.train.engine, 1, model);
+    const Evaluation evaluation = evaluate(&engine, &run->corpus, B, 0, tokens, tokens + B * T);
+    memory_release(mark);
+    return evaluation;
 }
 
 size_t validation_batch(const Corpus *corpus, size_t batch, size_t T, int32_t *tokens, int32_t *targets) {

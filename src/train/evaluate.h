@@ -1,7 +1,7 @@
 /* The validation loss, over the same windows every time. */
 #pragma once
 
-#include "data/corpus.h"
+#include "run/run.h"
 #include "train/engine.h"
 
 typedef struct {
@@ -15,6 +15,9 @@ typedef struct {
    are all windows, which do not overlap: every character but the first is predicted once. The arrays are scratch. */
 Evaluation evaluate(Engine *engine, const Corpus *corpus, size_t batch, size_t batches, int32_t *tokens /* (batch,T) */,
                     int32_t *targets /* (batch,T) */);
+
+/* Evaluates a run's model over the whole validation split of the run's text, which is loaded. */
+Evaluation evaluate_run(Run *run, Model *model);
 
 /* Makes the fixed batch on which attention is measured: up to `batch` full windows of the validation split, at even
    distances. Returns how many. */

@@ -1,5 +1,5 @@
-/* A run from its start to its end: memory for everything it needs, its directory and logs, the loop (loop.c), and how
-   it ended. A new run and a resumed one differ only in where the parameters, moments and logs come from.
+/* How a run starts and how it ends: memory for everything it needs, its directory and logs; its pictures, page and
+   result. A new run and a resumed one differ only in where the parameters, moments and logs come from.
 
    Every reason to refuse a config or a text is checked before anything is written. So the memory is made first, and the
    directory last. */
@@ -10,8 +10,17 @@
 #include <string.h>
 
 #include "run/pictures.h"
-#include "train/announce.h"
-#include "train/loop.h"
+#include "train/summary.h"
+
+TrainOptions train_options(const Command *command) {
+    return (TrainOptions){.threads = command_threads(command),
+                          .out = command->out,
+                          .force = command->force,
+                          .command_line = command->line,
+                          .progress = progress_make(stderr, command->quiet),
+                          .report = command->report,
+                          .why = command->why};
+}
 
 static void make_batches(Trainer *t) {
     const ModelShape *s = &t->model.shape;
@@ -56,7 +65,7 @@ static double measure_scores(Trainer *t) {
     return sum / (double)s->attention.H;
 }
 
-/* --- from the first checkpoint to the end */
+/* --- its end */
 
 /* Reads the last losses and the best one from the log. */
 static void read_losses(void *trainer) {
@@ -74,6 +83,11 @@ static void read_losses(void *trainer) {
         }
 }
 
+void trainer_begin(Trainer *t) {
+    logs_cut(t->logs, t->state.log_size);
+    if (t->run.locked) read_losses(t);
+}
+
 static void draw_losses(void *trainer) {
     const Trainer *t = trainer;
     picture_loss(&t->run);
@@ -89,9 +103,7 @@ static void write_page(void *trainer) {
     if (t->options->report) t->options->report(t->run.locked);
 }
 
-/* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop. Each
-   of these is tried, and then the first error is raised. */
-static void end_run(Trainer *t) {
+void trainer_end(Trainer *t) {
     static void (*const parts[])(void *) = {read_losses, draw_losses, record_end, write_page};
     progress_clear(t->options->progress);
     t->state.seconds = omp_get_wtime() - t->start;
@@ -102,24 +114,10 @@ static void end_run(Trainer *t) {
     if (t->failure.status) error_raise_again(&t->failure);
 }
 
-/* Cuts the logs back to what the checkpoint says, and trains. */
-static void train_on(void *trainer) {
-    Trainer *t = trainer;
-    logs_cut(t->logs, t->state.log_size);
-    if (t->run.locked) read_losses(t);
-    loop_run(t);
-}
-
-static TrainOutcome outcome(const Trainer *t) {
-    TrainOutcome outcome = {.state = t->state, .signal = t->signal};
+TrainOutcome trainer_outcome(const Trainer *t) {
+    TrainOutcome outcome = {.state = t->state, .signal = t->signal, .had_finished = t->had_finished};
     memcpy(outcome.directory, t->run.directory, sizeof outcome.directory);
     return outcome;
-}
-
-static TrainOutcome train(Trainer *t) {
-    protect(train_on, t, &t->failure);
-    end_run(t);
-    return outcome(t);
 }
 
 /* --- a new run and a resumed one */
@@ -140,7 +138,7 @@ static Trainer *prepare(const Config *config, const TrainOptions *options) {
     return t;
 }
 
-TrainOutcome train_run(const Config *config, const TrainOptions *options) {
+Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     Trainer *t = prepare(config, options);
     tensors_initialize(&t->model.tensors, &t->model.shape, config->model.init, config->train.seed, t->model.threads,
                        t->model.parameters);
@@ -150,11 +148,11 @@ TrainOutcome train_run(const Config *config, const TrainOptions *options) {
     run_create(&t->run, options->out, options->force);
     t->logs = logs_start(t->run.locked);
     logs_sizes(t->logs, t->state.log_size);
-    loop_save(t);
+    trainer_save(t);
     run_begin(&t->run, &t->model, options->command_line, options->progress);
-    announce(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note);
+    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note);
     t->start = omp_get_wtime();
-    return train(t);
+    return t;
 }
 
 static void check_overrides(const char *const *overrides, size_t count) {
@@ -171,8 +169,8 @@ static void draw_again(Trainer *t) {
     write_page(t);
 }
 
-TrainOutcome train_resume(const char *directory, const char *const *overrides, size_t count,
-                          const TrainOptions *options) {
+Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t count,
+                        const TrainOptions *options) {
     Trainer *t = make_trainer(options);
     check_overrides(overrides, count);
     run_open(&t->run, directory, overrides, count, true);
@@ -186,25 +184,24 @@ TrainOutcome train_resume(const char *directory, const char *const *overrides, s
     t->start = omp_get_wtime() - t->state.seconds;
     if (t->run.finished && t->state.step == t->run.config.train.steps) {
         if (t->run.locked) draw_again(t);
-        TrainOutcome had_finished = outcome(t);
-        had_finished.had_finished = true;
-        return had_finished;
+        t->had_finished = true;
+        return t;
     }
     /* No log is cut before config.ini and run.json are on disk, so a kill in between leaves a run that can be resumed.
      */
     t->logs = logs_resume(t->run.locked, t->state.step, t->state.log_size);
     run_resumed(&t->run, &t->model, t->state.step, options->command_line, options->progress);
-    return train(t);
+    return t;
 }
 
-size_t train_check(const Config *config, const TrainOptions *options, FILE *out) {
+size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out) {
     const size_t mark = memory_mark();
     Trainer *t = prepare(config, options);
     const size_t bytes = training_memory(&t->engine, &t->optimizer);
     if (out) { /* as comments, so that `out`, which begins with a config, is still one */
         run_count_ngrams(&t->run);
         fputc('\n', out);
-        announce(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text_note);
+        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text_note);
     }
     memory_release(mark);
     return bytes;

@@ -1,11 +1,15 @@
-/* One training run, from a config to a directory of results. */
+/* One training run, from a config or a directory to its results. train.c has the loop, which calls these functions. */
 #pragma once
 
 #include "base/command.h"
-#include "run/run.h"
+#include "run/checkpoint.h"
+#include "run/pictures.h"
+#include "run/snapshot.h"
+#include "train/evaluate.h"
+#include "train/optimizer.h"
 
 typedef struct {
-    size_t threads;           /* train_resume: 0 means as many as the run had; a sweep: of all runs together */
+    size_t threads;           /* trainer_resume: 0 means as many as the run had; a sweep: of all runs together */
     const char *out;          /* --out; NULL: log.out, or log.out with the next free number */
     bool force;               /* move a run that is there (base/results.h) */
     const char *command_line; /* for run.json */
@@ -24,27 +28,72 @@ typedef struct {
     char directory[RESULTS_PATH];
     RunState state;
     int signal;        /* the signal that ended it early, or 0 */
-    bool had_finished; /* train_resume: there was nothing left to train */
+    bool had_finished; /* there was nothing left to train */
 } TrainOutcome;
 
-/* Trains, and writes the run directory. Nothing is written before config, corpus, memory and directory are known to be
-   good. A signal (interrupt_catch) ends it after the current step with everything saved. A loss or gradient that is NaN
-   or infinite is an error of status STATUS_DIVERGED. After an error too, run.json says how the run ended. */
-TrainOutcome train_run(const Config *config, const TrainOptions *options);
+/* Arrays are made before the first step. What a step makes, for pictures, snapshots' files and checkpoints, is released
+   at its end. */
+typedef struct {
+    const TrainOptions *options;
+    Run run;
+    RunState state;
+    double start; /* when the run began (omp_get_wtime), as if it had never been stopped */
+    Model model;
+    Engine engine; /* of the model */
+    Optimizer optimizer;
+    Logs *logs;
+    int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
-/* Continues the run in `directory` from its last checkpoint, to the same bits as if it had never stopped, given the
-   same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing else. If
-   the run has already finished, only its pictures and its page are made again, from its files. A directory
-   whose config, text, vocabulary or logs are not those of the checkpoint, or in which another process trains, is
-   refused, and the difference named. Ends like train_run. */
-TrainOutcome train_resume(const char *directory, const char *const *overrides, size_t override_count,
-                          const TrainOptions *options);
+    /* What attention is measured on: a fixed validation batch and a fixed text. */
+    int32_t *measured_tokens, *measured_targets; /* (measured_batch, T) */
+    size_t measured_batch;
+    double *measure_scratch;       /* measure_gradients_scratch */
+    HeadStatistics *heads;         /* (L, H) */
+    GradientStatistics *gradients; /* (L, H) */
+    int32_t text[SNAPSHOT_TEXT_MAX];
+    char text_note[PICTURE_NOTE]; /* says why `text` is not log.attention_text; else empty */
+    Snapshot snapshot;
 
-/* Raises the error with which train_run would refuse to start. Writes no file. Returns the bytes of memory that
-   train_run would take (training_memory). What it would train goes to `out`, unless NULL: corpus, model, memory and
-   machine, as comments of a config. */
-size_t train_check(const Config *config, const TrainOptions *options, FILE *out);
+    double loss, norm;             /* of this step: the training loss, and the norm of its gradients */
+    double val_loss, val_accuracy; /* of this step, or NaN; of the last evaluation, NaN if none or for a text */
+    int signal;                    /* that ends the run early, or 0 */
+    bool had_finished;             /* before it was resumed */
+    Error failure;                 /* what ended the loop; STATUS_OK: nothing */
+} Trainer;
 
-/* The verb that trains (command.c). The verb `resume`, in sweep/command.c, calls resume_run for a run. */
-extern const Verb train_verb;
-int resume_run(const Command *command);
+static inline size_t batch_size(const Trainer *t) { return t->run.config.train.batch; }
+
+/* Makes a new run: its arrays, its directory with the first checkpoint, and the summary that is printed. Nothing is
+   written before config, corpus, memory and directory are known to be good. */
+Trainer *trainer_start(const Config *config, const TrainOptions *options);
+
+/* Opens the run in `directory` at its last checkpoint. Trained on, it gives the same bits as if it had never stopped,
+   given the same number of threads and the same kernels. `overrides` may set train.steps ("train.steps=2000"), nothing
+   else. If the run has already finished, makes its pictures and its page again, from its files, and sets had_finished.
+   A directory whose config, text, vocabulary or logs are not those of the checkpoint, or in which another process
+   trains, is refused, and the difference named. */
+Trainer *trainer_resume(const char *directory, const char *const *overrides, size_t override_count,
+                        const TrainOptions *options);
+
+/* The parts of the loop. Each records what belongs to trainer->state.step.
+
+   trainer_begin cuts the logs back to what the checkpoint says. trainer_evaluate computes the validation loss, saves
+   the best parameters so far and writes a sample; a signal that cuts this short is stored in trainer->signal.
+   trainer_measure writes the statistics and pictures of attention. trainer_log checks that loss and gradients are
+   finite (an error of status STATUS_DIVERGED), writes the row of metrics.csv at each evaluation and every log.every
+   steps, and shows the step in the terminal. trainer_save writes a checkpoint. */
+void trainer_begin(Trainer *trainer);
+void trainer_evaluate(Trainer *trainer);
+void trainer_measure(Trainer *trainer);
+void trainer_log(Trainer *trainer);
+void trainer_save(Trainer *trainer);
+
+/* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop
+   (trainer->failure). Each of these is tried, and then the first error is raised. */
+void trainer_end(Trainer *trainer);
+TrainOutcome trainer_outcome(const Trainer *trainer);
+
+/* Raises the error with which trainer_start would refuse to start. Writes no file. Returns the bytes of memory that it
+   would take (training_memory). What would be trained goes to `out`, unless NULL: corpus, model, memory and machine, as
+   comments of a config. */
+size_t trainer_check(const Config *config, const TrainOptions *options, FILE *out);

@@ -1,5 +1,5 @@
 /* attention/stepNNNNNN.safetensors: what the program wrote, with the changes that the input makes (fuzz_edit). */
-#include "attend/attend.h"
+#include "verbs/attend.h"
 #include "fuzz.h"
 #include "run/snapshot.h"
 

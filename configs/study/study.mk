@@ -1,0 +1,39 @@
+# Included by the Makefile: benchmarks, studies, the demonstration and its pictures.
+.PHONY: bench demo demo-picture study study-quick page notebook
+
+# The last takes minutes and 0.9 GB.
+TEXT ?= data/tinyshakespeare.txt
+bench: train
+	env -u OPENBLAS_CORETYPE ./train bench configs/dk64_scaled.ini
+	@if [ -f "$(TEXT)" ]; then \
+		for config in shakespeare_cpu shakespeare_baby; do \
+			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
+		done; \
+	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
+
+# The page of the sweep alone: without pages of its runs it links to none.
+demo: train
+	rm -rf build/demo
+	./train sweep configs/demo.ini --out build/demo --quiet
+	rm -f build/demo/*/report.html
+	./train report build/demo
+	cp build/demo/report.html docs/demo.html
+# README's picture of that page. Needs what tests/report_page.py needs.
+demo-picture:
+	tests/report_page.py --picture docs/demo.html docs/images/demo_page.png
+
+# The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
+study: train
+	configs/study/study.sh
+study-quick: train
+	configs/study/study.sh --quick
+# The pictures need configs/study/requirements.txt: make page PYTHON=...
+page:
+	$(PYTHON) configs/study/page.py
+	$(PYTHON) configs/study/page.py --pictures
+
+# The blocks of docs/notebook.md, run: make notebook PYTHON=... with docs/requirements.txt.
+notebook: train
+	rm -rf runs/notebook
+	sed -n '/^```sh$$/,/^```$$/s/^\.\/train.*/&/p' docs/notebook.md | sh
+	sed -n '/^```python$$/,/^```$$/{/^```/!p}' docs/notebook.md | MPLBACKEND=agg $(PYTHON) -

@@ -1,0 +1,222 @@
+/* The program's own matrix multiplication: how a product is cut into tiles and pieces, and the choice of the kernel.
+   The kernels are in gemm_kernel.h, which is included here once for each instruction set, so that one source serves all
+   of them and each gets vectors of its own width. gemm.h says how a product is computed and why. */
+#include "gemm/gemm.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/range.h"
+#include "gemm/bf16.h"
+
+#ifndef REAL_DOUBLE
+#ifdef __x86_64__
+#define WIDE /* vectors, and kernels for them */
+#include <immintrin.h>
+#endif
+
+enum {
+    DEPTH = 384,      /* elements (floats, or pairs of bf16) of k in a piece: the widest panel has 48 KB */
+    PACKED = 512,     /* columns of B that are packed at a time: three quarters of a megabyte */
+    PACKED_AMX = 768, /* with AMX: its products are so fast that it counts how often A is packed */
+    BLOCK = 40,       /* tiles of rows are multiplied by all of these panels before the next tiles; with AMX, one is */
+    PACK_A = 128,     /* steps from which on a transposed A of floats is packed, too */
+    AHEAD = 6,        /* rows by which packing prefetches, because another core may have written them */
+    TILE_ROWS = 12,   /* rows of the largest tile, except AMX's, which are higher, but packed one at a time */
+    NEAR = 1 << 17,   /* entries of the largest C that is likely to be in a cache: half a megabyte */
+    STRIP_ROWS = 96,  /* rows of a strip; AMX's strips are one tile high */
+};
+static _Thread_local float packed[DEPTH * (PACKED + BLOCK * TILE_ROWS)] __attribute__((aligned(64))); /* B, then A */
+static _Thread_local float strip[STRIP_ROWS * PACKED] __attribute__((aligned(64)));
+
+/* One piece of a product: steps of k from step `first` on, and the layout of its operands. */
+typedef struct {
+    const void *stored;  /* row 0 of A, as stored, from the piece's first step on */
+    bool packed;         /* whether A is packed, tile by tile */
+    const float *panels; /* B, packed */
+    size_t first, steps; /* the first step of k, and how many follow */
+    size_t depth, each;  /* how many elements these are, and how many steps an element has */
+    bool accumulate;
+    bool is_far;      /* whether C is too large to be in a cache; AMX's kernel alone asks */
+    const float *a;   /* A, packed or not, from row `origin` on */
+    size_t row, step; /* the distances between its rows and between its steps, in elements */
+    size_t origin;
+} Piece;
+
+/* Rows cut into tiles: the first `higher` of them have one row more than the others. */
+typedef struct {
+    size_t count, height, higher;
+} Tiles;
+
+static Tiles tiles_make(size_t rows, size_t highest) {
+    const size_t count = (rows + highest - 1) / highest;
+    return (Tiles){count, rows / count, rows % count};
+}
+static size_t tile_row(const Tiles *tiles, size_t t) {
+    return t * tiles->height + (t < tiles->higher ? t : tiles->higher);
+}
+static size_t tile_rows(const Tiles *tiles, size_t t) { return tiles->height + (t < tiles->higher); }
+
+/* Where a block of at most `count` tiles from tile t on ends. */
+static size_t tiles_end(const Tiles *tiles, size_t t, size_t count) {
+    return tiles->count - t < count ? tiles->count : t + count;
+}
+
+static inline __attribute__((always_inline)) void prefetch(const void *x, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i);
+}
+
+static inline __attribute__((always_inline)) void prefetch_to_write(const void *x, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)x + i, 1);
+}
+
+static inline size_t size_of(bool bf16) { return bf16 ? sizeof(Bf16) : sizeof(float); }
+
+/* a - b, or 0 if b is larger. */
+static size_t difference(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+/* The steps of a piece that the tile of `rows` rows from `row` and of columns from `column` on needs, in elements
+   from the piece's first; begin > end when the tile itself is not needed. */
+static Range tile_steps(const Product *o, size_t row, size_t rows, size_t column, const Piece *piece) {
+    Range all = {0, piece->depth};
+    if (o->triangle == LOWER_C && column >= row + rows + o->diagonal) return (Range){1, 0};
+    if (o->triangle == LOWER_A) {
+        size_t end = (difference(row + rows + o->diagonal, piece->first) + piece->each - 1) / piece->each;
+        if (end < all.end) all.end = end;
+    }
+    if (o->triangle == UPPER_A) {
+        size_t begin = difference(row, o->diagonal + piece->first) / piece->each;
+        all.begin = begin < all.end ? begin : all.end;
+    }
+    return all;
+}
+
+typedef int Bits __attribute__((may_alias)); /* of a float */
+
+/* Two numbers rounded to bf16, the first in the lower half, as the bits of a float that is only ever moved. */
+static inline __attribute__((always_inline)) float pair(float even, float odd) {
+    const uint32_t bits = bf16_bits(even) >> 16 | (bf16_bits(odd) & 0xffff0000u);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#ifdef WIDE
+/* The order that interleaves two vectors of bf16, and the mask of the first n floats of a vector. */
+static const uint16_t ALTERNATE[32]
+    __attribute__((aligned(64))) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+#define FIRST(n) ((__mmask16)((n) < 16 ? (1u << (n)) - 1 : 0xffff))
+
+/* 24 sums, 2 vectors of B and 1 of A in 32 registers of 16 floats. */
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define LANES 16
+#define ROWS 12
+#define VECTORS 2
+#define PAIRS 0
+#include "gemm/gemm_kernel.h"
+
+/* 12 sums, 2 and 1 in 16 registers of 8 floats. */
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define LANES 8
+#define ROWS 6
+#define VECTORS 2
+#define PAIRS 0
+#include "gemm/gemm_kernel.h"
+
+/* AMX configured for eight tiles of 16 rows of 64 bytes. Each thread loads this once: nothing else uses the tiles,
+   and a forked process inherits it. */
+static const struct {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} TILE_CONFIG = {.palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+
+/* 4 tiles of sums, 2 of A and 2 of B. */
+#define NAME(x) x##_amx
+#define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
+#define LANES 16
+#define ROWS 32
+#define VECTORS 2
+#define PAIRS 3
+#include "gemm/gemm_kernel.h"
+
+#define NAME(x) x##_avx512bf16
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
+#define LANES 16
+#define ROWS 12
+#define VECTORS 2
+#define PAIRS 1
+#include "gemm/gemm_kernel.h"
+#endif
+
+/* On any processor, in 16 registers of 4 floats. */
+#define NAME(x) x##_emulated
+#define TARGET
+#define LANES 4
+#define ROWS 6
+#define VECTORS 2
+#define PAIRS 2
+#include "gemm/gemm_kernel.h"
+
+static const struct {
+    void (*gemm)(const Product *, const void *, const void *, float *, float *);
+    void (*strips)(const Product *, const void *, const void *, const float *, const StripConsumer *, float *, float *);
+} KERNELS[] = {
+#ifdef WIDE
+    [GEMM_AVX2] = {gemm_avx2, gemm_strips_avx2},
+    [GEMM_AVX512] = {gemm_avx512, gemm_strips_avx512},
+    [GEMM_AVX512_BF16] = {gemm_avx512bf16, gemm_strips_avx512bf16},
+    [GEMM_AMX_BF16] = {gemm_amx, gemm_strips_amx},
+#endif
+    [GEMM_EMULATED_BF16] = {gemm_emulated, gemm_strips_emulated}};
+#endif
+
+bool gemm_runs(GemmKernel kernel) {
+#ifdef REAL_DOUBLE
+    return (void)kernel, false;
+#else
+    static const CpuLevel needed[] = {[GEMM_AVX2] = CPU_AVX2,
+                                      [GEMM_AVX512] = CPU_AVX512,
+                                      [GEMM_EMULATED_BF16] = CPU_OTHER,
+                                      [GEMM_AVX512_BF16] = CPU_AVX512_BF16,
+                                      [GEMM_AMX_BF16] = CPU_AMX_BF16};
+    return kernel != GEMM_NONE && cpu_level() >= needed[kernel];
+#endif
+}
+
+GemmKernel gemm_best(bool bf16) {
+    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : GEMM_AVX2, fastest = bf16 ? GEMM_AMX_BF16 : GEMM_AVX512;
+    for (GemmKernel kernel = fastest; kernel >= slowest; kernel--)
+        if (gemm_runs(kernel)) return kernel;
+    return GEMM_NONE;
+}
+
+size_t gemm_buffer_bytes(GemmKernel kernel) {
+#ifndef REAL_DOUBLE
+    if (kernel != GEMM_NONE) return sizeof packed + sizeof strip;
+#endif
+    return (void)kernel, 0;
+}
+
+void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c) {
+#ifdef REAL_DOUBLE
+    (void)kernel, (void)product, (void)a, (void)b, (void)c;
+#else
+    KERNELS[kernel].gemm(product, a, b, c, packed);
+#endif
+}
+
+void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
+                 const StripConsumer *consumer) {
+#ifdef REAL_DOUBLE
+    (void)kernel, (void)product, (void)a, (void)b, (void)bias, (void)consumer;
+#else
+    Product o = *product;
+    o.accumulate = bias != NULL; /* the strip, onto which the bias is copied */
+    KERNELS[kernel].strips(&o, a, b, bias, consumer, packed, strip);
+#endif
+}

@@ -1,0 +1,36 @@
+/* Products of single-precision matrices, for the sizes this program has: a few hundred to a few thousand rows, and
+   inner dimensions of 32 to some thousand, where a general BLAS spends a fifth of its time on preparation.
+
+   How: B is packed into panels as wide as a tile, which stay in the second-level cache; a tile of C is accumulated in
+   registers over up to 384 steps of k, with bf16 768, while its panel, or with AMX its rows of A, is in the first-level
+   cache (Goto and van de Geijn 2008; the tile as in BLIS, Van Zee and van de Geijn 2015). A is packed as well, tile by
+   tile, if it must be rounded, or if it is transposed and large or of bf16; otherwise it is read in place.
+
+   With gemm_strips, C is computed into a buffer that stays in the second-level cache, a strip of rows and columns at a
+   time, so that what is done with C next finds it there, and C takes no memory.
+
+   Every entry of C is summed over k in one order, in pieces of so many steps, with fused multiply-adds. So its bits do
+   not depend on the other sizes, on the number of threads that share the rows, or on the width of the vectors. */
+#pragma once
+
+#include "base/machine.h"
+#include "gemm/matmul.h"
+
+/* GEMM_NONE: OpenBLAS computes the products. The two kernels of floats give the same bits. Those of bf16 round the
+   operands (to nearest, ties to even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k
+   first, and give the same bits, except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of
+   its own. */
+typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
+
+/* gemm_runs: whether this build has the kernel and this processor runs it. gemm_best: the fastest one, or GEMM_NONE. */
+bool gemm_runs(GemmKernel kernel);
+GemmKernel gemm_best(bool bf16);
+
+/* Bytes of each thread's buffers, for packed operands and a strip; 0 for GEMM_NONE. */
+size_t gemm_buffer_bytes(GemmKernel kernel);
+
+/* The product as matmul_product and as matmul_strips define it, by a kernel that runs here. m, n and k are at least 1.
+ */
+void gemm(GemmKernel kernel, const Product *product, const void *a, const void *b, real *c);
+void gemm_strips(GemmKernel kernel, const Product *product, const void *a, const void *b, const real *bias,
+                 const StripConsumer *consumer);

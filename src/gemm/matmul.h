@@ -1,0 +1,94 @@
+/* The matrix product that everything else is made of. gemm/gemm.h computes it where that has kernels for the processor,
+   otherwise cblas_sgemm does (cblas_dgemm if real is double); which of them is known before main. Below are also facts
+   about the OpenBLAS in use. In src/, only matmul.c includes cblas.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/range.h"
+#include "base/real.h"
+
+/* c (m,n) = alpha op(a) (m,k) op(b) (k,n), or c += alpha op(a) op(b). */
+typedef enum { PLAIN, TRANSPOSED } Orientation;
+
+/* Half of a product need not be computed where a query sees no later key. With d = `diagonal`:
+   LOWER_C: c[i][j] with j > i + d is not needed and may be left as it was.
+   LOWER_A: op(a)[i][p] is zero for p > i + d.      UPPER_A: op(a)[i][p] is zero for i > p + d. */
+typedef enum { WHOLE, LOWER_C, LOWER_A, UPPER_A } Triangle;
+
+/* What is multiplied: the operands as they are, or both rounded to bf16. In the latter case a, b or both may be in
+   memory as rows of bf16 already (gemm/bf16.h; lda and ldb are their strides). Where k runs along such rows (a PLAIN, b
+   TRANSPOSED), k is a multiple of 32, or the width of whole rows, whose filling zeros are read; the operand begins at
+   an even column. Of such an a, 15 rows beyond m are read but not used. Sums are of `real`. If real is double, nothing
+   is rounded, and no operand may be bf16. */
+typedef enum {
+    OPERANDS_REAL,
+    OPERANDS_ROUNDED = 1,
+    OPERANDS_A_BF16 = OPERANDS_ROUNDED | 2,
+    OPERANDS_B_BF16 = OPERANDS_ROUNDED | 4,
+    OPERANDS_BF16 = OPERANDS_A_BF16 | OPERANDS_B_BF16
+} Operands;
+static inline Operands operands_rounded(bool bf16) { return bf16 ? OPERANDS_ROUNDED : OPERANDS_REAL; }
+/* Whether a (OPERANDS_A_BF16) or b (OPERANDS_B_BF16) is in memory as bf16. */
+static inline bool operand_is_bf16(Operands operands, Operands which) { return (operands & which) == which; }
+
+typedef struct {
+    Orientation op_a, op_b; /* a is stored (m,k) when PLAIN and (k,m) when TRANSPOSED, b likewise */
+    bool accumulate;
+    size_t m, n, k;
+    size_t lda, ldb, ldc; /* distance between rows as stored */
+    real alpha;
+    Triangle triangle;
+    size_t diagonal;
+    Operands operands;
+} Product;
+
+/* The product of row-major arrays, on the calling thread alone. All sizes must fit an int (the model checks that once).
+   k is at least 1. c overlaps neither a nor b. OpenBLAS computes a triangle's other half as well, so the entries that
+   are said to be zero must be zero. */
+void matmul_product(const Product *product, const void *a, const void *b, real *c);
+
+/* matmul_product without a triangle. */
+void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, size_t n, size_t k, real alpha,
+            const void *a, size_t lda, const void *b, size_t ldb, bool accumulate, real *c, size_t ldc);
+
+/* Some rows and some columns of C, complete. They are in a cache, and the next strip overwrites them. */
+typedef struct {
+    Range rows, columns;
+    const real *c; /* (rows, columns) */
+} Strip;
+
+/* Gets a product strip by strip. */
+typedef struct {
+    void (*function)(void *context, const Strip *strip);
+    void *context;
+} StripConsumer;
+
+/* C = alpha op(a) op(b) + bias, WHOLE and of rounded operands, that is never in memory as a whole: the consumer gets
+   each of its entries once, in strips, and must compute no product itself. bias (n) is added to every row; NULL: none.
+   The sums have the bits of a matmul_product that accumulates onto rows of the bias. k is at least 1. Not where real is
+   double. */
+void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
+                   const StripConsumer *consumer);
+
+/* matmul_product by OpenBLAS, for comparison. */
+void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
+
+/* Whether this build on this processor makes its products itself (gemm/gemm.h). Then results do not depend on OpenBLAS,
+   nor on the number of threads. */
+bool matmul_is_own(void);
+
+/* What makes the products: "sqrtdk" or "OpenBLAS"; of bf16 "AMX-BF16", "AVX512-BF16" or "emulated bf16". */
+const char *matmul_kernels(bool bf16);
+
+/* Bytes of each thread's buffers, for packed operands and a strip; 0 with OpenBLAS, whose buffers are unknown. */
+size_t matmul_buffer_bytes(bool bf16);
+
+/* How many threads OpenMP offered when the program started: one per processor, or OMP_NUM_THREADS. OpenBLAS is kept on
+   one thread per call, and its OpenMP build limits OpenMP with it: omp_get_max_threads no longer says so. */
+int matmul_threads_offered(void);
+
+/* The kernels OpenBLAS chose, as it names them ("SkylakeX"), and whether it is the OpenMP build. */
+const char *matmul_core(void);
+bool matmul_is_openmp_build(void);

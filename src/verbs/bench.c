@@ -1,0 +1,300 @@
+/* Trains in memory and times it. The table splits a step by kind of work. Products are compared with the speed of
+   2048 x 2048 ones, everything else with the speed at which arrays are added; both are measured in this process,
+   since they vary with what else the machine does. */
+#include "verbs/verbs.h"
+
+#include <math.h>
+#include <omp.h>
+
+#include "base/interrupt.h"
+#include "base/machine.h"
+#include "base/statistics.h"
+#include "gemm/bf16.h"
+#include "gemm/matmul.h"
+#include "ops/newton_schulz.h"
+#include "train/step.h"
+#include "train/summary.h"
+
+enum { STEPS_MIN = 8, STEPS_MAX = 4096, PEAK_SIZE = 2048, PEAK_REPEATS = 3 };
+enum { BATCH, SHARDS, NORM, UPDATE, OUTSIDE_COUNT }; /* parts of a step that are no pass over the model */
+static const size_t MOVED = (size_t)1 << 20;         /* numbers in an array: 4 MB */
+
+static double seconds = 8;
+static bool as_json;
+
+typedef struct {
+    const Config *config;
+    Corpus corpus;
+    Model model;
+    Engine engine;
+    Optimizer optimizer;
+    int32_t *tokens, *targets;
+    Profile *profiles;
+    double outside_seconds[OUTSIDE_COUNT]; /* in the steps with the clocks running, as the profiles' */
+    size_t step, clocked;                  /* steps made, and those with the clocks running */
+    double step_seconds[STEPS_MAX];
+    size_t steps;         /* steps timed */
+    double flops;         /* floating-point operations of a step */
+    double own, openblas; /* operations per second of 2048^3 products, by gemm/gemm.c and by OpenBLAS */
+    double sgemm, bf16;   /* the larger of them; of products of bf16 */
+    double bandwidth;     /* bytes per second */
+    double peak_rss;      /* megabytes */
+} Bench;
+
+/* Operations per second of a product of two 2048 x 2048 matrices, both of floats or both of bf16 (`operands`), the best
+   of a few; each thread computes its rows. */
+static double measure_products(const void *a, const void *b, real *c, size_t threads, bool openblas,
+                               Operands operands) {
+    const size_t n = PEAK_SIZE, row = n * (operands == OPERANDS_BF16 ? sizeof(Bf16) : sizeof(real));
+    double best = 0;
+    for (int i = 0; i < PEAK_REPEATS; i++) {
+        const double start = omp_get_wtime();
+#pragma omp parallel num_threads((int)threads)
+        {
+            Range rows = range_split(n, 16, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+            const Product product = {
+                .m = range_size(rows), .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .operands = operands};
+            const void *own = (const char *)a + rows.begin * row;
+            (openblas ? matmul_openblas : matmul_product)(&product, own, b, c + rows.begin * n);
+        }
+        best = fmax(best, 2.0 * (double)n * (double)n * (double)n / (omp_get_wtime() - start));
+    }
+    return best;
+}
+
+static void measure_peak(Bench *b) {
+    const size_t size = (size_t)PEAK_SIZE * PEAK_SIZE, threads = b->model.threads;
+    Arena arena = {.used = 3 * size * sizeof(real)};
+    arena_allocate(&arena, "products of 2048 x 2048");
+    real *x = arena_take(&arena, 3 * size, sizeof *x), *y = x + size, *z = y + size;
+    for (size_t i = 0; i < 3 * size; i++) x[i] = (real)(i % 13) - 6;
+    b->own = fmax(b->own, measure_products(x, y, z, threads, false, OPERANDS_REAL));
+    b->openblas = fmax(b->openblas, measure_products(x, y, z, threads, true, OPERANDS_REAL));
+    b->sgemm = fmax(b->own, b->openblas);
+    if (b->model.shape.attention.bf16) {
+        Bf16 *rounded = (Bf16 *)z; /* x and y, which take half as much memory; the product then overwrites x */
+        bf16_round(rounded, 0, x, 0, 1, 2 * size);
+        b->bf16 = fmax(b->bf16, measure_products(rounded, rounded + size, x, threads, false, OPERANDS_BF16));
+    }
+    arena_free(&arena);
+}
+
+/* Bytes per second when every thread adds two arrays of 4 MB, as activations are, into a third. */
+static double measure_bandwidth(size_t threads) {
+    real *x = memory_make(3 * MOVED * threads, sizeof *x, "arrays that are added");
+    double best = 0;
+    for (int i = 0; i < 8; i++) {
+        double start = omp_get_wtime();
+#pragma omp parallel num_threads((int)threads)
+        {
+            real *own = x + 3 * MOVED * (size_t)omp_get_thread_num();
+            for (size_t j = 0; j < MOVED; j++) own[j] = own[MOVED + j] + own[2 * MOVED + j];
+        }
+        best = fmax(best, (double)(3 * MOVED * threads * sizeof *x) / (omp_get_wtime() - start));
+    }
+    memory_free(x);
+    return best;
+}
+
+/* Makes one step of training and returns its seconds; with `clocks`, it also measures where the time goes. */
+static double take_step(Bench *b, bool clocks) {
+    const double start = omp_get_wtime();
+    double *outside = b->outside_seconds;
+    b->model.profiles = clocks ? b->profiles : NULL;
+    StepSeconds spent = {0};
+    step_gradients(&b->engine, &b->corpus, b->config, b->step, b->tokens, b->targets, &spent);
+    const double with_gradients = omp_get_wtime(), norm = gradient_norm(&b->optimizer, b->model.gradients);
+    const double with_norm = omp_get_wtime();
+    step_update(&b->model, &b->optimizer, b->config, norm, b->step++);
+    const double end = omp_get_wtime();
+    if (clocks) {
+        outside[BATCH] += spent.batch;
+        outside[SHARDS] += spent.shards;
+        outside[NORM] += with_norm - with_gradients;
+        outside[UPDATE] += end - with_norm;
+        b->clocked++;
+    }
+    return end - start;
+}
+
+/* Floating-point operations of one update by Muon's products. */
+static double muon_flops(const Optimizer *o) {
+    double sum = 0;
+    for (size_t i = 0; i < o->matrix_count; i++)
+        sum += newton_schulz_flops(o->matrices[i].rows, o->matrices[i].columns,
+                                   o->config->train.precision == PRECISION_BF16);
+    return sum;
+}
+
+/* One kind of work: its operations, bytes and seconds in a step. The bytes are the sizes that the arrays which it reads
+   and writes have in fp32. */
+typedef struct {
+    const char *name;
+    double flops, bytes, seconds;
+} Line;
+
+enum { LINES = OP_COUNT + OUTSIDE_COUNT };
+
+static void fill_lines(const Bench *b, Line lines[LINES]) {
+    const ModelShape *s = &b->model.shape;
+    const double micro = (double)b->config->train.accumulate, size = sizeof(real), L = (double)s->L;
+    const double rows = micro * (double)b->config->train.batch * (double)s->T, P = (double)b->model.tensors.parameters;
+    const double C = (double)s->C, F = (double)s->F, V = (double)s->V, S = (double)b->config->train.shards;
+    const double linear = 2 * rows * model_linear_weights(s), norms = 2 * L + s->pre_norm, head = 2 * rows * C * V;
+    const double attention = rows * L * attention_flops(&s->attention, s->T);
+    const double residual = s->dropout > 0 ? 4 : s->pre_norm ? 0 : 6; /* arrays in the backward pass of a block */
+    const Line all[LINES] = {
+        [OP_CLEAR] = {"zeroing gradients", 0, S * (P - model_linear_weights(s)) * size, 0},
+        [OP_EMBEDDING] = {"embedding", 0, 3 * rows * C * size, 0},
+        [OP_LAYERNORM] = {"LayerNorm", 0, 2 * norms * rows * C * size, 0},
+        [OP_LINEAR] = {"linear layers", linear, 0, 0},
+        [OP_ATTENTION] = {"attention", attention, 0, 0},
+        [OP_RESIDUAL] = {"residual", 0, 2 * L * 3 * rows * C * size, 0},
+        [OP_ACTIVATION] = {s->relu ? "ReLU" : "GELU", 0, L * 2 * rows * F * size, 0},
+        [OP_LOGITS] = {"logits", head, 0, 0},
+        [OP_LOSS] = {"loss", 0, 2 * rows * V * size, 0},
+        [OP_LOSS_BACK] = {"loss, backward", 0, 2 * rows * V * size, 0},
+        [OP_LOGITS_BACK] = {"logits, backward", 2 * head, 0, 0},
+        [OP_LAYERNORM_BACK] = {"LayerNorm, backward", 0, norms * 6 * rows * C * size, 0},
+        [OP_LINEAR_BACK] = {"linear, inputs", linear, 0, 0},
+        [OP_LINEAR_WEIGHTS] = {"linear, weights", linear, 0, 0},
+        [OP_ATTENTION_BACK] = {"attention, backward", 2 * attention, 0, 0},
+        [OP_RESIDUAL_BACK] = {"residual, backward", 0, residual * L * rows * C * size, 0},
+        [OP_ACTIVATION_BACK] = {s->relu ? "ReLU, backward" : "GELU, backward", 0, L * 3 * rows * F * size, 0},
+        [OP_EMBEDDING_BACK] = {"embedding, backward", 0, 3 * rows * C * size, 0},
+        [OP_WAIT] = {"waiting at barriers", 0, 0, 0},
+        [OP_COUNT + BATCH] = {"drawing the batch", 0, 0, 0},
+        [OP_COUNT + SHARDS] = {"sum over shards", 0, 3 * (S - 1) * P * size, 0},
+        [OP_COUNT + NORM] = {"gradient norm", 0, P * size, 0},
+        [OP_COUNT + UPDATE] = {"update", muon_flops(&b->optimizer), (b->optimizer.v ? 7 : 5) * P * size, 0},
+    };
+    for (size_t i = 0; i < LINES; i++) {
+        lines[i] = all[i];
+        for (size_t t = 0; i < OP_COUNT && t < b->model.threads; t++)
+            lines[i].seconds += b->profiles[t].seconds[i] / (double)b->model.threads;
+        if (i >= OP_COUNT) lines[i].seconds = b->outside_seconds[i - OP_COUNT];
+        lines[i].seconds /= (double)b->clocked;
+    }
+}
+
+static void print_table(const Bench *b) {
+    Line lines[LINES];
+    const double peak = b->model.shape.attention.bf16 ? b->bf16 : b->sgemm; /* in the config's precision */
+    double total = 0;
+    fill_lines(b, lines);
+    for (size_t i = 0; i < LINES; i++) total += lines[i].seconds;
+    printf("\n%-24s %9s %7s  %s\n", "operation", "ms", "share", "speed, and share of its limit");
+    for (size_t i = 0; i < LINES; i++) {
+        const Line *l = &lines[i];
+        if (l->seconds < 1e-3 * total) continue;
+        printf("%-24s %9.3f %6.1f%%", l->name, 1e3 * l->seconds, 100 * l->seconds / total);
+        if (l->flops > 0)
+            printf("  %7.1f GFLOP/s %4.0f%%", l->flops / l->seconds / 1e9, 100 * l->flops / l->seconds / peak);
+        else if (l->bytes > 0)
+            printf("  %7.1f GB/s    %4.0f%%", l->bytes / l->seconds / 1e9, 100 * l->bytes / l->seconds / b->bandwidth);
+        putchar('\n');
+    }
+}
+
+static void print_report(const Bench *b, double step) {
+    char cpu[64];
+    cpu_name(cpu, sizeof cpu);
+    printf("%s: %zu threads on %s (%s); products by %s\n", b->config->name, b->model.threads, cpu,
+           cpu_level_name(cpu_level()),
+           b->engine.kind == ENGINE_PLAIN ? "the plain engine" : matmul_kernels(b->model.shape.attention.bf16));
+    printf("  step           %.3f ms, median of %zu; %.4g tokens/s\n", 1e3 * step, b->steps,
+           (double)tokens_per_step(b->config) / step);
+    printf("  arithmetic     %.4g GFLOP per step, %.1f GFLOP/s: %.1f %% of the sgemm peak\n", b->flops / 1e9,
+           b->flops / step / 1e9, 100 * b->flops / step / b->sgemm);
+    printf("  sgemm peak     %.1f GFLOP/s (own kernels %.1f, OpenBLAS %.1f)\n", b->sgemm / 1e9, b->own / 1e9,
+           b->openblas / 1e9);
+    if (b->model.shape.attention.bf16)
+        printf("  bf16 peak      %.1f GFLOP/s (%s), of which a step reaches %.1f %%\n", b->bf16 / 1e9,
+               matmul_kernels(true), 100 * b->flops / step / b->bf16);
+    printf("  memory         %.1f MB at most; adding two arrays of 4 MB runs at %.1f GB/s\n", b->peak_rss,
+           b->bandwidth / 1e9);
+    if (b->engine.kind == ENGINE_FAST) print_table(b); /* the plain engine has no clocks */
+}
+
+static void print_json(const Bench *b, double step) {
+    Json *json = js_object();
+    js_set(json, "name", js_text(b->config->name));
+    js_set(json, "step_ms", js_number(1e3 * step));
+    js_set(json, "steps", js_size(b->steps));
+    js_set(json, "tokens_per_s", js_number((double)tokens_per_step(b->config) / step));
+    js_set(json, "gflop_per_step", js_number(b->flops / 1e9));
+    js_set(json, "sgemm_peak_gflops", js_number(b->sgemm / 1e9));
+    js_set(json, "share_of_peak", js_number(b->flops / step / b->sgemm));
+    if (b->model.shape.attention.bf16) {
+        js_set(json, "bf16_peak_gflops", js_number(b->bf16 / 1e9));
+        js_set(json, "share_of_bf16_peak", js_number(b->flops / step / b->bf16));
+    }
+    js_set(json, "peak_rss_mb", js_number(b->peak_rss));
+    js_set(json, "threads", js_size(b->model.threads));
+    js_set(json, "blas_core", js_text(matmul_core()));
+    puts(js_dump(json, JS_LINE));
+}
+
+static void prepare(Bench *b, size_t threads) {
+    const Config *c = b->config;
+    const size_t ids = c->train.batch * c->model.context;
+    b->corpus = config_corpus(c, NULL);
+    const ModelShape shape = model_shape(c, b->corpus.vocabulary.count);
+    model_make(&b->model, &shape, c->train.batch, threads, true);
+    engine_make(&b->engine, c->train.engine, c->train.shards, &b->model);
+    optimizer_make(&b->optimizer, c, &b->model.tensors, threads);
+    training_memory_check(training_memory(&b->engine, &b->optimizer));
+    b->tokens = memory_make(2 * ids, sizeof *b->tokens, "the batches");
+    b->profiles = memory_make(threads, sizeof *b->profiles, "the batches");
+    b->targets = b->tokens + ids;
+    b->flops = model_flops(&shape, (double)tokens_per_step(c));
+    tensors_initialize(&b->model.tensors, &shape, c->model.init, c->train.seed, threads, b->model.parameters);
+}
+
+/* Warms up for a second, then makes steps for about `seconds`, at least eight. The peak is measured before the steps
+   and after them, and the larger counts. A caught signal ends this early, with what was measured. */
+static void measure(Bench *b) {
+    const double warming = omp_get_wtime();
+    do take_step(b, false);
+    while (omp_get_wtime() - warming < 1 && !interrupt_signal());
+    b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
+    measure_peak(b);
+    const double start = omp_get_wtime();
+    while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
+        b->step_seconds[b->steps++] = take_step(b, false);
+        /* Steps with clocks are made in between, so that the machine is the same for both. */
+        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true);
+    }
+    b->bandwidth = measure_bandwidth(b->model.threads);
+    measure_peak(b);
+}
+
+/* Trains with real batches and real updates; nothing is written. */
+static int run(const Command *command) {
+    Config config;
+    static SweepAxes ignored; /* the config is timed as it is without them */
+    static Bench b;           /* large */
+    b.config = &config;
+    config_load(&config, &ignored, command->target, command->overrides.items, command->overrides.count);
+    prepare(&b, command_threads(command));
+    measure(&b);
+    const double step = estimate_median(b.step_seconds, b.steps).value;
+    if (b.steps && as_json) print_json(&b, step);
+    else if (b.steps) print_report(&b, step);
+    return interrupt_signal();
+}
+
+static const Option OPTIONS[] = {
+    {"seconds", "S", "how long to measure (default 8; eight steps at least)", OPTION_NUMBER, &seconds, 0, 1000000},
+    {"json", NULL, "print one line of JSON", OPTION_SWITCH, &as_json, 0, 0},
+    {0},
+};
+
+const Verb bench_verb = {
+    .name = "bench",
+    .target = "CONFIG.ini",
+    .what = "Measures how fast a config trains, and what share that is of the machine's peak.",
+    .options = OPTIONS,
+    .takes_set = true,
+    .run = run,
+};

@@ -1,0 +1,69 @@
+/* ./train sample RUN_DIR. The drawing itself is train/sample.c, which training calls as well. */
+#include "verbs/verbs.h"
+
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/run.h"
+#include "train/sample.h"
+
+enum { PROMPT_MAX = 65536 };
+static const char *prompt = "";
+static long long tokens = 500, top_k = 0, seed = -1; /* top_k 0, seed -1: not given */
+static double temperature = 1, top_p = 1;
+
+static const Option SAMPLE_OPTIONS[] = {
+    {"prompt", "TEXT", "how it begins; - reads standard input (default: a newline)", OPTION_TEXT, &prompt, 0, 0},
+    {"tokens", "N", "characters to draw (default 500)", OPTION_INTEGER, &tokens, 0, 1000000000},
+    {"temperature", "X", "above 1 more random, below 1 less, 0 greedy (default 1)", OPTION_NUMBER, &temperature, 0,
+     1000000},
+    {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
+    {"top-p", "P", "draw from the fewest characters with probability P", OPTION_NUMBER, &top_p, 0, 1},
+    {"seed", "S", "of the random numbers (default: another one each time)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {0},
+};
+
+/* Returns the signal that ended the text, or 0. */
+static int write_sample(const Run *run, Model *model) {
+    static int32_t ids[PROMPT_MAX];
+    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    size_t count = 1, size = strlen(prompt);
+    if (strcmp(prompt, "-") == 0) {
+        size = input_read(input, sizeof input);
+        prompt = input;
+    }
+    if (top_p <= 0) usage_error("--top-p takes a number above 0");
+    ids[0] = sample_start(&run->vocabulary);
+    if (size) count = vocabulary_encode(&run->vocabulary, "--prompt", prompt, size, ids, PROMPT_MAX);
+    int32_t *window = memory_make(model->shape.T, sizeof *window, "sampling a text");
+    const SampleOptions options = {.tokens = (size_t)tokens,
+                                   .temperature = temperature,
+                                   .top_k = (size_t)top_k,
+                                   .top_p = top_p,
+                                   .seed = seed >= 0 ? (uint64_t)seed : (uint64_t)time(NULL)};
+    text_write(prompt, size, stdout);
+    const bool complete = sample_text(model, &run->vocabulary, ids, count, &options, window, stdout);
+    fputc('\n', stdout); /* main notices at its end that stdout failed */
+    return complete ? 0 : interrupt_signal();
+}
+
+static int run_sampling(const Command *command) {
+    static Run run;
+    Model model;
+    run_open(&run, command->target, NULL, 0, false);
+    run_load_model(&run, &model, 1, command_threads(command));
+    return write_sample(&run, &model);
+}
+
+const Verb sample_verb = {
+    .name = "sample",
+    .target = "RUN_DIR",
+    .what = "Writes text with a trained model.",
+    .options = SAMPLE_OPTIONS,
+    .run = run_sampling,
+};
