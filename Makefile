@@ -113,7 +113,7 @@ programs: $(BUILD)/train $(BUILD)/train-double $(TEST_PROGRAMS)
 test: train $(TEST_PROGRAMS)
 	@tests/run.sh $(TEST_PROGRAMS)
 
-include tests/checks.mk configs/study/study.mk
+include tests/checks.mk configs/study/study.mk src/live/live.mk
 
 # What is installed, as FILE:PLACE below PREFIX.
 MANUAL := $(BUILD)/sqrtdk.1

@@ -20,3 +20,10 @@ typedef float real;
 #else
 #define MULTIVERSIONED __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
+
+/* Unrolls the loop that follows, whose number of turns is constant and at most 16. Clang ignores gcc's pragma. */
+#ifdef __clang__
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif

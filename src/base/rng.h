@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/real.h"
+
 /* The purpose of a stream of numbers. The values are part of every result: append, never renumber. */
 typedef enum {
     RNG_INIT = 1,
@@ -48,7 +50,7 @@ uint64_t rng_below(const Rng *rng, uint64_t index, uint64_t n);
 /* One Philox4x32-10 block, here so that loops over many blocks are vectorized: a straight line, in lanes of 64 bits. */
 static inline __attribute__((always_inline)) void philox4x32(uint32_t c[4], uint32_t k0, uint32_t k1) {
     uint64_t c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
-#pragma GCC unroll 10
+    UNROLLED
     for (int round = 0; round < 10; round++) {
         const uint64_t p0 = PHILOX_M0 * c0, p1 = PHILOX_M1 * c2;
         c0 = p1 >> 32 ^ c1 ^ k0;

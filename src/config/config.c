@@ -214,9 +214,20 @@ static void config_defaults(Config *config) {
         if (KEYS[i].initial) value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset);
 }
 
+static void complete(Config *config, const SweepAxes *axes, const char *where) {
+    snprintf(config_place, PLACE_MAX, "%s", where);
+    derive_defaults(config);
+    check_together(config, axes);
+}
+
+static SweepAxes refused; /* where [sweep] goes that nobody wants; large */
+
+static void refuse_sweep(const char *path) {
+    if (refused.count > 0) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+}
+
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count) {
-    static SweepAxes refused; /* large */
     char where[512];
     SweepAxes *read = axes ? axes : &refused;
     read->count = 0;
@@ -225,11 +236,19 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     read_config(config, read, path, where);
     name_from_path(config, path);
     for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
-    snprintf(config_place, PLACE_MAX, "%s", where);
-    derive_defaults(config);
-    check_together(config, read);
-    if (!axes && read->count > 0)
-        usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+    complete(config, read, where);
+    if (!axes) refuse_sweep(path);
+}
+
+void config_from_text(Config *config, const char *text, const char *name) {
+    char *copy = memory_copy_text(text, strlen(text));
+    refused.count = 0;
+    config_defaults(config);
+    parse_text(&(Reader){.config = config, .axes = &refused}, copy, name);
+    memory_free(copy);
+    name_from_path(config, name);
+    complete(config, &refused, name);
+    refuse_sweep(name);
 }
 
 void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
@@ -240,9 +259,7 @@ void config_set_all(Config *config, const char *where, size_t count, const char 
         snprintf(config_place, PLACE_MAX, "%.400s: %.120s=%s", where, keys[i], shown);
         assign(&(Reader){.config = config, .origin = ORIGIN_SWEEP}, keys[i], values[i]);
     }
-    snprintf(config_place, PLACE_MAX, "%s", where);
-    derive_defaults(config);
-    check_together(config, NULL);
+    complete(config, NULL, where);
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {

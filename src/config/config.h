@@ -104,6 +104,9 @@ typedef struct {
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count);
 
+/* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */
+void config_from_text(Config *config, const char *text, const char *name);
+
 /* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
    concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
    origin in an error. */

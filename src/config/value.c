@@ -123,7 +123,7 @@ static size_t parse_integer(const Key *key, const char *text) {
     errno = 0;
     const unsigned long long integer = strtoull(text, NULL, 10);
     if (!digits || errno != 0 || integer < key->least || integer > key->most) refuse_value(key, text);
-    return integer;
+    return (size_t)integer; /* key->most fits */
 }
 
 void value_parse(const Key *key, const char *written, void *member) {

@@ -11,8 +11,6 @@
 #include "base/memory.h"
 #include "data/recall.h"
 
-extern const char sqrtdk_corpus[]; /* builtin.S */
-
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
@@ -71,18 +69,24 @@ static char *read_text(const char *path, size_t *size) {
     return file_read(path, "the corpus", CORPUS_LIMIT, size);
 }
 
-Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window) {
-    size_t size = strlen(sqrtdk_corpus);
+Corpus corpus_from_text(const char *text, size_t size, const char *what, const Vocabulary *vocabulary,
+                        double val_fraction, size_t window) {
     Corpus corpus = {0};
-    char what[PATH_CAPACITY + 16], *text = *path ? read_text(path, &size) : NULL;
-    snprintf(what, sizeof what, "the corpus %s", *path ? path : "(built in)");
     if (size == 0) usage_error("%s is empty", what);
     uint32_t *characters = memory_make(size, sizeof *characters, what); /* no more than bytes */
-    corpus.count = decode(what, text ? text : sqrtdk_corpus, size, characters);
-    memory_free(text);
+    corpus.count = decode(what, text, size, characters);
     encode(&corpus, what, characters, vocabulary);
     memory_free(characters);
     split(&corpus, what, val_fraction, window);
+    return corpus;
+}
+
+Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window) {
+    size_t size = strlen(sqrtdk_corpus);
+    char what[PATH_CAPACITY + 16], *text = *path ? read_text(path, &size) : NULL;
+    snprintf(what, sizeof what, "the corpus %s", *path ? path : "(built in)");
+    const Corpus corpus = corpus_from_text(text ? text : sqrtdk_corpus, size, what, vocabulary, val_fraction, window);
+    memory_free(text);
     return corpus;
 }
 

@@ -17,6 +17,11 @@ typedef struct {
    `val_fraction` of the characters, the last ones, are for validation; each part must hold `window` + 1 characters.
    Errors in the text have status STATUS_USAGE. */
 Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window);
+/* Makes a corpus of a text in memory as corpus_load does; `what` names the text in errors. */
+Corpus corpus_from_text(const char *text, size_t size, const char *what, const Vocabulary *vocabulary,
+                        double val_fraction, size_t window);
+/* The built-in corpus, UTF-8. */
+extern const char sqrtdk_corpus[];
 /* Makes the corpus of the recall task with `pairs` pairs, from 1 to 26; `vocabulary` as for corpus_load. */
 Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary);
 

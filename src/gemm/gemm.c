@@ -14,6 +14,8 @@
 #ifdef __x86_64__
 #define WIDE /* vectors, and kernels for them */
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
 
 enum {
@@ -153,6 +155,20 @@ static const struct {
 #include "gemm/gemm_kernel.h"
 #endif
 
+/* On any processor. 8 sums, 2 vectors of B and 1 of A in 16 registers of 4 floats: with more sums WebAssembly's
+   compilers run out of registers. Arm64 has 32 of them. */
+#define NAME(x) x##_float4
+#define TARGET
+#define LANES 4
+#ifdef __aarch64__
+#define ROWS 8
+#else
+#define ROWS 4
+#endif
+#define VECTORS 2
+#define PAIRS 0
+#include "gemm/gemm_kernel.h"
+
 /* On any processor, in 16 registers of 4 floats. */
 #define NAME(x) x##_emulated
 #define TARGET
@@ -172,6 +188,7 @@ static const struct {
     [GEMM_AVX512_BF16] = {gemm_avx512bf16, gemm_strips_avx512bf16},
     [GEMM_AMX_BF16] = {gemm_amx, gemm_strips_amx},
 #endif
+    [GEMM_FLOAT4] = {gemm_float4, gemm_strips_float4},
     [GEMM_EMULATED_BF16] = {gemm_emulated, gemm_strips_emulated}};
 #endif
 
@@ -179,7 +196,8 @@ bool gemm_runs(GemmKernel kernel) {
 #ifdef REAL_DOUBLE
     return (void)kernel, false;
 #else
-    static const CpuLevel needed[] = {[GEMM_AVX2] = CPU_AVX2,
+    static const CpuLevel needed[] = {[GEMM_FLOAT4] = CPU_OTHER,
+                                      [GEMM_AVX2] = CPU_AVX2,
                                       [GEMM_AVX512] = CPU_AVX512,
                                       [GEMM_EMULATED_BF16] = CPU_OTHER,
                                       [GEMM_AVX512_BF16] = CPU_AVX512_BF16,
@@ -189,7 +207,12 @@ bool gemm_runs(GemmKernel kernel) {
 }
 
 GemmKernel gemm_best(bool bf16) {
-    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : GEMM_AVX2, fastest = bf16 ? GEMM_AMX_BF16 : GEMM_AVX512;
+#ifdef __x86_64__
+    const GemmKernel floats = GEMM_AVX2; /* without AVX2, OpenBLAS is faster */
+#else
+    const GemmKernel floats = GEMM_FLOAT4;
+#endif
+    const GemmKernel slowest = bf16 ? GEMM_EMULATED_BF16 : floats, fastest = bf16 ? GEMM_AMX_BF16 : GEMM_AVX512;
     for (GemmKernel kernel = fastest; kernel >= slowest; kernel--)
         if (gemm_runs(kernel)) return kernel;
     return GEMM_NONE;

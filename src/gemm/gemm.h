@@ -16,11 +16,13 @@
 #include "base/machine.h"
 #include "gemm/matmul.h"
 
-/* GEMM_NONE: OpenBLAS computes the products. The two kernels of floats give the same bits. Those of bf16 round the
+/* GEMM_NONE: OpenBLAS computes the products. GEMM_FLOAT4 has vectors of 4 floats, for arm64 and WebAssembly; it runs on
+   every processor. The kernels of floats give the same bits where they have fused multiply-adds: on x86-64 and in
+   WebAssembly GEMM_FLOAT4 rounds each product before it is added. Those of bf16 round the
    operands (to nearest, ties to even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k
    first, and give the same bits, except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of
    its own. */
-typedef enum { GEMM_NONE, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
+typedef enum { GEMM_NONE, GEMM_FLOAT4, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
 
 /* gemm_runs: whether this build has the kernel and this processor runs it. gemm_best: the fastest one, or GEMM_NONE. */
 bool gemm_runs(GemmKernel kernel);

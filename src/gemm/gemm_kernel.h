@@ -122,6 +122,10 @@ static inline __attribute__((always_inline)) TARGET NAME(vec)
     return sum + (NAME(vec))(l << 16) * (NAME(vec))(r << 16);
 #elif PAIRS == 1
     return (NAME(vec))_mm512_dpbf16_ps((__m512)sum, (__m512bh)left, (__m512bh)right);
+#elif LANES == 4 && defined __aarch64__
+    return (NAME(vec))vfmaq_f32((float32x4_t)sum, (float32x4_t)left, (float32x4_t)right);
+#elif LANES == 4
+    return sum + left * right;
 #elif LANES == 16
     return (NAME(vec))_mm512_fmadd_ps((__m512)left, (__m512)right, (__m512)sum);
 #else
@@ -142,7 +146,7 @@ static inline __attribute__((always_inline)) TARGET void NAME(tile)(size_t rows,
     for (size_t p = 0; p < k; p++) {
         NAME(vec) right[VECTORS];
         for (size_t v = 0; v < vectors; v++) right[v] = *(const NAME(vec) *)(b + (p * vectors + v) * LANES);
-#pragma GCC unroll 16
+        UNROLLED
         for (size_t i = 0; i < rows; i++) {
             NAME(vec) left = NAME(broadcast)(a + i * row + p * step);
             for (size_t v = 0; v < vectors; v++) sum[i][v] = NAME(multiply_add)(sum[i][v], left, right[v]);
@@ -165,7 +169,10 @@ static TARGET void NAME(any_tile)(size_t rows, size_t vectors, size_t k, float a
         break;
     switch (rows) {
         /* clang-format off */
-    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+    CASE(1) CASE(2) CASE(3) CASE(4)
+#if ROWS > 4
+    CASE(5) CASE(6)
+#endif
 #if ROWS > 6
     CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
@@ -188,12 +195,12 @@ static inline __attribute__((always_inline)) TARGET void NAME(transpose)(const f
     NAME(ints) index, low, high;
     for (int i = 0; i < LANES; i++) index[i] = i;
     for (int i = 0; i < LANES; i++) x[i] = *(const NAME(unaligned) *)(b + (size_t)i * stride);
-#pragma GCC unroll 4
+    UNROLLED
     for (int half = LANES / 2; half > 0; half /= 2) {
         /* rows i and i + half exchange every second run of `half` columns */
         low = index + (((index & half) != 0) & (LANES - half));
         high = low + half;
-#pragma GCC unroll 16
+        UNROLLED
         for (int i = 0; i < LANES; i++) {
             if (i & half) continue;
             y[i] = __builtin_shuffle(x[i], x[i + half], low);

@@ -53,7 +53,8 @@ void matmul(Operands operands, Orientation op_a, Orientation op_b, size_t m, siz
 bool matmul_is_own(void) { return kernels[false] != GEMM_NONE; }
 
 const char *matmul_kernels(bool bf16) {
-    static const char *const names[] = {"OpenBLAS", "sqrtdk", "sqrtdk", "emulated bf16", "AVX512-BF16", "AMX-BF16"};
+    static const char *const names[] = {"OpenBLAS",      "sqrtdk",      "sqrtdk",  "sqrtdk",
+                                        "emulated bf16", "AVX512-BF16", "AMX-BF16"};
     return names[kernels[bf16]]; /* in the order of GemmKernel */
 }
 

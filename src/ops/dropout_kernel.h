@@ -24,9 +24,9 @@ static TARGET void NAME(mask_piece)(const Dropout *dropout, uint64_t row, uint32
             c[odd][3] = zero + d.rng.purpose;
         }
         uint32_t k0 = d.rng.key[0], k1 = d.rng.key[1];
-#pragma GCC unroll 10
+        UNROLLED
         for (int round = 0; round < 10; round++, k0 += PHILOX_W0, k1 += PHILOX_W1) {
-#pragma GCC unroll 2
+            UNROLLED
             for (int odd = 0; odd < 2; odd++) {
                 NAME(vec) *w = c[odd];
                 const NAME(vec) p0 = (NAME(vec))MULTIPLY(w[0], m0), p1 = (NAME(vec))MULTIPLY(w[2], m1);

@@ -62,7 +62,7 @@ typedef real Lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(siz
 static inline __attribute__((always_inline)) real lanes_sum(const Lanes *lanes) {
     real lane[LANES];
     *(Lanes *)lane = *lanes;
-#pragma GCC unroll 4
+    UNROLLED
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] += lane[l + half];
     return lane[0];
@@ -99,7 +99,7 @@ static inline __attribute__((always_inline)) real lanes_maximum(const real *x, s
     }
     for (; j < n; j++) maximum = x[j] > maximum ? x[j] : maximum;
     *(Lanes *)lane = largest;
-#pragma GCC unroll 4
+    UNROLLED
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
     return lane[0] > maximum ? lane[0] : maximum;

@@ -1,0 +1,60 @@
+/* The trainer in a dozen calls, without files: for one's own C, and for a page that trains in the browser. A model is
+   made from the text of a config and trained step by step; between two steps its divisor can be moved, its attention
+   measured, and text drawn from it. The losses are those of `./train` with the same config.
+
+   Errors are raised as everywhere in this program (base/error.h): a caller that wants to go on after one protects the
+   call. Arrays that a call returns stay as they are until the next call. Training has one thread. */
+#pragma once
+
+#include "config/config.h"
+#include "model/measure.h"
+
+typedef struct Live Live;
+
+/* Makes a model and initializes it. `config` is the text of an .ini file without data.corpus; keys about pictures and
+   logs have no effect. `text` (UTF-8) is what the model learns; NULL: the built-in corpus, or the task that the config
+   names. Raises the errors of config_from_text and corpus_from_text. */
+Live *live_make(const char *config, const char *text);
+/* Frees the model and every block of memory that was made since (base/memory.h). */
+void live_free(Live *live);
+
+/* Computes the gradients of the next step's batches and updates the parameters. Returns their mean loss before the
+   update, in nats per character; NaN or infinity when training has diverged. */
+double live_step(Live *live);
+/* live_steps returns how many steps were made, live_last how many the config asks for. live_evaluates and live_measures
+   return whether ./train would compute the validation loss, or measure attention, before the next step. */
+size_t live_steps(const Live *live);
+size_t live_last(const Live *live);
+bool live_evaluates(const Live *live);
+bool live_measures(const Live *live);
+/* Returns the loss over the validation split, as eval.batches says; live_accuracy is that of the same evaluation, NaN
+   for a text. */
+double live_evaluate(Live *live);
+double live_accuracy(const Live *live);
+/* Returns the validation losses of n-gram tables (NGRAM_ORDERS) to compare with; NULL where the task has no text. */
+const double *live_baselines(Live *live);
+
+/* Divides the scores by another number from the next step on, SCALE_LEAST to SCALE_MOST. */
+void live_divide(Live *live, double divisor);
+/* Multiplies the learning rate of the schedule by `factor` from the next step on. */
+void live_rate(Live *live, double factor);
+
+/* Attention of the beginning of a text, as much as the context holds: the number of its characters T; raw and divided
+   scores and weights (L, H, T, T), entry (query, key), zero where masked. */
+typedef struct {
+    size_t L, H, T;
+    const float *scores, *divided, *weights;
+} LiveAttention;
+LiveAttention live_attention(Live *live, const char *text);
+/* Returns the statistics of every head (L, H) on the fixed validation batch of attention.csv. */
+const HeadStatistics *live_statistics(Live *live);
+/* Returns the logits (T, V) of the same characters as live_attention, under a divisor; V is live_vocabulary's count. */
+const real *live_logits(Live *live, const char *text, double divisor, size_t *T);
+/* Returns the characters, Unicode code points in the order of their ids. */
+const uint32_t *live_vocabulary(const Live *live, size_t *count);
+/* Returns `count` characters, UTF-8, that the model writes after `prompt`; an empty prompt is a line end. */
+const char *live_sample(Live *live, const char *prompt, size_t count, double temperature, uint64_t seed);
+/* Returns the config, as config_write prints it, with the divisor in force and the learning rate as it was moved. */
+const char *live_config(Live *live);
+/* Returns the parameters, flat, and the table that says where each tensor is. */
+const real *live_parameters(const Live *live, const TensorTable **table);

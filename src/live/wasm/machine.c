@@ -1,0 +1,43 @@
+/* What base/machine.c, base/interrupt.c and the system are to the rest of the program, in WebAssembly: one thread, no
+   signals, no files, and no jumps. An error stores its message where live_error returns it, and traps. The page then
+   makes a new instance. */
+#include "base/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "data/corpus.h"
+
+static Error error;
+static Protection whole = {.error = &error};
+const char *live_error(void) { return error.message; }
+__attribute__((constructor)) static void protect_everything(void) { innermost_protection = &whole; }
+
+bool call_until_jump(void (*function)(void *argument), void *argument) {
+    function(argument);
+    return true;
+}
+_Noreturn void jump(void) { __builtin_trap(); }
+
+CpuLevel cpu_level(void) { return CPU_OTHER; }
+size_t memory_of_machine(void) { return (size_t)1 << 31; }
+int interrupt_signal(void) { return 0; }
+int interrupt_noted(void) { return 0; }
+void interrupt_agree(int signal_number) { (void)signal_number; }
+char program_name[24] = "./train";
+const char sqrtdk_corpus[] = ""; /* the page has it */
+
+/* Anonymous memory, filled with zeros and aligned to a cache line. */
+void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
+    (void)address, (void)protection, (void)flags, (void)file, (void)offset;
+    void *memory = size > SIZE_MAX - 63 ? NULL : aligned_alloc(64, (size + 63) / 64 * 64);
+    return memory ? memset(memory, 0, size) : MAP_FAILED;
+}
+int munmap(void *memory, size_t size) {
+    (void)size;
+    free(memory);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* The trainer without files (src/live) computes what ./train computes: losses, parameters, text. Its divisor can be
+   moved between two steps. */
+#include "training.h"
+
+#include "live/live.h"
+
+/* The config of a tiny model with a line more, which may begin another section. */
+static const char *tiny(const char *more) {
+    char *text = memory_make(1024, 1, "a config");
+    snprintf(text, 1024,
+             "[data]\nval_fraction = 0.2\n[model]\nlayers = 2\nheads = 2\nd_model = 32\ncontext = 16\n"
+             "[train]\nsteps = 12\nbatch = 4\nlr = 1e-2\nwarmup = 5\n[eval]\nevery = 6\n"
+             "[log]\nsample_tokens = 20\nattention_every = 6\nevery = 1\n%s",
+             more);
+    return text;
+}
+
+static void trains_as_the_program(void **state) {
+    (void)state;
+    static const char *const MODES[] = {"", "[model]\ndropout = 0.1\n", "[attention]\nscore = additive\n",
+                                        "[train]\noptimizer = muon\nprecision = bf16\n",
+                                        "[data]\ntask = recall\nrecall_pairs = 3\n"};
+    for (size_t i = 0; i < COUNT_OF(MODES); i++) {
+        const char *text = tiny(MODES[i]);
+        size_t size;
+        config_load(&config, NULL, put_text("tiny.ini", text), NULL, 0);
+        train("run", 1);
+        const Table *logged = read_metrics("run");
+        Live *live = live_make(text, NULL);
+        const TensorTable *table;
+        for (size_t step = 0; step <= 12; step++) {
+            assert_true(live_evaluates(live) == (step % 6 == 0) && live_measures(live) == (step % 6 == 0));
+            if (step % 6 == 0) assert_close(logs_rounded(live_evaluate(live)), logged->at[step][VAL_LOSS], 0, "%zu", i);
+            if (step == 12) break;
+            assert_int_equal(live_steps(live), step);
+            assert_close(logs_rounded(live_step(live)), logged->at[step][TRAIN_LOSS], 0, "mode %zu, step %zu", i, step);
+        }
+        assert_true(live_last(live) == 12 && strstr(live_config(live), "steps = 12\n"));
+        const char *saved = numbers_of("run", &size);
+        const real *parameters = live_parameters(live, &table);
+        for (size_t t = 0; t < table->count; t++) {
+            const Tensor *tensor = &table->items[t];
+            const size_t bytes = tensor->size[0] * (tensor->dimensions > 1 ? tensor->size[1] : 1) * sizeof(real);
+            assert_memory_equal(saved, parameters + tensor->offset, bytes);
+            saved += bytes;
+        }
+        assert_true(shell("rm -r run"));
+        live_free(live);
+    }
+}
+
+/* Another divisor from step 5 on gives what switch_step gives. */
+static void divisor_is_moved(void **state) {
+    (void)state;
+    Live *moved = live_make(tiny(""), NULL);
+    Live *planned = live_make(tiny("[attention]\nswitch_step = 5\nswitch_divisor = 20\n"), NULL);
+    Live *unmoved = live_make(tiny(""), NULL);
+    for (size_t step = 0; step < 9; step++) {
+        if (step == 5) live_divide(moved, 20);
+        const double a = live_step(moved), b = live_step(planned), c = live_step(unmoved);
+        assert_close(a, b, 0, "step %zu", step);
+        assert_true((a == c) == (step < 5));
+    }
+    for (size_t step = 0; step < 3; step++) { /* and a rate of 0 rests */
+        live_rate(moved, 0);
+        const double before = live_evaluate(moved);
+        live_step(moved);
+        assert_close(live_evaluate(moved), before, 0, "step %zu at rest", step);
+    }
+}
+
+static void attention_of_a_text(void **state) {
+    (void)state;
+    const char *text = "The ferry";
+    Live *live = live_make(tiny("[model]\nd_k = 16\n"), NULL);
+    for (size_t step = 0; step < 5; step++) live_step(live);
+    const LiveAttention a = live_attention(live, text);
+    assert_true(a.L == 2 && a.H == 2 && a.T == strlen(text));
+    for (size_t head = 0; head < a.L * a.H; head++)
+        for (size_t i = 0; i < a.T; i++) {
+            double sum = 0;
+            for (size_t j = 0; j < a.T; j++) {
+                const size_t at = (head * a.T + i) * a.T + j;
+                assert_close(a.divided[at], a.scores[at] / 4, 1e-7, "head %zu, query %zu, key %zu", head, i, j);
+                assert_true(j <= i || a.weights[at] == 0);
+                sum += (double)a.weights[at];
+            }
+            assert_close(sum, 1, 1e-6, "head %zu, query %zu", head, i);
+        }
+    /* The logits of the last character under the model's own divisor give the character that sample takes. */
+    size_t T, V, best = 0;
+    char expected[8] = "";
+    const uint32_t *characters = live_vocabulary(live, &V);
+    const real *logits = live_logits(live, text, 4, &T);
+    for (size_t v = 0; v < V; v++)
+        if (logits[(T - 1) * V + v] > logits[(T - 1) * V + best]) best = v;
+    utf8_encode(characters[best], expected);
+    assert_string_equal(live_sample(live, text, 1, 0, 1), expected);
+    real *own = memory_make(T * V, sizeof *own, "logits");
+    memcpy(own, live_logits(live, text, 4, &T), T * V * sizeof *own);
+    assert_true(memcmp(own, live_logits(live, text, 1, &T), T * V * sizeof *own) != 0);
+    assert_memory_equal(own, live_logits(live, text, 4, &T), T * V * sizeof *own);
+    /* Statistics are of every head, and the baselines those of the built-in text. */
+    const HeadStatistics *statistics = live_statistics(live);
+    for (size_t head = 0; head < 4; head++) assert_true(statistics[head].entropy > 0 && statistics[head].entropy < 1);
+    assert_true(live_baselines(live)[0] > live_baselines(live)[3]);
+    const char *written = memory_copy_text(live_sample(live, "", 40, 1, 7), 40);
+    assert_string_equal(live_sample(live, "", 40, 1, 7), written);
+}
+
+static void errors_are_named(void **state) {
+    (void)state;
+    assert_refused("the config:2: \"divisor = 3\"", live_make("[attention]\ndivisor = 3\n", NULL));
+    assert_refused("the text is too short", live_make(tiny(""), "abc"));
+    assert_refused("is not UTF-8", live_make(tiny(""), "abc\xff"));
+    assert_refused("leave data.corpus out", live_make("[data]\ncorpus = some.txt\n", NULL));
+    assert_refused("[sweep]", live_make("[sweep]\ntrain.seed = 1, 2\n", NULL));
+    Live *live = live_make(tiny(""), NULL);
+    assert_refused("1e-6", live_divide(live, 0));
+    assert_refused("1e-6", live_divide(live, NAN));
+    assert_refused("U+20AC", live_attention(live, "€"));
+    assert_refused("empty", live_attention(live, ""));
+    live = live_make(tiny("[attention]\nscale_learned = head\n"), NULL);
+    assert_refused("learns its scale", live_divide(live, 2));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TRAINING_TEST(trains_as_the_program), TRAINING_TEST(divisor_is_moved),
+                                       TRAINING_TEST(attention_of_a_text), TRAINING_TEST(errors_are_named)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
