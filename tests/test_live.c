@@ -74,7 +74,7 @@ static void attention_of_a_text(void **state) {
     const char *text = "The ferry";
     Live *live = live_make(tiny("[model]\nd_k = 16\n"), NULL);
     for (size_t step = 0; step < 5; step++) live_step(live);
-    const LiveAttention a = live_attention(live, text);
+    const LiveAttention a = *live_attention(live, text);
     assert_true(a.L == 2 && a.H == 2 && a.T == strlen(text));
     for (size_t head = 0; head < a.L * a.H; head++)
         for (size_t i = 0; i < a.T; i++) {

@@ -26,6 +26,7 @@ struct Live {
     HeadStatistics *statistics;  /* (L, H) */
     AttentionSnapshot attention; /* of T x T */
     float *divided;              /* (L, H, T, T) */
+    LiveAttention shown;         /* these matrices */
     char *written;               /* the last text that was returned; NULL before the first */
 };
 
@@ -136,14 +137,15 @@ static size_t forward(Live *l, const char *text) {
     return count;
 }
 
-LiveAttention live_attention(Live *l, const char *text) {
+const LiveAttention *live_attention(Live *l, const char *text) {
     const ModelShape *s = &l->model.shape;
     const size_t T = forward(l, text), H = s->attention.H;
     measure_snapshot(&l->model, T, &l->attention);
     for (size_t h = 0; h < s->L * H; h++)
         for (size_t i = h * T * T; i < (h + 1) * T * T; i++)
             l->divided[i] = l->attention.multiplier[h] * l->attention.scores[i];
-    return (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
+    l->shown = (LiveAttention){s->L, H, T, l->attention.scores, l->divided, l->attention.weights};
+    return &l->shown;
 }
 
 const HeadStatistics *live_statistics(Live *l) {
@@ -213,6 +215,8 @@ const char *live_config(Live *l) {
 }
 
 const real *live_parameters(const Live *l, const TensorTable **table) {
-    *table = &l->model.tensors;
+    if (table) *table = &l->model.tensors;
     return l->model.parameters;
 }
+
+size_t live_count(const Live *l) { return l->model.tensors.flat; }

@@ -45,7 +45,7 @@ typedef struct {
     size_t L, H, T;
     const float *scores, *divided, *weights;
 } LiveAttention;
-LiveAttention live_attention(Live *live, const char *text);
+const LiveAttention *live_attention(Live *live, const char *text);
 /* Returns the statistics of every head (L, H) on the fixed validation batch of attention.csv. */
 const HeadStatistics *live_statistics(Live *live);
 /* Returns the logits (T, V) of the same characters as live_attention, under a divisor; V is live_vocabulary's count. */
@@ -56,5 +56,7 @@ const uint32_t *live_vocabulary(const Live *live, size_t *count);
 const char *live_sample(Live *live, const char *prompt, size_t count, double temperature, uint64_t seed);
 /* Returns the config, as config_write prints it, with the divisor in force and the learning rate as it was moved. */
 const char *live_config(Live *live);
-/* Returns the parameters, flat, and the table that says where each tensor is. */
+/* Returns the parameters, flat, and unless `table` is NULL the table that says where each tensor is; live_count returns
+   how many numbers the flat array has. */
 const real *live_parameters(const Live *live, const TensorTable **table);
+size_t live_count(const Live *live);

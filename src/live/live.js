@@ -1,0 +1,200 @@
+/* The section "Train it here": four lanes, each a worker that trains one model (lane.js), and what they say. */
+const live_parts = JSON.parse(document.getElementById("live").textContent); /* module, worker, corpus, presets */
+const DIVISORS = [["none", "undivided", 1], ["sqrt_dk", "÷ √d_k", .5], ["2sqrt_dk", "÷ 2√d_k", .5], ["dk", "÷ d_k", 1]];
+const REDRAW = 400; /* milliseconds between two drawings of the charts */
+const training = {lanes: [], running: false, seed: 1, baselines: [], moved: [], drawn: 0};
+const rate_factor = () => 2 ** Number($("train-rate").value);
+/* Keys of a config's text; a later section of the same name adds to the first. */
+const live_keys = () => read_ini($("train-config").value);
+const with_keys = (text, keys) => `${text.trimEnd()}\n` + Object.entries(keys)
+    .map(([key, value]) => `[${key.split(".")[0]}]\n${key.split(".")[1]} = ${value}\n`).join("");
+/* The number that a lane divides by at first; d_k is the config's. */
+function first_divisor([name]) {
+    const keys = live_keys(), d_k = Number(keys["model.d_k"] ?? keys["model.d_model"] / (keys["model.heads"] ?? 1)) || 64;
+    return {none: 1, sqrt_dk: Math.sqrt(d_k), "2sqrt_dk": 2 * Math.sqrt(d_k), dk: d_k}[name];
+}
+function make_lane(choice, i) {
+    const [name, words] = choice, color = data.palette[i], lane = {name, words, color, divisor: first_divisor(choice),
+        losses: [], evaluations: [], entropy: [], deviation: [], moves: [], step: 0, attention: null, done: false};
+    const part = (tag, attributes = {}) => el(tag, attributes);
+    lane.title = part("output");
+    lane.loss = part("dd");
+    lane.figures = part("dd");
+    lane.speed = part("dd");
+    lane.writing = part("pre");
+    lane.canvas = part("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
+    lane.slider = el("input", {type: "range", min: 0, max: Math.log(512), step: .01, value: Math.log(lane.divisor),
+        "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
+    lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, " — now ÷ ", lane.title),
+        lane.slider, lane.canvas, el("dl", {}, el("dt", {}, "loss"), lane.loss, el("dt", {}, "entropy, score std"),
+            lane.figures, el("dt", {}, "speed"), lane.speed), el("p", {class: "how"}, "It writes:"), lane.writing);
+    lane.title.textContent = short(lane.divisor, 3);
+    return lane;
+}
+const send = (lane, message) => lane.worker?.postMessage(message);
+/* Divides by another number from the lane's next step on. */
+function divide(lane) {
+    const chosen = Math.exp(lane.slider.value), near = DIVISORS.map(first_divisor).find(d => Math.abs(chosen / d - 1) < .04);
+    lane.divisor = near ?? Number(chosen.toPrecision(3));
+    lane.title.textContent = short(lane.divisor, 3);
+    lane.moves = lane.moves.filter(move => move.step !== lane.step);
+    lane.moves.push({step: lane.step, divisor: lane.divisor});
+    if (!lane.worker) start(false);
+    send(lane, {do: "divide", divisor: lane.divisor});
+    draw_lanes(true);
+}
+async function start_worker(lane) {
+    const module = await live_module, corpus = $("train-corpus").value || await live_corpus;
+    const source = new Blob([live_parts.worker], {type: "text/javascript"}), address = URL.createObjectURL(source);
+    lane.worker = new Worker(address);
+    URL.revokeObjectURL(address);
+    lane.worker.onmessage = ({data: message}) => hear(lane, message);
+    const keys = {"attention.scale_divisor": lane.name, "train.seed": training.seed};
+    send(lane, {do: "make", module, config: with_keys($("train-config").value, keys), corpus,
+        text: $("train-text").value, prompt: $("train-prompt").value});
+    if (rate_factor() !== 1) send(lane, {do: "rate", factor: rate_factor()});
+}
+/* The module and the built-in text are compressed (gzip). */
+async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+const live_module = unpacked(live_parts.module), live_corpus = unpacked(live_parts.corpus).then(b => new TextDecoder().decode(b));
+/* Makes the models anew. */
+function start(run) {
+    for (const lane of training.lanes) lane.worker?.terminate();
+    training.lanes = DIVISORS.map(make_lane);
+    training.running = run;
+    training.began = performance.now();
+    fail("");
+    $("lanes").replaceChildren(...training.lanes.map(lane => lane.element));
+    for (const lane of training.lanes) {
+        start_worker(lane).then(() => run && send(lane, {do: "run"}));
+    }
+    show_running();
+}
+function fail(words) {
+    $("train-words").textContent = words;
+    $("train-words").classList.toggle("failed", words !== "");
+}
+function hear(lane, message) {
+    lane.step = message.step;
+    if (message.error) {
+        training.running = false;
+        fail(message.error);
+        for (const other of training.lanes) send(other, {do: "pause"});
+        show_running();
+    }
+    if (message.made) {
+        training.baselines = message.baselines;
+        $("train-last").textContent = message.last;
+    }
+    if (message.progress) {
+        lane.losses.push(...message.progress);
+        const now = performance.now(), since = lane.since ?? {time: now, step: lane.step};
+        if (now - since.time > 1000) {
+            lane.speed.textContent = `${((lane.step - since.step) / (now - since.time) * 1000).toFixed(1)} steps per second`;
+            lane.since = {time: now, step: lane.step};
+        } else lane.since = since;
+        lane.done ||= message.done;
+        if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
+    }
+    if (message.evaluation) lane.evaluations.push([message.step, message.evaluation.loss]);
+    if (message.sample !== undefined) lane.writing.textContent = plain(message.sample);
+    if (message.attention) {
+        lane.attention = message.attention;
+        lane.entropy.push([message.step, message.statistics.entropy]);
+        lane.deviation.push([message.step, message.statistics.score_std]);
+        paint_lane(lane);
+    }
+    if (training.lanes.every(other => other.done)) training.running = false;
+    show_running();
+    draw_lanes(false);
+}
+/* The triangle of the last layer's last head: the weights of each query, row by row. */
+function paint_lane(lane) {
+    const {layers, heads, T, weights} = lane.attention, at = (layers * heads - 1) * T * T;
+    paint(lane.canvas, {T, w: weights.subarray(at, at + T * T)});
+}
+function show_running() {
+    const steps = training.lanes.map(lane => lane.step), cores = navigator.hardwareConcurrency ?? 1;
+    $("train-step").textContent = steps.length ? Math.min(...steps) : 0;
+    $("train-run").textContent = training.running ? "pause" : "train";
+    if (training.running && !$("train-words").classList.contains("failed"))
+        $("train-words").textContent = cores < 4 ? `Four models share ${plural(cores, "processor")}.` : "";
+    for (const lane of training.lanes) {
+        const [last, best] = [lane.losses.at(-1), lane.evaluations.at(-1)];
+        lane.loss.textContent = best ? `${fixed(best[1], 3)} at step ${best[0]} (this batch ${fixed(last?.[1], 3)})` : "–";
+        lane.figures.textContent = `${fixed(lane.entropy.at(-1)?.[1], 3)}, ${short(lane.deviation.at(-1)?.[1], 3)}`;
+    }
+}
+function live_chart(holder, o) {
+    o.series = o.series.filter(s => s.points.length);
+    if (!o.series.length) return;
+    const legend = make_legend(o), box = el("div");
+    holder.replaceChildren(el("h3", {}, o.title), box, legend.element);
+    box.append(draw_chart(o, clamp(holder.clientWidth || 560, 280, 1100), legend.show));
+}
+/* Draws the charts, at most every REDRAW milliseconds unless `now`. */
+function draw_lanes(now) {
+    if (!now && performance.now() - training.drawn < REDRAW && training.running) return;
+    training.drawn = performance.now();
+    const lines = (values, more = {}) => training.lanes.map(lane => ({label: lane.words, color: lane.color,
+        points: lane[values], ...more}));
+    const tables = training.baselines.map((y, i) => ({y, label: `${["characters", "pairs", "triples", "4-grams"][i]}: ${y.toFixed(2)}`,
+        short: y.toFixed(2)}));
+    const marks = () => training.lanes.flatMap(lane => lane.moves.map(move => ({x: move.step, label: `${lane.words}: now ÷ ${short(move.divisor, 3)}`})));
+    const first = Math.max(...training.lanes.map(lane => lane.evaluations[0]?.[1] ?? 0));
+    const [losses, entropies, deviations] = $("train-charts").children;
+    live_chart(losses, {title: "Validation loss", x: "step", y: "loss (nats per character)", levels: tables, marks,
+        limit: first ? 1.1 * first : NaN, series: lines("evaluations", {dots: true})});
+    live_chart(entropies, {title: "Entropy of attention", x: "step", y: "entropy / ln(keys)", marks, series: lines("entropy", {dots: true})});
+    live_chart(deviations, {title: "Standard deviation of the scores", x: "step", y: "standard deviation", log_y: true, marks,
+        series: lines("deviation", {dots: true})});
+}
+function run_or_pause() {
+    if (!training.lanes.length || training.lanes.every(lane => lane.done)) return start(true);
+    training.running = !training.running;
+    for (const lane of training.lanes) {
+        lane.since = undefined;
+        send(lane, {do: training.running ? "run" : "pause"});
+    }
+    show_running();
+}
+function choose_preset() {
+    const preset = live_parts.presets[$("train-preset").value];
+    $("train-config").value = preset.config;
+    $("train-text").value = preset.text;
+    for (const lane of training.lanes) lane.worker?.terminate();
+    training.lanes = [];
+    $("train-step").textContent = 0;
+}
+$("train-charts").append(...[1, 2, 3].map(() => el("figure")));
+$("train-preset").append(...live_parts.presets.map((preset, i) => el("option", {value: i}, preset.name)));
+$("train-preset").addEventListener("change", choose_preset);
+choose_preset();
+$("train-run").addEventListener("click", run_or_pause);
+$("train-again").addEventListener("click", () => { training.seed++; start(true); });
+$("train-one").addEventListener("click", () => {
+    if (!training.lanes.length) return start(false);
+    for (const lane of training.lanes) send(lane, {do: "one"});
+});
+$("train-rate").addEventListener("input", () => {
+    const before = training.factor ?? 1;
+    training.factor = rate_factor();
+    $("train-rate-value").textContent = short(training.factor, 3);
+    for (const lane of training.lanes) send(lane, {do: "rate", factor: training.factor / before});
+});
+$("train-text").addEventListener("change", () => training.lanes.forEach(lane => send(lane, {do: "read", text: $("train-text").value})));
+$("train-prompt").addEventListener("change", () => training.lanes.forEach(lane => send(lane,
+    {do: "write", prompt: $("train-prompt").value, count: 160, temperature: 1, seed: 1})));
+$("train-file").addEventListener("change", async () => { $("train-corpus").value = await $("train-file").files[0].text(); });
+document.addEventListener("keydown", event => {
+    if (event.key !== " " || event.target.closest("button, select, textarea, summary, a, input:not([type=range])")) return;
+    if (event.target.closest("#attention")) return;
+    run_or_pause();
+    event.preventDefault();
+    event.stopImmediatePropagation();
+}, true);
+addEventListener("resize", () => draw_lanes(true));

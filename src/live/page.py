@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Writes the page that trains: the report of a sweep, with the section that trains above it.
+
+src/live/page.py REPORT.html MODULE.wasm OUT.html
+"""
+
+import base64
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+LIVE = Path("src/live")
+PRESETS = [("quick: d_model 64, one head", "configs/demo.ini"), ("the study's: d_model 128, two heads", "configs/dk64_scaled.ini"),
+           ("recall: which key goes with which value", "configs/recall.ini")]
+
+
+def preset(name, path):
+    """A config without comments, [sweep] and divisor; the page writes its own divisor."""
+    text = re.sub(r"^[;#].*\n", "", Path(path).read_text(), flags=re.M)
+    text = re.sub(r"\[(sweep|attention)\]\n(?:.+\n)*", "", text)
+    shown = re.search(r'attention_text = "(.*)"', text)
+    return {"name": name, "config": text.strip() + "\n",
+            "text": shown.group(1).replace("\\n", "\n") if shown else "aQbXcZdWeMfKgNhPcZaQeMbX"}
+
+
+def main(report, module, out):
+    page = Path(report).read_text()
+    read = lambda name: (LIVE / name).read_text()
+    packed = lambda name: base64.b64encode(gzip.compress(Path(name).read_bytes(), 9, mtime=0)).decode()
+    parts = {"module": packed(module), "worker": read("model.js") + read("lane.js"),
+             "corpus": packed("data/sallow_reach.txt"), "presets": [preset(*p) for p in PRESETS]}
+    data = json.dumps(parts).replace("<", "\\u003c")
+    for before, after in (("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:"),
+                          ("</style>", read("live.css") + "</style>"),
+                          ("<main>", "<main>\n" + read("live.html")),
+                          ("</body>", f'<script type="application/json" id="live">{data}</script>\n<script>\n{read("live.js")}</script>\n</body>')):
+        if page.count(before) != 1:
+            sys.exit(f"{report} is no report of this version: {before} is there {page.count(before)} times")
+        page = page.replace(before, after)
+    Path(out).write_text(page)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
