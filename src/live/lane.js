@@ -1,32 +1,33 @@
 /* A worker that trains one model, a lane of the page. It gets messages {do: ..., ...} and answers with the step that
-   they are of: {progress: [[step, loss], ...]}, {evaluation}, {attention}, {sample}, {error}. Between two pieces of
-   work of some milliseconds it reads its messages, so that a divisor that is moved holds from the next step on. */
-let model = null, running = false, text = "", prompt = "";
-const turn = new MessageChannel(), PIECE = 40; /* milliseconds */
+   they are of: {progress: [[step, loss], ...]}, {evaluation, sample}, {attention, statistics}, {error}. Between two pieces
+   of work of some milliseconds it reads its messages, so that a divisor that is moved holds from the next step on. */
+const turn = new MessageChannel(), PIECE = 40, LOOK = 500; /* milliseconds: of a piece; between two looks at attention */
+let model = null, running = false, text = "", prompt = "", looked = 0;
 const say = message => postMessage({step: model ? model.step : 0, ...message});
 
-/* What a run records before a step: validation loss and a sample; attention of the text, and the heads' statistics. */
-function show(all) {
-    if (all || model.evaluates) say({evaluation: model.evaluate(), sample: model.sample(prompt, 160, 1, 1)});
-    if (all || model.measures) look();
+function evaluate() {
+    say({evaluation: model.evaluate(), sample: model.sample(prompt, 160, 1, 1)});
 }
+/* Measures attention: of the text, and the heads' statistics on the validation batch. */
 function look() {
     const attention = model.attention(text);
     say({attention, statistics: model.statistics(attention.layers, attention.heads)});
+    looked = performance.now();
+}
+function train() {
+    const step = model.step, loss = model.train();
+    return [step, loss];
 }
 function work() {
     if (!running) return;
     const until = performance.now() + PIECE, losses = [];
     do {
-        const step = model.step;
-        show(false);
-        running = step < model.last;
-        if (!running) break;
-        const loss = model.train();
-        losses.push([step, loss]);
-        running = Number.isFinite(loss);
+        losses.push(train());
+        running = model.step < model.last && Number.isFinite(losses.at(-1)[1]);
+        if (model.evaluates) evaluate();
+        if (model.measures || performance.now() > looked + LOOK) look();
     } while (running && performance.now() < until);
-    say({progress: losses, done: !running && model.step >= model.last, diverged: losses.some(l => !Number.isFinite(l[1]))});
+    say({progress: losses, done: model.step >= model.last, diverged: !Number.isFinite(losses.at(-1)[1])});
     if (running) turn.port2.postMessage(0);
 }
 const actions = {
@@ -34,23 +35,32 @@ const actions = {
         ({text, prompt} = message);
         model = new Model(new WebAssembly.Module(message.module), message.config, message.corpus);
         say({made: true, last: model.last, baselines: model.baselines()});
-        show(true);
+        evaluate();
+        look();
     },
     run() {
-        if (!running) turn.port2.postMessage(0);
-        running = true;
+        if (!running && model.step < model.last) turn.port2.postMessage(0);
+        running = model.step < model.last;
     },
     pause() { running = false; },
     one() {
         if (running || model.step >= model.last) return;
-        const step = model.step;
-        say({progress: [[step, model.train()]]});
+        say({progress: [train()], done: model.step >= model.last});
         look();
     },
-    divide({divisor}) { model.divide(divisor); if (!running) look(); },
+    divide({divisor}) {
+        model.divide(divisor);
+        if (!running) look();
+    },
     rate({factor}) { model.rate(factor); },
-    read(message) { text = message.text; look(); },
-    write(message) { prompt = message.prompt; say({sample: model.sample(prompt, message.count, message.temperature, message.seed)}); },
+    read(message) {
+        text = message.text;
+        look();
+    },
+    write(message) {
+        prompt = message.prompt;
+        say({sample: model.sample(prompt, 160, 1, message.seed)});
+    },
     config() { say({config: model.config}); },
     hash() { say({hash: model.hash()}); },
 };
@@ -63,4 +73,7 @@ function guarded(action) {
     }
 }
 turn.port1.onmessage = () => guarded(work);
-onmessage = ({data}) => guarded(() => actions[data.do](data));
+/* Without a model, since its config or text was refused, there is nothing else to do. */
+onmessage = ({data}) => {
+    if (model || data.do === "make") guarded(() => actions[data.do](data));
+};

@@ -16,29 +16,34 @@ function first_divisor([name]) {
 function make_lane(choice, i) {
     const [name, words] = choice, color = data.palette[i], lane = {name, words, color, divisor: first_divisor(choice),
         losses: [], evaluations: [], entropy: [], deviation: [], moves: [], step: 0, attention: null, done: false};
-    const part = (tag, attributes = {}) => el(tag, attributes);
-    lane.title = part("output");
-    lane.loss = part("dd");
-    lane.figures = part("dd");
-    lane.speed = part("dd");
-    lane.writing = part("pre");
-    lane.canvas = part("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
+    for (const part of ["title", "loss", "figures", "speed"]) lane[part] = el("p", {class: part});
+    lane.title = el("output");
+    lane.writing = el("pre", {"aria-label": "what the model writes"});
+    lane.canvas = el("canvas", {width: 1, height: 1, role: "img", "aria-label": `attention of the model ${words}`});
     lane.slider = el("input", {type: "range", min: 0, max: Math.log(512), step: .01, value: Math.log(lane.divisor),
         "aria-label": `divisor of the model that began ${words}`, oninput: () => divide(lane)});
-    lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, " — now ÷ ", lane.title),
-        lane.slider, lane.canvas, el("dl", {}, el("dt", {}, "loss"), lane.loss, el("dt", {}, "entropy, score std"),
-            lane.figures, el("dt", {}, "speed"), lane.speed), el("p", {class: "how"}, "It writes:"), lane.writing);
-    lane.title.textContent = short(lane.divisor, 3);
+    lane.element = el("div", {class: "lane", style: `--of: ${color}`}, el("h3", {}, words, lane.title), lane.slider,
+        lane.canvas, lane.loss, lane.figures, lane.writing, lane.speed, el("p", {class: "saves"},
+            el("button", {type: "button", onclick: () => send(lane, {do: "config"})}, "config.ini"),
+            el("button", {type: "button", onclick: () => save_lane(lane)}, "metrics.csv")));
+    name_divisor(lane);
     return lane;
+}
+/* A run that was steered says so, as comments above its config, which alone does not make it again. */
+const moved_words = lane => lane.moves.map(({step, divisor}) => `; from step ${step} on the scores were divided by ${divisor}\n`).join("") +
+    (training.factor && training.factor !== 1 ? "; the learning rate was moved while it trained\n" : "");
+function name_divisor(lane) {
+    const moved = lane.moves.at(-1);
+    lane.title.textContent = moved ? ` — ÷ ${short(lane.divisor, 3)} since step ${moved.step}` : ` (÷ ${short(lane.divisor, 3)})`;
 }
 const send = (lane, message) => lane.worker?.postMessage(message);
 /* Divides by another number from the lane's next step on. */
 function divide(lane) {
     const chosen = Math.exp(lane.slider.value), near = DIVISORS.map(first_divisor).find(d => Math.abs(chosen / d - 1) < .04);
     lane.divisor = near ?? Number(chosen.toPrecision(3));
-    lane.title.textContent = short(lane.divisor, 3);
     lane.moves = lane.moves.filter(move => move.step !== lane.step);
     lane.moves.push({step: lane.step, divisor: lane.divisor});
+    name_divisor(lane);
     if (!lane.worker) start(false);
     send(lane, {do: "divide", divisor: lane.divisor});
     draw_lanes(true);
@@ -74,6 +79,12 @@ function start(run) {
     }
     show_running();
 }
+function save_lane(lane) {
+    const losses = new Map(lane.losses), validated = new Map(lane.evaluations);
+    const steps = [...new Set([...losses.keys(), ...validated.keys()])].sort((a, b) => a - b);
+    save(`${lane.name}_metrics.csv`, "text/csv", csv_text([["step", "train_loss", "val_loss"],
+        ...steps.map(step => [step, losses.get(step) ?? "", validated.get(step) ?? ""])]));
+}
 function fail(words) {
     $("train-words").textContent = words;
     $("train-words").classList.toggle("failed", words !== "");
@@ -100,6 +111,7 @@ function hear(lane, message) {
         lane.done ||= message.done;
         if (message.diverged) lane.speed.textContent = "diverged: the loss is not finite";
     }
+    if (message.config) save(`${lane.name}.ini`, "text/plain", moved_words(lane) + message.config);
     if (message.evaluation) lane.evaluations.push([message.step, message.evaluation.loss]);
     if (message.sample !== undefined) lane.writing.textContent = plain(message.sample);
     if (message.attention) {
@@ -125,8 +137,8 @@ function show_running() {
         $("train-words").textContent = cores < 4 ? `Four models share ${plural(cores, "processor")}.` : "";
     for (const lane of training.lanes) {
         const [last, best] = [lane.losses.at(-1), lane.evaluations.at(-1)];
-        lane.loss.textContent = best ? `${fixed(best[1], 3)} at step ${best[0]} (this batch ${fixed(last?.[1], 3)})` : "–";
-        lane.figures.textContent = `${fixed(lane.entropy.at(-1)?.[1], 3)}, ${short(lane.deviation.at(-1)?.[1], 3)}`;
+        lane.loss.textContent = best ? `loss ${fixed(best[1], 2)} at step ${best[0]}` : "–";
+        lane.figures.textContent = `batch ${fixed(last?.[1], 2)} · entropy ${fixed(lane.entropy.at(-1)?.[1], 2)} · std of scores ${short(lane.deviation.at(-1)?.[1], 2)}`;
     }
 }
 function live_chart(holder, o) {

@@ -21,6 +21,7 @@ def preset(name, path):
     text = re.sub(r"^[;#].*\n", "", Path(path).read_text(), flags=re.M)
     text = re.sub(r"\[(sweep|attention)\]\n(?:.+\n)*", "", text)
     shown = re.search(r'attention_text = "(.*)"', text)
+    text = re.sub(r"(\[eval\]\n)every = \d+", r"\1every = 25", text)
     return {"name": name, "config": text.strip() + "\n",
             "text": shown.group(1).replace("\\n", "\n") if shown else "aQbXcZdWeMfKgNhPcZaQeMbX"}
 
@@ -34,7 +35,7 @@ def main(report, module, out):
     data = json.dumps(parts).replace("<", "\\u003c")
     for before, after in (("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:"),
                           ("</style>", read("live.css") + "</style>"),
-                          ("<main>", "<main>\n" + read("live.html")),
+                          ("<header>", read("live.html") + "<header>"),
                           ("</body>", f'<script type="application/json" id="live">{data}</script>\n<script>\n{read("live.js")}</script>\n</body>')):
         if page.count(before) != 1:
             sys.exit(f"{report} is no report of this version: {before} is there {page.count(before)} times")

@@ -1,0 +1,45 @@
+#!/bin/sh
+# The page that trains (docs/live.html): its module gives the bits that are kept in tests/live.txt, whatever the machine,
+# and the losses of ./train to 1e-3. Needs Node. With --print it prints what would be kept.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/check.sh
+unset OPENBLAS_CORETYPE
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+# The sweep's section is for another verb, and the page has no use for it.
+for name in dk64_scaled recall demo; do sed '/^\[sweep\]/,$d' "configs/$name.ini" >"$tmp/$name.ini"; done
+trained() {
+    echo "$*"
+    config=$tmp/$1.ini
+    shift
+    node tests/live.mjs docs/live.html "$config" "$@"
+}
+all() {
+    trained demo 200 attention.scale_divisor=sqrt_dk
+    trained demo 60 attention.scale_divisor=none
+    trained dk64_scaled 101
+    trained recall 60
+}
+if [ "${1-}" = --print ]; then all; exit; fi
+all >"$tmp/came" 2>"$tmp/speed" || fail "training in Node" "losses" "$(cat "$tmp/came")"
+check "losses and hashes of tests/live.txt" "" "$(diff tests/live.txt "$tmp/came")"
+./train configs/dk64_scaled.ini --out "$tmp/native" --threads 1 --quiet --set train.steps=1000 --set log.every=20 \
+    --set eval.every=0 --set log.attention_every=0 --set log.checkpoint_every=0 >/dev/null 2>&1 &
+native=$!
+until [ "$(grep -c '' "$tmp/native/metrics.csv" 2>/dev/null || echo 0)" -gt 6 ]; do
+    kill -0 $native 2>/dev/null || break
+    sleep .2
+done
+kill -TERM $native 2>/dev/null
+wait $native
+far=$(sed -n '/^dk64/,$p' "$tmp/came" | sed -n 's/^step \([0-9]*\): /\1,/p' | head -n 6 | while IFS=, read -r step loss; do
+    awk -F, -v step="$step" -v loss="$loss" '$1 == step { d = $5 - loss; print step, (d < 0 ? -d : d) < 1e-3 ? "near" : "far: " $5 " and " loss }' \
+        "$tmp/native/metrics.csv"
+done)
+check "losses of ./train at steps 0 to 100, to 1e-3" "$(printf '%s near\n' 0 20 40 60 80 100)" "$far"
+check "a mistake in a config" 'the config:29: "divisor = 3"' \
+    "$(node tests/live.mjs docs/live.html "$tmp/dk64_scaled.ini" 1 attention.divisor=3 2>&1 | cut -d: -f 1-3)"
+checked
+cat "$tmp/speed"

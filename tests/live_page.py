@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+"""The page that trains, docs/live.html, in headless Chromium: it trains by a key, to the bits that Node gives; a divisor is
+moved while its model learns; the program's own words name a mistake; nothing is loaded from anywhere.
+
+tests/live_page.py [--shots DIR]    also saves pictures of the page, at four sizes and while it trains
+"""
+import json, os, re, sys, time
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+import browser
+from browser import ROOT, Page, chromium
+
+LIVE = os.path.join(ROOT, "docs/live.html")
+HEARD = """const done = arguments[arguments.length - 1], lane = training.lanes[arguments[0]];
+lane.worker.addEventListener("message", ({data}) => { if (data[arguments[1]] !== undefined) done(data[arguments[1]]); });
+lane.worker.postMessage({do: arguments[1]});"""
+
+
+def wait(page, condition, seconds=100):
+    end = time.time() + seconds
+    while time.time() < end:
+        if page.js(f"return {condition}"):
+            return True
+        time.sleep(.1)
+    page.check(False, f"{condition} within {seconds} s")
+    return False
+
+
+def press(page, key):
+    page.browser.find_element(By.TAG_NAME, "body").send_keys(key)
+
+
+def shorten(page, steps, more=""):
+    """Replaces the config by the quick one with so many steps."""
+    page.js("""const config = document.getElementById("train-config");
+        config.value = live_parts.presets[0].config.replace(/steps = .*/, `steps = ${arguments[0]}`) + arguments[1];""", steps, more)
+
+
+def trains(page):
+    shorten(page, 60) # all of them before the end of warmup, so that the rates are those of 1000 steps
+    press(page, Keys.SPACE)
+    wait(page, "training.lanes.length === 4 && training.lanes.every(lane => lane.done)")
+    page.equal(page.js("return document.getElementById('train-step').textContent"), "60", "the step")
+    kept = open(os.path.join(ROOT, "tests/live.txt")).read()
+    losses = {int(step): float(loss) for step, loss in
+              re.findall(r"step (\d+): (\S+)", kept[kept.index("demo 60"):kept.index("dk64")])}
+    came = dict(page.js("return training.lanes[0].losses"))
+    page.near([came[step] for step in losses], list(losses.values()), 5e-7, "losses of the undivided model")
+    expected = re.search(r"demo 60.*?parameters: (\w+)", kept, re.S).group(1)
+    page.equal(page.browser.execute_async_script(HEARD, 0, "hash"), expected, "the hash of Node, after 60 steps")
+
+
+def is_steered(page):
+    """The model that began undivided is divided by 8 at step 10, and its attention thaws."""
+    shorten(page, 40)
+    page.js("start(false)")
+    wait(page, "training.lanes[0].attention")
+    before = page.js("return training.lanes[0].entropy.at(-1)[1]")
+    for step in range(10):
+        page.js("send(training.lanes[0], {do: 'one'})")
+    wait(page, "training.lanes[0].step === 10")
+    page.js("""const {slider} = training.lanes[0]; slider.value = Math.log(8);
+        slider.dispatchEvent(new Event("input", {bubbles: true}));""")
+    wait(page, "training.lanes[0].entropy.at(-1)[1] > .7")
+    page.check(before < .3, f"entropy of the undivided model at first: {before}")
+    page.equal(page.js("return training.lanes[0].moves"), [{"step": 10, "divisor": 8}], "what was moved")
+    page.check("÷ 8 since step 10" in page.js("return training.lanes[0].element.textContent"), "the lane says so")
+    page.check(re.search(r"scale_divisor = 8\n", page.browser.execute_async_script(HEARD, 0, "config")), "its config")
+    press(page, Keys.SPACE)
+    wait(page, "training.lanes.every(lane => lane.done)")
+    page.check(page.js("return [...document.querySelectorAll('#train-charts .mark text')].some(t => /now ÷ 8/.test(t.textContent))"),
+               "a mark in the charts")
+
+
+def says_mistakes(page):
+    shorten(page, 40, "[model]\nlayer = 3\n")
+    page.js("start(true)")
+    wait(page, "document.getElementById('train-words').classList.contains('failed')")
+    page.check("did you mean model.layers" in page.js("return document.getElementById('train-words').textContent"), "the key that is meant")
+    shorten(page, 3)
+    page.js("document.getElementById('train-corpus').value = 'too short'; start(true)")
+    wait(page, "/too short/.test(document.getElementById('train-words').textContent)")
+    page.js("document.getElementById('train-corpus').value = ''; start(true)")
+    wait(page, "training.lanes.every(lane => lane.done)")
+    page.check(not page.js("return document.getElementById('train-words').classList.contains('failed')"), "no mistake any more")
+    for i in range(3):
+        page.js("document.getElementById('train-preset').value = arguments[0]; choose_preset(); start(false)", i)
+        wait(page, "training.lanes.every(lane => lane.attention)")
+
+
+def loads_nothing(page):
+    log = [json.loads(entry["message"])["message"] for entry in page.browser.get_log("performance")]
+    asked = [entry["params"]["request"]["url"] for entry in log if entry["method"] == "Network.requestWillBeSent"]
+    others = [url for url in asked if url != page.address and not url.startswith(("blob:", "data:"))]
+    page.equal(others, [], "what the page loads")
+
+
+def shots(page, directory):
+    os.makedirs(directory, exist_ok=True)
+    def take(name):
+        page.browser.save_screenshot(os.path.join(directory, f"{name}.png"))
+    page.browser.refresh()
+    sizes = {"1280x720": (1280, 720), "1024x768": (1024, 768), "390x844": (390, 844)}
+    press(page, Keys.SPACE)
+    for steps in (0, 50, 200):
+        wait(page, f"training.lanes.length && Math.min(...training.lanes.map(lane => lane.step)) >= {steps}", 600)
+        for name, (width, height) in sizes.items():
+            page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+            time.sleep(.5)
+            take(f"{name}-{steps}")
+    page.js("document.getElementById('theme').click()")
+    take("dark")
+
+
+def main(arguments):
+    directory = os.path.abspath(arguments[1]) if arguments[:1] == ["--shots"] else None
+    with chromium(arguments) as driver:
+        page = Page(driver, LIVE)
+        if directory is None:
+            for test in (trains, is_steered, says_mistakes, loads_nothing):
+                test(page)
+            page.quiet()
+            print(f"docs/live.html: {page.checks} checks")
+        else:
+            shots(page, directory)
+    browser.end()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
