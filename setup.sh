@@ -5,16 +5,18 @@
 # so that what is built is yours.
 set -eu
 
-usage="usage: ./setup.sh [--mpi] [--print | --help]
+usage="usage: ./setup.sh [--mpi] [--live] [--print | --help]
 Installs what sqrtdk needs and is not there yet (Debian, Ubuntu), then builds it with make.
   --mpi     also Open MPI, and train-mpi, with which several processes train one run
+  --live    also clang and what compiles to WebAssembly: make live writes the page that trains
   --print   only list the packages, one per line"
 say() { printf 'setup.sh: %s\n' "$*"; }
 fail() { say "$@" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-mpi=
+mpi='' live=''
 if [ "${1-}" = --mpi ]; then mpi=1 && shift; fi
+if [ "${1-}" = --live ]; then live=1 && shift; fi
 case $#${1-} in
   0 | 1--print) ;;
   1-h | 1--help) echo "$usage"; exit 0 ;;
@@ -52,6 +54,14 @@ if [ $mpi ]; then
     *dnf*) packages="$packages openmpi-devel" ;;
     *pacman*) packages="$packages openmpi" ;;
     *) packages="$packages open-mpi" ;;
+  esac
+fi
+if [ $live ]; then
+  case $install in
+    apt-get*) packages="$packages clang lld wasi-libc libclang-rt-dev-wasm32" ;;
+    *dnf*) packages="$packages clang lld wasi-libc-devel wasi-libc-static compiler-rt" ;;
+    *pacman*) packages="$packages clang lld wasi-libc wasi-compiler-rt" ;;
+    *) packages="$packages llvm lld wasi-libc wasi-runtimes" ;;
   esac
 fi
 # shellcheck disable=SC2086 # a list of words, here and below

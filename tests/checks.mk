@@ -18,7 +18,7 @@ bits: train
 
 # Needs clang-format, clang-tidy (both 14) and shellcheck.
 lint:
-	clang-format --dry-run -Werror train.c src/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.c
+	clang-format --dry-run -Werror train.c src/*/*.[ch] src/live/wasm/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.c
 	shellcheck setup.sh share/*.sh data/*.sh tests/*.sh tests/*/*.sh configs/study/*.sh .ci/run .ci/slow
 	echo train.c $(SOURCES) | tr ' ' '\n' | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I {} clang-tidy --quiet {} -- $(LANGUAGE)
 	! $(PKG_CONFIG) --exists mpi || clang-tidy --quiet src/ranks/ranks.c -- $(LANGUAGE) -DRANKS_MPI $(call pkg,--cflags mpi)

@@ -41,5 +41,10 @@ done)
 check "losses of ./train at steps 0 to 100, to 1e-3" "$(printf '%s near\n' 0 20 40 60 80 100)" "$far"
 check "a mistake in a config" 'the config:29: "divisor = 3"' \
     "$(node tests/live.mjs docs/live.html "$tmp/dk64_scaled.ini" 1 attention.divisor=3 2>&1 | cut -d: -f 1-3)"
+# The program of docs/live.md, by the commands that stand there.
+awk '/^```c$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md >"$tmp/mine.c"
+awk '/^```sh$/ { f = 1; next } /^```$/ { f = 0 } f' docs/live.md | sed "s,mine\.c,$tmp/mine.c,; s,-o mine,-o $tmp/mine,; s,^\./mine,$tmp/mine," >"$tmp/commands"
+sh -e "$tmp/commands" >"$tmp/said" 2>&1
+check_match "one's own program" '^step [0-9]+: loss 2\.4' "$(cat "$tmp/said")"
 checked
 cat "$tmp/speed"

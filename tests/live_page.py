@@ -2,7 +2,8 @@
 """The page that trains, docs/live.html, in headless Chromium: it trains by a key, to the bits that Node gives; a divisor is
 moved while its model learns; the program's own words name a mistake; nothing is loaded from anywhere.
 
-tests/live_page.py [--shots DIR]    also saves pictures of the page, at four sizes and while it trains
+tests/live_page.py --shots DIR       saves pictures of the page instead, at three sizes and while it trains
+tests/live_page.py --picture FILE    saves one after training, for README
 """
 import json, os, re, sys, time
 
@@ -115,17 +116,28 @@ def shots(page, directory):
     take("dark")
 
 
+def picture(page, path):
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                 {"width": 1100, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+    press(page, Keys.SPACE)
+    wait(page, "training.lanes.length && training.lanes.every(lane => lane.done)", 900)
+    page.js("scrollTo(0, 0)")
+    page.browser.find_element(By.ID, "train").screenshot(path)
+
+
 def main(arguments):
-    directory = os.path.abspath(arguments[1]) if arguments[:1] == ["--shots"] else None
-    with chromium(arguments) as driver:
+    kind, path = (arguments[0], os.path.abspath(arguments[1])) if len(arguments) == 2 else ("", "")
+    with chromium([]) as driver:
         page = Page(driver, LIVE)
-        if directory is None:
+        if kind == "--shots":
+            shots(page, path)
+        elif kind == "--picture":
+            picture(page, path)
+        else:
             for test in (trains, is_steered, says_mistakes, loads_nothing):
                 test(page)
             page.quiet()
             print(f"docs/live.html: {page.checks} checks")
-        else:
-            shots(page, directory)
     browser.end()
 
 

@@ -21,7 +21,7 @@ allowed() {
     ranks) echo ops base ;;
     run) echo ranks model data show config gemm base ;;
     train) echo run ranks model plain data show config ops gemm base ;;
-    sweep | verbs) echo train run model plain data show config ops gemm base ;;
+    sweep | verbs | live) echo train run model plain data show config ops gemm base ;;
     why) echo sweep train run model data show config base ;;
     report) echo why sweep train run model data show config base ;;
     esac
@@ -31,7 +31,7 @@ allowed() {
 
 # "file header" for each #include of a file whose name is in the quotes, or in <> when it is one of src/.
 own_includes() {
-    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|gemm|ops|model|plain|data|ranks|show|run|train|sweep|why|report|verbs)/)' src |
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("|<(base|config|gemm|ops|model|plain|data|ranks|show|run|train|sweep|why|report|live|verbs)/)' src |
         sed -E 's/^([^:]*):[0-9]*:[^"<]*["<]([^">]*).*/\1 \2/'
 }
 rule_arrows() {
@@ -70,7 +70,7 @@ rule_arithmetic() {
 # Tables of n-grams are counted where a run begins to train or is announced, and nowhere else.
 rule_ngrams() {
     grep -rnE '(^|[^_[:alnum:]])(ngram_losses|run_count_ngrams) *\(' src train.c |
-        grep -vE '^src/(data/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c):'
+        grep -vE '^src/(data/ngrams\.[ch]|run/run\.[ch]|train/trainer\.c|live/live\.c):'
 }
 
 # A header may promise in its opening comment who includes it: "Included only by A, B and C.", where each is a file beside
@@ -137,6 +137,7 @@ planted rule_arrows src/verbs/export.h '#include "sweep/sweep.h"'
 planted rule_arrows src/train/trainer.c '#include "sweep/sweep.h"'
 planted rule_arrows src/verbs/attend.c '#include "sweep/sweep.h"'
 planted rule_arrows src/verbs/theory.c '#include "report/report.h"'
+planted rule_arrows src/live/live.c '#include "sweep/sweep.h"'
 planted rule_arrows src/sweep/sweep.c '#include "why/why.h"'
 planted rule_arrows src/data/corpus.h '#include "../train/trainer.h"'
 planted rule_promises src/verbs/theory_figures.c '#include "model/attention_stages.h"'
@@ -182,7 +183,7 @@ if [ "$count" -gt 50 ]; then pass; else fail "reading the includes of src/" "mor
 for folder in src/*/; do
     name=$(basename "$folder")
     case $name in
-    base | config | gemm | ops | data | ranks | show | model | plain | run | train | sweep | why | report | verbs) pass ;;
+    base | config | gemm | ops | data | ranks | show | model | plain | run | train | sweep | why | report | live | verbs) pass ;;
     *) fail "$folder" "a folder whose arrows this test knows" "an unknown one" ;;
     esac
 done

@@ -1,5 +1,5 @@
-# Included by the Makefile: benchmarks, studies, the demonstration and its pictures.
-.PHONY: bench demo demo-picture study study-quick page notebook
+# Included by the Makefile: benchmarks and studies.
+.PHONY: bench study study-quick page notebook
 
 # The last takes minutes and 0.9 GB.
 TEXT ?= data/tinyshakespeare.txt
@@ -10,17 +10,6 @@ bench: train
 			echo; env -u OPENBLAS_CORETYPE ./train bench configs/$$config.ini --set data.corpus="$(TEXT)" || exit; \
 		done; \
 	else echo "shakespeare_cpu and shakespeare_baby need $(TEXT): run data/get_shakespeare.sh, or say make bench TEXT=FILE"; fi
-
-# The page of the sweep alone: without pages of its runs it links to none.
-demo: train
-	rm -rf build/demo
-	./train sweep configs/demo.ini --out build/demo --quiet
-	rm -f build/demo/*/report.html
-	./train report build/demo
-	cp build/demo/report.html docs/demo.html
-# README's picture of that page. Needs what tests/report_page.py needs.
-demo-picture:
-	tests/report_page.py --picture docs/demo.html docs/images/demo_page.png
 
 # The sweeps of docs/results.md, and its tables and pictures. Stopped and started again, they are resumed.
 study: train

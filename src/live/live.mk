@@ -1,7 +1,7 @@
 # Included by the Makefile: the trainer as a WebAssembly module, and the page that trains with it. Needs clang, lld and
 # wasi-libc (./setup.sh --live). Instructions are those of SIMD128 alone, without the relaxed ones, and the mathematics of
 # libc is compiled in. So the module gives the same bits on every machine.
-.PHONY: live
+.PHONY: live live-picture
 LIVE_CC := clang --target=wasm32-wasi
 LIVE_CFLAGS := -O3 -msimd128 -std=gnu11 -D_GNU_SOURCE -Isrc/live/wasm -Isrc $(WARNINGS) -Wno-unused-parameter
 LIVE_SOURCES := $(wildcard src/live/*.c src/live/wasm/*.c src/config/*.c src/data/*.c src/gemm/*.c src/model/*.c src/ops/*.c \
@@ -18,4 +18,14 @@ build/live/sqrtdk.wasm: $(LIVE_OBJECTS)
 		$(LIVE_CALLS:%=-Wl,--export=%) $^ -lm -o $@
 -include $(LIVE_OBJECTS:.o=.d)
 
-live: build/live/sqrtdk.wasm
+# The page of the sweep alone: without pages of its runs it links to none.
+build/demo/report.html: $(BUILD)/train configs/demo.ini
+	rm -rf build/demo
+	$(BUILD)/train sweep configs/demo.ini --out build/demo --quiet
+	rm -f build/demo/*/report.html
+	$(BUILD)/train report build/demo
+live: build/live/sqrtdk.wasm build/demo/report.html
+	src/live/page.py build/demo/report.html build/live/sqrtdk.wasm docs/live.html
+# README's picture of that page. Needs what tests/report_page.py needs.
+live-picture:
+	tests/live_page.py --picture docs/images/live_page.png

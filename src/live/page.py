@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the page that trains: the report of a sweep, with the section that trains above it.
 
-src/live/page.py REPORT.html MODULE.wasm OUT.html
+src/live/page.py REPORT.html MODULE OUT.html    MODULE is a .wasm, or a page that has one
 """
 
 import base64
@@ -29,8 +29,9 @@ def preset(name, path):
 def main(report, module, out):
     page = Path(report).read_text()
     read = lambda name: (LIVE / name).read_text()
+    in_page = re.search(r'id="live">(.*)</script>', Path(module).read_text()) if module.endswith(".html") else None
     packed = lambda name: base64.b64encode(gzip.compress(Path(name).read_bytes(), 9, mtime=0)).decode()
-    parts = {"module": packed(module), "worker": read("model.js") + read("lane.js"),
+    parts = {"module": json.loads(in_page.group(1))["module"] if in_page else packed(module), "worker": read("model.js") + read("lane.js"),
              "corpus": packed("data/sallow_reach.txt"), "presets": [preset(*p) for p in PRESETS]}
     data = json.dumps(parts).replace("<", "\\u003c")
     for before, after in (("script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:"),
