@@ -95,64 +95,62 @@ static double find_largest(const Model *m, const Tensor *t, Range columns, size_
     return largest;
 }
 
-/* Returns the slope along c->parameter by differences that start with *step, which becomes the step that served; NaN
-   where the rounding of such differences may exceed the tolerance. */
-static double slope_by(GradientCheck *c, const Part *p, Side side, double *step) {
-    const double slope = difference_extrapolated(change, c, side, p->rounding, p->scale, step);
-    return p->rounding / *step <= GRADCHECK_TOLERANCE * p->whole ? slope : NAN;
+/* A slope by differences, and a bound on its rounding. */
+typedef struct {
+    double value, rounding;
+} Slope;
+
+/* Returns the slope along c->parameter. */
+static Slope slope_by(GradientCheck *c, const Part *p, Side side) {
+    /* Differences on one side magnify rounding more than twice as much. */
+    const double rounding = (side == CENTRAL ? 1 : 2.5) * p->rounding;
+    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
+       size, as q and k have in the first block of a post-norm model, that is far from zero. */
+    double step = fmin(rounding / (DIFFERENCE_ACCURACY * p->scale), WIDEST_STEP);
+    const double value = difference_extrapolated(change, c, side, rounding, p->scale, &step);
+    return (Slope){value, rounding / step};
 }
 
-/* Returns the slope along c->parameter of a loss with kinks, by differences that start with *step, which becomes the
-   step that served; NaN where differences cannot tell. */
-static double slope_among_kinks(GradientCheck *c, const Part *p, double gradient, double *step) {
-    double below_step = *step, above_step = *step;
-    const double central = slope_by(c, p, CENTRAL, step);
-    if (fabs(gradient - central) <= GRADCHECK_TOLERANCE * p->scale) return central;
-    const double below = slope_by(c, p, BELOW, &below_step), above = slope_by(c, p, ABOVE, &above_step);
-    if (isnan(below) && isnan(above)) return central;
-    *step = isnan(below) ? above_step : below_step;
-    if (isnan(below)) return above;
-    if (isnan(above)) return below;
-    return fabs(above - below) <= GRADCHECK_TOLERANCE * p->scale ? below : NAN;
+/* Returns the slope along c->parameter of a loss with kinks, which one of three differences may find: that which agrees
+   with `gradient`, or that on the side without a kink. Its value is NaN where differences cannot tell. */
+static Slope slope_among_kinks(GradientCheck *c, const Part *p, double gradient) {
+    const double most = GRADCHECK_TOLERANCE * p->whole; /* rounding that the tolerance allows */
+    const Slope central = slope_by(c, p, CENTRAL), none = {NAN, 0};
+    if (central.rounding <= most && fabs(gradient - central.value) <= GRADCHECK_TOLERANCE * p->scale) return central;
+    const Slope below = slope_by(c, p, BELOW), above = slope_by(c, p, ABOVE);
+    if (below.rounding > most && above.rounding > most) return central.rounding > most ? none : central;
+    if (below.rounding > most) return above;
+    if (above.rounding > most) return below;
+    return fabs(above.value - below.value) <= GRADCHECK_TOLERANCE * p->scale ? below : none;
 }
 
-/* Compares an entry of a part, by differences that start with *step, and notes the largest error in `row`. */
-static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, size_t entry, double *step) {
+/* Compares an entry of a part and notes the largest error in `row`. */
+static void compare_entry(GradientCheck *c, const Part *p, GradientRow *row, size_t entry) {
     const Model *m = c->original.engine->model;
-    const double gradient = (double)m->gradients[p->tensor->offset + entry], whole = GRADCHECK_TOLERANCE * p->whole;
-    double slope, served = *step;
+    const double gradient = (double)m->gradients[p->tensor->offset + entry];
     c->parameter = m->parameters + p->tensor->offset + entry;
-    if (m->shape.relu) slope = slope_among_kinks(c, p, gradient, &served);
-    else {
-        slope = difference_extrapolated(change, c, CENTRAL, p->rounding, p->scale, &served);
-        *step = served; /* the next entry needs much the same */
-    }
-    if (m->shape.relu && isnan(slope)) {
+    const Slope slope = m->shape.relu ? slope_among_kinks(c, p, gradient) : slope_by(c, p, CENTRAL);
+    if (m->shape.relu && isnan(slope.value)) {
         row->skipped++;
         return;
     }
-    const double error = gradient - slope;
-    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * p->scale, fmin(p->rounding / served, whole))))
-        row->failure = "is off";
+    const double error = gradient - slope.value, rounding = fmin(slope.rounding, GRADCHECK_TOLERANCE * p->whole);
+    if (!(fabs(error) <= fmax(GRADCHECK_TOLERANCE * p->scale, rounding))) row->failure = "is off";
     if (row->checked++ == 0 || !(fabs(error) <= fabs(row->error))) {
         row->error = error;
         row->at[0] = entry / p->tensor->width, row->at[1] = entry % p->tensor->width;
     }
 }
 
-/* Compares up to c->entries entries of a part, of which the one with index `largest` has the largest gradient. */
+/* Compares entries of a part: one from each of up to c->entries equal ranges, among them that with index `largest`,
+   which has the largest gradient. */
 static void compare(GradientCheck *c, const Part *p, GradientRow *row, size_t largest) {
     const Rng rng = rng_make(c->original.seed, RNG_SAMPLE, (uint32_t)(row - c->rows));
-    /* The first step is so wide that rounding hides nothing, and no wider. For gradients a billionth of the others'
-       size, as q and k have in the first block of a post-norm model, that is far from zero. */
-    double step = fmin(p->rounding / (DIFFERENCE_ACCURACY * p->scale), WIDEST_STEP);
-    /* One entry is compared from each of `ranges` equal ranges; the largest comes first and settles the step. */
     const size_t ranges = row->count < c->entries ? row->count : c->entries;
-    const size_t first = ((largest + 1) * ranges - 1) / row->count;
     for (size_t n = 0; n < ranges && !isnan(row->error) && !interrupt_signal(); n++) {
-        const size_t range = (first + n) % ranges, begin = row->count * range / ranges;
-        const size_t end = row->count * (range + 1) / ranges;
-        compare_entry(c, p, row, entry_of(p, n == 0 ? largest : begin + rng_below(&rng, n, end - begin)), &step);
+        const size_t begin = row->count * n / ranges, end = row->count * (n + 1) / ranges;
+        const bool has_largest = begin <= largest && largest < end;
+        compare_entry(c, p, row, entry_of(p, has_largest ? largest : begin + rng_below(&rng, n, end - begin)));
     }
 }
 
