@@ -126,10 +126,11 @@ static void check_model(const Config *config, const char *label, size_t threads,
 static void conclude(const Result *r) {
     const GradientRow *row = &r->worst;
     if (r->failed)
-        runtime_error("gradients disagree: %s%sthe gradient of %s %s, the first in the backward pass (largest %.2e, "
+        runtime_error("%s: %s%sthe gradient of %s %s, the first in the backward pass (largest %.2e, "
                       "error %.2e of it, %zu of %zu entries compared); %zu of %zu rows fail",
-                      r->label, *r->label ? ": " : "", row->name, row->failure, row->largest, row->relative,
-                      row->checked, row->checked + row->skipped, r->failed, r->rows);
+                      row->checked ? "gradients disagree" : "gradients were not compared", r->label,
+                      *r->label ? ": " : "", row->name, row->failure, row->largest, row->relative, row->checked,
+                      row->checked + row->skipped, r->failed, r->rows);
     if (r->rounded)
         printf("\n~ marks %zu rows so small that rounding of the loss is most of the error, which\n"
                "  is relative to the whole tensor's largest gradient there\n",

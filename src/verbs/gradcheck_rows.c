@@ -73,7 +73,7 @@ typedef struct {
     Range columns;
     double whole;    /* the largest gradient of the whole tensor */
     double scale;    /* the size that gradients are measured in */
-    double rounding; /* a bound on the rounding of the loss */
+    double rounding; /* a generous bound on the rounding of the loss */
 } Part;
 
 /* Returns where entry i of a part is in its tensor. */
@@ -82,12 +82,13 @@ static size_t entry_of(const Part *p, size_t i) {
     return i / columns * p->tensor->width + p->columns.begin + i % columns;
 }
 
-/* Returns the largest |gradient| of the columns, or the first that is not finite; *at is the index of its entry. */
-static double find_largest(const Model *m, const Tensor *t, Range columns, size_t *at) {
-    const Part p = {.tensor = t, .columns = columns};
+static size_t count_of(const Part *p) { return p->tensor->count / p->tensor->width * range_size(p->columns); }
+
+/* Returns the largest |gradient| of a part, or the first that is not finite; *at is the index of its entry. */
+static double find_largest(const Model *m, const Part *p, size_t *at) {
     double largest = -1;
-    for (size_t i = 0; i < t->count / t->width * range_size(columns); i++) {
-        double size = fabs((double)m->gradients[t->offset + entry_of(&p, i)]);
+    for (size_t i = 0; i < count_of(p); i++) {
+        double size = fabs((double)m->gradients[p->tensor->offset + entry_of(p, i)]);
         if (size <= largest) continue;
         largest = size, *at = i;
         if (!isfinite(size)) break;
@@ -166,25 +167,24 @@ void gradcheck_print(const GradientRow *row, FILE *out) {
 
 static void check_block(GradientCheck *c, const Tensor *t, const ColumnBlock *block, bool expected_zero) {
     const Model *m = c->original.engine->model;
-    const Range columns = {block->begin, block->end};
+    const Part all = {.tensor = t, .columns = {0, t->width}};
+    Part p = {.tensor = t, .columns = {block->begin, block->end}, .rounding = 4 * DBL_EPSILON * c->loss};
     size_t largest = 0, somewhere = 0;
     GradientRow *row = &c->rows[c->row_count++];
-    *row = (GradientRow){.expected_zero = expected_zero,
-                         .count = t->count / t->width * range_size(columns),
-                         .largest = find_largest(m, t, columns, &largest)};
+    *row =
+        (GradientRow){.expected_zero = expected_zero, .count = count_of(&p), .largest = find_largest(m, &p, &largest)};
     snprintf(row->name, sizeof row->name, "%s%s%s", t->name, *block->name ? " " : "", block->name);
-    const double found = find_largest(m, t, (Range){0, t->width}, &somewhere);
+    p.whole = find_largest(m, &all, &somewhere);
     /* A tensor that is zero as a whole has no scale of its own; the loss is its scale. */
-    const bool entire = expected_zero && row->count == t->count && isfinite(found);
-    const double whole = entire ? c->loss : found, scale = expected_zero ? whole : row->largest;
-    const Part p = {t, columns, whole, scale, 4 * DBL_EPSILON * c->loss};
+    if (expected_zero && row->count == t->count && isfinite(p.whole)) p.whole = c->loss;
+    p.scale = expected_zero ? p.whole : row->largest;
     compare(c, &p, row, largest);
-    if (!isfinite(whole)) row->failure = "is not finite";
-    else if (expected_zero && row->largest > GRADCHECK_ZERO * whole) row->failure = "must be zero and is not";
+    if (!isfinite(p.whole)) row->failure = "is not finite";
+    else if (expected_zero && row->largest > GRADCHECK_ZERO * p.whole) row->failure = "must be zero and is not";
     else if (!expected_zero && row->largest == 0) row->failure = "is zero and must not be";
-    else if (row->checked == 0) row->failure = "cannot be compared";
-    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * scale;
-    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? whole : scale);
+    else if (row->checked == 0) row->failure = "has kinks of ReLU too near for differences (use another seed)";
+    row->rounded = !row->failure && fabs(row->error) > GRADCHECK_TOLERANCE * p.scale;
+    row->relative = row->error == 0 ? 0 : fabs(row->error) / (row->rounded ? p.whole : p.scale);
     if (c->print && !interrupt_signal()) {
         gradcheck_print(row, c->print);
         fflush(c->print);
