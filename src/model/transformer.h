@@ -11,7 +11,7 @@
    gradients, so that memory does not grow with the batch and activations stay near the processor. */
 #pragma once
 
-#include "model/hook.h"
+#include "model/profile.h"
 #include "model/tensors.h"
 
 /* How many sequences a slice of a batch of B has, or with B = 0 of any batch: as many as fit into SLICE_ROWS positions,
@@ -22,7 +22,19 @@ static inline size_t model_slice(const ModelShape *shape, size_t B) {
     return B > 0 && B < sequences ? B : sequences;
 }
 
-/* A LayerNorm's output and what it keeps for the backward pass. B is the slice's, here and below. */
+/* One array of the forward pass and the array of its gradient. B is the slice's, here and below. Under precision = bf16
+   some of them are kept in rows of bf16 (gemm/bf16.h), and have no array of `real`. */
+typedef struct {
+    size_t layer, width;
+    real *values;   /* (B,T,width); NULL if there is `kept` */
+    Bf16 *kept;     /* NULL, or (B,T,width) in place of `values`; of c_fc's output the derivative of the activation
+                       function is kept */
+    real *gradient; /* (B,T,width), shared by layers (arrays.c); NULL in a model made without gradients and in bf16 for
+                       c_attn's output, c_fc's and that of the activation function */
+    Bf16 *kept_gradient; /* NULL, or (B,T,width) in place of `gradient`, for c_attn's output and c_fc's */
+} Activation;
+
+/* A LayerNorm's output and what it keeps for the backward pass. */
 typedef struct {
     Activation y;
     real *mean, *rstd; /* (B,T) */
@@ -64,7 +76,6 @@ typedef struct {
     real *scratch;   /* (threads, scratch_size) */
     size_t scratch_size; /* numbers of one thread */
     size_t correct;      /* how many targets of the last pass have the largest logit; 0 after a backward pass */
-    const Hook *hook;    /* NULL, or the caller's: called for every activation of every pass */
     Profile *profiles;   /* NULL, or the caller's, one per thread */
 } Model;
 
@@ -96,6 +107,8 @@ typedef struct {
     size_t slice;           /* the most sequences of a shard that a slice has; 0, for one shard alone: as model_slice
                                says. The shards' slices together must fit into model_slice(shape, 0) */
     double batch_weight;
+    double *query_norms, *score_norms; /* NULL, or (L,H,B,T): with_backward, the norms that attention_gradient_norms
+                                          computes, of a batch that is one slice */
     size_t cached; /* continues one sequence, whose first `cached` positions the last pass computed with the same
                       parameters: their keys and values are still in the blocks' arrays. No targets */
 } Pass;
