@@ -179,6 +179,26 @@ static void not_finite(void **state) {
     assert_true(isnan(backward(0, true)) && model_find_not_finite(&model) == H + 1);
 }
 
+/* A NaN or an infinity at one position leaves the logits of earlier positions as they are. */
+static void not_finite_later(void **state) {
+    static const real numbers[] = {NAN, INFINITY};
+    static const size_t positions[] = {1, 5, 63, 66}; /* one is in the second tile */
+    for (size_t n = 0; n < 2 * COUNT_OF(positions) * COUNT_OF(numbers); n++) {
+        const size_t position = positions[n / 4];
+        start((AttentionConfig){.bf16 = n % 2});
+        real *before = reals((size_t)T * V);
+        model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
+        memcpy(before, model.logits.values, (size_t)T * V * sizeof *before);
+        tensor_at(&model.tensors, model.parameters, WPE, 0)[position * C] = numbers[n / 2 % 2];
+        model_forward(&model, &(Batch){.tokens = ids, .B = 1, .T = T});
+        for (size_t i = 0; i < position * V; i++)
+            assert_close(model.logits.values[i], before[i], 1e-5, "position %zu of %zu, bf16 %zu", i / V, position,
+                         n % 2);
+        assert_true(isnan(model.logits.values[position * V]));
+        support_release(state);
+    }
+}
+
 /* Positions after cached ones have the logits that they have in a whole pass, however scores are made: a few at a time,
    one, and more than a tile of queries. */
 static void cached(void **state) {
@@ -204,7 +224,7 @@ static void cached(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts),  TEST(hard_rows_in_bf16),
-                                       TEST(cached),   TEST(qk_clip), TEST(not_finite)};
+    const struct CMUnitTest tests[] = {TEST(rounding), TEST(counts),     TEST(hard_rows_in_bf16), TEST(cached),
+                                       TEST(qk_clip),  TEST(not_finite), TEST(not_finite_later)};
     return cmocka_run_group_tests_name("scores", tests, NULL, NULL);
 }

@@ -186,6 +186,18 @@ static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 :
    Rounding changes nothing here: its gradient is taken as the identity's. */
 static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
+/* The tile's rows of o: the weights times the values. A weight of 0 times a value of NaN is NaN, so where a score is
+   not finite (`scores_finite` false) each row is multiplied with the keys that it sees alone: later positions change
+   nothing of earlier ones. */
+static void output_forward(real *p, const Head *h, const QueryTile *t, bool scores_finite) {
+    const size_t step = scores_finite ? t->count : 1;
+    for (size_t r = 0; r < t->count; r += step) {
+        const size_t first = t->first + r;
+        const QueryTile rows = {first, step, first + step, t->stride};
+        panel_by_keys(h->o + first * h->o_stride, h->o_stride, h, &rows, 1, p + r * t->stride, h->value);
+    }
+}
+
 static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s) {
     const Head h = head_of(l, pair, l->T, s, NULL);
     real largest = -(real)INFINITY;
@@ -194,7 +206,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
         raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
         score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
         const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
-        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &h, &t, 1, s->p, h.value);
+        output_forward(s->p, &h, &t, !isnan(in_tile));
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
                        h.o_stride, t.count, h.a->D);
