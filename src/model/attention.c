@@ -60,6 +60,7 @@ static bool is_copied(const AttentionConfig *a, AttentionPart part) {
 typedef struct {
     real *p, *ds, *slope;             /* panels of a tile; the last for a cap */
     real *mask;                       /* a row of one */
+    real *delta;                      /* (T): see HeadGradients */
     real *copies[ATTENTION_PARTS];    /* (T,D), where they are copied */
     real *o;                          /* (T,D); this and the next only where products round */
     real *gradients[ATTENTION_PARTS]; /* (T,D), before they are rounded */
@@ -73,6 +74,7 @@ static Scratch lay_out_scratch(const AttentionConfig *a, size_t T, Arena *arena)
     s.ds = arena_take(arena, panel, sizeof(real));
     s.slope = arena_take(arena, a->softcap > 0 ? panel : 0, sizeof(real));
     s.mask = arena_take(arena, mask_room(stride), sizeof(real));
+    s.delta = arena_take(arena, T, sizeof(real));
     for (AttentionPart part = QUERY; part < ATTENTION_PARTS; part++)
         if (is_copied(a, part)) s.copies[part] = arena_take(arena, head, sizeof(real));
     if (!a->bf16) return s;
@@ -184,6 +186,18 @@ static real forward_multiplier(const Head *h) { return rounds_scores(h->a) ? 1 :
    Rounding changes nothing here: its gradient is taken as the identity's. */
 static real backward_multiplier(const Head *h) { return h->a->learned == LEARNED_NO ? h->multiplier : 1; }
 
+/* The tile's rows of o: the weights times the values. A weight of 0 times a value of NaN is NaN, so where a score is
+   not finite (`scores_finite` false) each row is multiplied with the keys that it sees alone: later positions change
+   nothing of earlier ones. */
+static void output_forward(real *p, const Head *h, const QueryTile *t, bool scores_finite) {
+    const size_t step = scores_finite ? t->count : 1;
+    for (size_t r = 0; r < t->count; r += step) {
+        const size_t first = t->first + r;
+        const QueryTile rows = {first, step, first + step, t->stride};
+        panel_by_keys(h->o + first * h->o_stride, h->o_stride, h, &rows, 1, p + r * t->stride, h->value);
+    }
+}
+
 static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s) {
     const Head h = head_of(l, pair, l->T, s, NULL);
     real largest = -(real)INFINITY;
@@ -192,7 +206,7 @@ static void pair_forward(const AttentionArrays *l, size_t pair, const Scratch *s
         raw_scores_forward(s->p, &h, &t, forward_multiplier(&h)); /* q_i . k_j times the multiplier: 1 / divisor */
         score_mod_forward(s->p, NULL, &h, &t, NULL);              /* s_ij */
         const real in_tile = softmax_forward(s->p, &h, &t);       /* p_ij times the dropout mask */
-        panel_by_keys(h.o + first * h.o_stride, h.o_stride, &h, &t, 1, s->p, h.value);
+        output_forward(s->p, &h, &t, !isnan(in_tile));
         if (l->kept_out)
             bf16_round(kept_output(l, pair) + first * kept_stride(l), kept_stride(l), h.o + first * h.o_stride,
                        h.o_stride, t.count, h.a->D);
@@ -233,6 +247,7 @@ static HeadGradients gradients_of(const AttentionArrays *l, size_t pair, real *d
                            .dk = parts[KEY],
                            .dv = parts[VALUE],
                            .do_ = dout + output_at(l, pair, o_stride),
+                           .delta = s->delta,
                            .stride = stride,
                            .o_stride = o_stride};
 }
@@ -258,7 +273,6 @@ static void pair_backward(const AttentionArrays *l, size_t pair, real *dqkv, con
     const HeadGradients g = gradients_of(l, pair, dqkv, dout, s);
     const size_t tiles = (l->T - l->cached + ATTENTION_TILE - 1) / ATTENTION_TILE, partials = attention_partials(h.a);
     if (partials > 0) memset(l->partials + pair * partials, 0, partials * sizeof(real));
-    if (l->kept_out) bf16_expand(h.o, h.o_stride, kept_output(l, pair), kept_stride(l), l->T, h.a->D);
     /* The last tile sees every key, so it is taken first and overwrites dk and dv; the others add. */
     for (size_t tile = tiles; tile-- > 0;) {
         const QueryTile t = tile_at(l, l->cached + tile * ATTENTION_TILE);
