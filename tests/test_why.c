@@ -6,15 +6,9 @@
 
 static Why why;
 
-#define ATTENTION_HEADER                                                                                               \
-    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
-    "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
-    "w_q_norm,w_k_norm,overflows,infinities,subnormals"
-enum { DEVIATION = 3, ENTROPY = 5, LARGEST = 6, SATURATED_ROWS = 7, GRADIENT_MEAN = 13, GRADIENT_MEDIAN = 15 };
-
 /* The mean of a column over the two heads, in the first rows or the last. */
 static double heads_mean(const char *run, int column, bool last) {
-    const Table *t = read_table(inside(run, "attention.csv"), ATTENTION_HEADER);
+    const Table *t = read_table(inside(run, "attention.csv"), log_header(LOG_ATTENTION));
     const size_t row = last ? t->rows - 2 : 0;
     return (t->at[row][column] + t->at[row + 1][column]) / 2;
 }
@@ -55,7 +49,8 @@ static void figures_of_a_run(void **state) {
     double uniform = 0;
     CONFIGURE("attention.scale_divisor=none", "model.d_k=64");
     train("run", 1);
-    const Table *metrics = read_metrics("run"), *attention = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    const Table *metrics = read_metrics("run"),
+                *attention = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     double losses[4] = {0}, steps[4] = {0};
     size_t evaluated = 0;
     for (size_t row = 0; row < metrics->rows; row++)
@@ -70,19 +65,22 @@ static void figures_of_a_run(void **state) {
     read_run("run");
     assert_said("Scores divided by 1 (none): before the first step their standard deviation is %.3g "
                 "(mean of 2 heads, from %.3g to %.3g)",
-                heads_mean("run", DEVIATION, false), fmin(attention->at[0][DEVIATION], attention->at[1][DEVIATION]),
-                fmax(attention->at[0][DEVIATION], attention->at[1][DEVIATION]));
+                heads_mean("run", ATTENTION_SCORE_STD, false),
+                fmin(attention->at[0][ATTENTION_SCORE_STD], attention->at[1][ATTENTION_SCORE_STD]),
+                fmax(attention->at[0][ATTENTION_SCORE_STD], attention->at[1][ATTENTION_SCORE_STD]));
     for (int position = 1; position < 16; position++) uniform += 1. / (position + 1) / 15;
-    assert_said("entropy %.2f (1 is", heads_mean("run", ENTROPY, false));
+    assert_said("entropy %.2f (1 is", heads_mean("run", ATTENTION_ENTROPY, false));
     assert_said("%.0f %% of its weight on one key, where uniform weights would put %.0f %%; %.0f %% of the queries",
-                100 * heads_mean("run", LARGEST, false), 100 * uniform, 100 * heads_mean("run", SATURATED_ROWS, false));
+                100 * heads_mean("run", ATTENTION_MAX_WEIGHT, false), 100 * uniform,
+                100 * heads_mean("run", ATTENTION_SATURATED, false));
     assert_said("Nothing has taught it which key");
     assert_said("At step 60 the entropy is %.2f, and these shares are %.0f %% and %.0f %%.",
-                heads_mean("run", ENTROPY, true), 100 * heads_mean("run", LARGEST, true),
-                100 * heads_mean("run", SATURATED_ROWS, true));
-    assert_said("a median norm of %.2g (mean %.2g) before the first step and of %.2g (mean %.2g) at step 60.",
-                heads_mean("run", GRADIENT_MEDIAN, false), heads_mean("run", GRADIENT_MEAN, false),
-                heads_mean("run", GRADIENT_MEDIAN, true), heads_mean("run", GRADIENT_MEAN, true));
+                heads_mean("run", ATTENTION_ENTROPY, true), 100 * heads_mean("run", ATTENTION_MAX_WEIGHT, true),
+                100 * heads_mean("run", ATTENTION_SATURATED, true));
+    assert_said(
+        "a median norm of %.2g (mean %.2g) before the first step and of %.2g (mean %.2g) at step 60.",
+        heads_mean("run", ATTENTION_GRAD_SCORES_MEDIAN, false), heads_mean("run", ATTENTION_GRAD_SCORES_MEAN, false),
+        heads_mean("run", ATTENTION_GRAD_SCORES_MEDIAN, true), heads_mean("run", ATTENTION_GRAD_SCORES_MEAN, true));
     assert_said("at step 60 is %.2f nats per character (a table of character pairs has %.2f, one of character "
                 "triples 0.25)",
                 losses[3], (losses[1] + losses[2]) / 2);
@@ -165,7 +163,7 @@ static void unfinished_runs(void **state) {
     set_result("diverged", "diverged at step 3: \033[31mred");
     read_run("run");
     assert_said("run.json says diverged (diverged at step 3:");
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    put_log("run/metrics.csv", LOG_METRICS, "@");
     read_run("run");
     assert_said("Nothing was logged.");
     assert_false(says("nats per"));
@@ -189,10 +187,10 @@ static void figures_of_a_sweep(void **state) {
         snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
         const Table *metrics = read_metrics(run);
         loss[i] = metrics->at[metrics->rows - 1][VAL_LOSS];
-        deviation[i] = heads_mean(run, DEVIATION, false);
-        entropy[i] = heads_mean(run, ENTROPY, true);
-        first[i] = heads_mean(run, GRADIENT_MEDIAN, false);
-        last[i] = heads_mean(run, GRADIENT_MEDIAN, true);
+        deviation[i] = heads_mean(run, ATTENTION_SCORE_STD, false);
+        entropy[i] = heads_mean(run, ATTENTION_ENTROPY, true);
+        first[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, false);
+        last[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, true);
         set_ruler(run, (double[]){9, .5, .25, .125});
     }
     read_sweep();
@@ -259,7 +257,7 @@ static void prediction_of_the_first_layer(void **state) {
     train("two", 1);
     read_run("two");
     assert_said("(mean of 4 heads, ");
-    assert_said("; in the first layer it is %.3g, where d_k = %zu and", heads_mean("two", DEVIATION, false),
+    assert_said("; in the first layer it is %.3g, where d_k = %zu and", heads_mean("two", ATTENTION_SCORE_STD, false),
                 config.model.d_k);
 }
 

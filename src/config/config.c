@@ -5,8 +5,8 @@
        key = value        # or key : value; blanks around both are cut
        key = "a ; value"  # in double quotes blanks, ; and # stay; \n \t \r \" \\ are escapes
 
-   Indented lines are lines like others, a byte order mark and ends of lines \r\n are accepted. A line that is none of
-   these is an error. */
+   A line ends with \n, \r\n or \r. Indented lines are lines like others. A byte order mark at the start is accepted. A
+   line that is none of these is an error. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -77,6 +77,7 @@ static void parse_text(Reader *reader, char *text, const char *where) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char shown[108], *line;
     if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
+    for (char *c = text; (c = strchr(c, '\r')) != NULL;) *c = c[1] == '\n' ? ' ' : '\n';
     while ((line = strsep(&text, "\n"))) {
         line = text_trim(line);
         reader->origin++;
