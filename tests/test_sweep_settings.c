@@ -184,15 +184,15 @@ static void results_of_a_run(void **state) {
     assert_refused("run/run.json", read_run(&run));
 }
 
-/* Makes a run i that finished with loss 1 + i / 100 and entropies .5 and .25, or diverged. */
-static void assert_table(const char *text, size_t diverged, const char *expected) {
+/* Makes a run i that finished with loss 1 + i * step and entropies .5 and .25, or diverged. */
+static void assert_table(const char *text, size_t diverged, double step, const char *expected) {
     char *table;
     size_t size;
     plan(text);
     for (size_t i = 0; i < sweep.run_count; i++) {
         double *r = sweep.runs[i].measured;
         sweep.runs[i].state = i == diverged ? RUN_DIVERGED : RUN_FINISHED;
-        r[MEASURE_VAL_LOSS] = 1 + (double)i / 100;
+        r[MEASURE_VAL_LOSS] = 1 + (double)i * step;
         r[MEASURE_ENTROPY_FIRST] = .5;
         r[MEASURE_ENTROPY_LAST] = .25;
     }
@@ -208,7 +208,7 @@ static void assert_table(const char *text, size_t diverged, const char *expected
 /* Means over seeds with their intervals, differences to the setting of the same d_k that divides by √d_k. */
 static void table_of_settings(void **state) {
     (void)state;
-    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3,
+    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3, .01,
                  "\n"
                  "                          n      validation     against √d_k  entropy over time\n"
                  "÷ 1 (none), d_k 4         2 1.0100 ± 0.1271 -0.0400 ± 0.0000  0.500 -> 0.250\n"
@@ -216,7 +216,12 @@ static void table_of_settings(void **state) {
                  "    1 diverged\n"
                  "÷ √d_k, d_k 4             2 1.0500 ± 0.1271                -  0.500 -> 0.250\n"
                  "÷ √d_k, d_k 16            2 1.0600 ± 0.1271                -  0.500 -> 0.250\n");
-    assert_table("[sweep]\nscale_divisor = none, 3\n", 0, /* nothing to compare with */
+    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\n", 2, 1e-6, /* a difference that rounds to zero */
+                 "\n"
+                 "                          n      validation     against √d_k  entropy over time\n"
+                 "÷ 1 (none)                1          1.0000           0.0000  0.500 -> 0.250\n"
+                 "÷ √d_k = 8                1          1.0000                -  0.500 -> 0.250\n");
+    assert_table("[sweep]\nscale_divisor = none, 3\n", 0, .01, /* nothing to compare with */
                  "\n"
                  "                          n      validation  entropy over time\n"
                  "÷ 1 (none)                0               -\n"

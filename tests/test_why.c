@@ -14,7 +14,7 @@ static double heads_mean(const char *run, int column, bool last) {
 }
 
 /* Sets the losses of tables in run.json of a run. */
-static void set_ruler(const char *run, const double losses[4]) {
+static void set_baselines(const char *run, const double losses[4]) {
     Json *description = run_description_load(in(run)), *list = js_array();
     for (size_t i = 0; i < 4; i++) js_append(list, js_number(losses[i]));
     js_set(description, "ngram_losses", list);
@@ -61,7 +61,7 @@ static void figures_of_a_run(void **state) {
     assert_int_equal(evaluated, 4);
     assert_true(losses[0] > losses[1] && losses[1] > losses[2]);
     /* Tables that are passed at the second and third evaluation, and one that is not. */
-    set_ruler("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
+    set_baselines("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
     read_run("run");
     assert_said("Scores divided by 1 (none): before the first step their standard deviation is %.3g "
                 "(mean of 2 heads, from %.3g to %.3g)",
@@ -89,12 +89,23 @@ static void figures_of_a_run(void **state) {
                 steps[1], steps[2]);
     assert_said("run/config.ini --set attention.scale_divisor=sqrt_dk");
     assert_false(says("not finished"));
+    /* Tables whose losses rise with the order: each has the step of its own. Of those never passed the highest is
+     * named. */
+    set_baselines("run", (double[]){.125, .25, (losses[1] + losses[2]) / 2, (losses[0] + losses[1]) / 2});
+    read_run("run");
+    assert_said(
+        "it was first below a table of character triples at step %.0f, a table of 4-grams at step %.0f, but not "
+        "below a table of character pairs.",
+        steps[2], steps[1]);
+    set_baselines("run", (double[]){.125, .25, .5, .375});
+    read_run("run");
+    assert_said(" It was not below a table of character triples.");
 }
 
 /* Above all tables, and below all: the one table that there is to name. */
-static void ends_of_the_ruler(void **state) {
+static void ends_of_the_tables(void **state) {
     (void)state;
-    const double ruler[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
+    const double tables[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
     static const struct {
         double loss;
         const char *words;
@@ -103,14 +114,14 @@ static void ends_of_the_ruler(void **state) {
                  {2, " (a table of character pairs has 2.00, one of character triples 1.50)"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[WHY_BYTES] = "";
-        ruler_add(ruler, cases[i].loss, text);
+        baselines_add(tables, cases[i].loss, text);
         assert_string_equal(text, cases[i].words);
     }
     char text[WHY_BYTES] = "";
-    ruler_add(crossed, 1.9, text);
+    baselines_add(crossed, 1.9, text);
     assert_string_equal(text, " (a table of character pairs has 2.00, one of 4-grams 1.75)");
     *text = 0;
-    ruler_add(none, 1.9, text);
+    baselines_add(none, 1.9, text);
     assert_string_equal(text, "");
 }
 
@@ -191,7 +202,7 @@ static void figures_of_a_sweep(void **state) {
         entropy[i] = heads_mean(run, ATTENTION_ENTROPY, true);
         first[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, false);
         last[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, true);
-        set_ruler(run, (double[]){9, .5, .25, .125});
+        set_baselines(run, (double[]){9, .5, .25, .125});
     }
     read_sweep();
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
@@ -206,11 +217,23 @@ static void figures_of_a_sweep(void **state) {
     assert_said("Lowest and highest are %.2f apart; a table of character pairs is 8.50 below one of single characters, "
                 "triples 0.25 below pairs, 4-grams 0.12 below triples.",
                 MEAN(loss, high) - MEAN(loss, low));
-    assert_said(" %8.2g %7.2f %8.2g %7.2f\n", MEAN(first, 2), MEAN(entropy, 2), MEAN(last, 2), MEAN(loss, 2));
+    assert_said(" %#8.2g %7.2f %#8.2g %7.2f\n", MEAN(first, 2), MEAN(entropy, 2), MEAN(last, 2), MEAN(loss, 2));
     /* Student's t for one degree of freedom */
     assert_said("uncertain by up to ± %.2g (95 %%)",
                 12.706 * fmax(fabs(loss[0] - loss[1]), fabs(loss[2] - loss[3])) / 2);
     assert_false(says("diverged"));
+
+    /* A text without order: a table of more characters is no better. */
+    for (size_t i = 0; i < 4; i++) {
+        char run[64];
+        snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
+        set_baselines(run, (double[]){1.1807, 1.1977, 1.1977, 1.3078});
+    }
+    read_sweep();
+    assert_said(
+        "a table of character pairs is 0.02 above one of single characters, triples level with pairs, 4-grams 0.11 "
+        "above triples.");
+    assert_false(says("-0."));
 
     /* A run less. */
     set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
@@ -271,6 +294,24 @@ static void nothing_measured(void **state) {
     assert_false(says("nan"));
 }
 
+/* Settings that end with the very same loss are not ranked: beta1 does nothing in SGD. */
+static void equal_settings(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9");
+    sweep("same", 2);
+    const Table *metrics = read_metrics("same/beta1=0.8");
+    const double loss = last_of(metrics, VAL_LOSS);
+    why_sweep(sweep_view(in("same")), &why);
+    assert_said("All 2 settings end with the same validation loss, %.2f nats per character", loss);
+    assert_false(says("lowest") || says("highest") || says("apart"));
+
+    CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9", "sweep.train.lr=.01, .02");
+    sweep("sweep", 2);
+    read_sweep();
+    assert_said(" and 1 other end with the lowest validation loss, ");
+    assert_said(" and 1 other end with the highest, ");
+}
+
 static void sweep_without_results(void **state) {
     (void)state;
     CONFIGURE("train.optimizer=sgd", "train.steps=8", "eval.every=100", "train.grad_clip=0", "sweep.train.lr=1e5, 1e6");
@@ -283,11 +324,11 @@ static void sweep_without_results(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_ruler),
+        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_tables),
         SWEEP_TEST(nothing_invented),      SWEEP_TEST(unfinished_runs),
         SWEEP_TEST(figures_of_a_sweep),    SWEEP_TEST(many_settings),
         SWEEP_TEST(sweep_without_results), SWEEP_TEST(prediction_of_the_first_layer),
-        SWEEP_TEST(nothing_measured),
+        SWEEP_TEST(nothing_measured),      SWEEP_TEST(equal_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 typedef struct {
     Run run;
     LogTable metrics, attention;
-    double ruler[NGRAM_ORDERS];
+    double baselines[NGRAM_ORDERS];
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
     size_t measured; /* its steps that are whole; the last one may have been cut off */
 } Files;
@@ -111,10 +111,28 @@ static void say_result(const Files *f, Why *why) {
     else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config.train.steps);
 }
 
+/* Adds when the validation loss, which has `end` rows, was first below the loss of each table; and of the tables that
+   it never was below, the highest. */
+static void add_passed(const Files *f, size_t end, char *p) {
+    const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
+    size_t passed = 0, missed = NGRAM_ORDERS; /* NGRAM_ORDERS: none */
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) {
+        size_t row = 0;
+        while (row < end && !(losses[row] < f->baselines[i])) row++;
+        if (row < end) {
+            why_add(p, "%s a table of %s at step %.0f",
+                    passed ? "," : " As far as it was evaluated, it was first below", BASELINE_NAMES[i], steps[row]);
+            passed++;
+        } else if (missed == NGRAM_ORDERS || f->baselines[i] > f->baselines[missed]) missed = i;
+    }
+    if (missed < NGRAM_ORDERS)
+        why_add(p, "%s not below a table of %s", passed ? ", but" : " It was", BASELINE_NAMES[missed]);
+    why_add(p, ".");
+}
+
 static void say_loss(const Files *f, Why *why) {
     const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
     const Config *c = &f->run.config;
-    const double *ruler = f->ruler;
     size_t end = f->metrics.rows; /* after the last row with a validation loss */
     while (end > 0 && isnan(losses[end - 1])) end--;
     if (end == 0) return;
@@ -124,20 +142,10 @@ static void say_loss(const Files *f, Why *why) {
     why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
     if (c->eval.batches > 0)
         why_add(p, ", on %zu %s of the validation split", c->eval.batches, c->eval.batches == 1 ? "batch" : "batches");
-    ruler_add(ruler, losses[end - 1], p);
+    baselines_add(f->baselines, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
-    if (isnan(ruler[0])) return;
-    for (size_t i = 0, row = 0; i < NGRAM_ORDERS; i++) {
-        while (row < end && !(losses[row] < ruler[i])) row++;
-        if (row == end) {
-            why_add(p, "%s not below a table of %s", i ? ", but" : " It was", RULER_NAMES[i]);
-            break;
-        }
-        why_add(p, "%s a table of %s at step %.0f", i ? "," : " As far as it was evaluated, it was first below",
-                RULER_NAMES[i], steps[row]);
-    }
-    why_add(p, ".");
+    if (!isnan(f->baselines[0])) add_passed(f, end, p);
 }
 
 static void say_limits(const Files *f, Why *why) {
@@ -155,7 +163,7 @@ static void say_limits(const Files *f, Why *why) {
 
 static void read_files(Files *f, const char *directory) {
     run_open(&f->run, directory, NULL, 0, false);
-    run_ngram_losses(directory, f->ruler);
+    run_ngram_losses(directory, f->baselines);
     f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
     f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
     f->heads = f->run.config.model.layers * f->run.config.model.heads;

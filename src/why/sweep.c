@@ -13,7 +13,7 @@ typedef struct {
     const Sweep *sweep;
     const SweepSetting *setting[RUNS_MAX]; /* (count) */
     size_t count;
-    double ruler[NGRAM_ORDERS];
+    double baselines[NGRAM_ORDERS];
 } Ranking;
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
@@ -26,7 +26,7 @@ static bool sweeps(const Sweep *s, const char *start) {
 }
 
 static void rank(Ranking *r, const Sweep *s) {
-    *r = (Ranking){.sweep = s, .ruler = {NAN, NAN, NAN, NAN}};
+    *r = (Ranking){.sweep = s, .baselines = {NAN, NAN, NAN, NAN}};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
         size_t at = r->count++;
@@ -36,14 +36,44 @@ static void rank(Ranking *r, const Sweep *s) {
     }
     const SweepRun *run = s->runs, *end = s->runs + s->run_count;
     while (run < end && run->state != RUN_FINISHED) run++; /* all have one text: the first that has finished will do */
-    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->ruler);
+    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->baselines);
 }
 
-static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
-    const double loss = mean_of(r->setting[at], MEASURE_VAL_LOSS);
-    why_add(p, "%s %s%.2f nats per %s", r->setting[at]->label, rank, loss, config_target(&r->sweep->config));
-    ruler_add(r->ruler, loss, p);
+/* The loss of the setting at a place of the ranking. */
+static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[at], MEASURE_VAL_LOSS); }
+
+/* Adds which settings end with a loss, as in "÷ 1 (none) and 1 other end with the highest, ". */
+static void add_settings(const Ranking *r, size_t at, const char *rank, char *p) {
+    size_t others = 0;
+    for (size_t i = 0; i < r->count; i++) others += i != at && loss_at(r, i) == loss_at(r, at);
+    why_add(p, "%s", r->setting[at]->label);
+    if (others) why_add(p, " and %zu other%s", others, others == 1 ? "" : "s");
+    why_add(p, " end%s with %s", others ? "" : "s", rank);
+}
+
+static void add_loss(const Ranking *r, size_t at, char *p) {
+    why_add(p, "%.2f nats per %s", loss_at(r, at), config_target(&r->sweep->config));
+    baselines_add(r->baselines, loss_at(r, at), p);
     why_add(p, ".");
+}
+
+/* Returns whether all settings end with the very same loss, as those that differ in a key without effect. */
+static bool all_equal(const Ranking *r) { return r->count > 1 && loss_at(r, 0) == loss_at(r, r->count - 1); }
+
+/* Adds the losses at both ends of the ranking, and what scores started with there. */
+static void add_ends(const Ranking *r, char *p) {
+    const size_t last = r->count - 1;
+    const double first_std = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
+    const double last_std = mean_of(r->setting[last], MEASURE_SCORE_STD_FIRST);
+    add_settings(r, 0, last ? "the lowest validation loss, " : "a validation loss of ", p);
+    add_loss(r, 0, p);
+    if (last == 0 && isfinite(first_std)) why_add(p, " Its scores start with a standard deviation of %.3g.", first_std);
+    if (last == 0) return;
+    why_add(p, " ");
+    add_settings(r, last, "the highest, ", p);
+    add_loss(r, last, p);
+    if (isfinite(first_std) && isfinite(last_std))
+        why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first_std, last_std);
 }
 
 static void say_losses(const Ranking *r, Why *why) {
@@ -53,34 +83,36 @@ static void say_losses(const Ranking *r, Why *why) {
         why_add(p, "None of the sweep's %zu runs has finished with a validation loss.", s->run_count);
         return;
     }
-    if (sweeps(s, "train.seed")) why_add(p, "On average over the seeds that finished, ");
-    add_setting(r, 0, r->count > 1 ? "ends with the lowest validation loss, " : "ends with a validation loss of ", p);
-    const double first = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
-    const double last = mean_of(r->setting[r->count - 1], MEASURE_SCORE_STD_FIRST);
-    if (r->count > 1) {
-        why_add(p, " ");
-        add_setting(r, r->count - 1, "ends with the highest, ", p);
-        if (isfinite(first) && isfinite(last))
-            why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first, last);
-    } else if (isfinite(first)) why_add(p, " Its scores start with a standard deviation of %.3g.", first);
+    const bool seeds = sweeps(s, "train.seed");
+    if (seeds) why_add(p, "On average over the seeds that finished, ");
+    if (all_equal(r)) {
+        why_add(p, "%s %zu settings end with the same validation loss, ", seeds ? "all" : "All", r->count);
+        add_loss(r, 0, p);
+    } else add_ends(r, p);
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
-    else if (s->config.eval.batches > 0 && !isnan(*r->ruler))
+    else if (s->config.eval.batches > 0 && !isnan(*r->baselines))
         why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", s->config.eval.batches,
                 s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
+/* Adds how far table n is below table n - 1, as in "triples 0.25 below pairs". */
+static void add_gap(const Ranking *r, size_t n, const char *table, const char *other, char *p) {
+    const double gap = r->baselines[n - 1] - r->baselines[n];
+    if (fabs(gap) < .005) why_add(p, "%s level with %s", table, other);
+    else why_add(p, "%s %.2f %s %s", table, fabs(gap), gap > 0 ? "below" : "above", other);
+}
+
 static void say_differences(const Ranking *r, Why *why) {
-    const SweepSetting *lowest = r->setting[0], *highest = r->setting[r->count - 1];
-    const double *table = r->ruler;
+    const double apart = loss_at(r, r->count - 1) - loss_at(r, 0);
     char *p = why_next(why);
-    why_add(p, "Lowest and highest are %.2f apart",
-            mean_of(highest, MEASURE_VAL_LOSS) - mean_of(lowest, MEASURE_VAL_LOSS));
-    if (!isnan(*table))
-        why_add(p,
-                "; a table of character pairs is %.2f below one of single characters, triples %.2f below pairs, "
-                "4-grams %.2f below triples",
-                table[0] - table[1], table[1] - table[2], table[2] - table[3]);
+    if (apart < .005) why_add(p, "Lowest and highest are less than 0.01 apart");
+    else why_add(p, "Lowest and highest are %.2f apart", apart);
+    if (!isnan(*r->baselines)) {
+        add_gap(r, 1, "; a table of character pairs is", "one of single characters", p);
+        add_gap(r, 2, ", triples", "pairs", p);
+        add_gap(r, 3, ", 4-grams", "triples", p);
+    }
     why_add(p, ".");
 }
 
@@ -124,8 +156,10 @@ static void say_limits(const Ranking *r, Why *why) {
 static void add_mean(const SweepSetting *setting, Measure measure, bool rounded, int digits, char *table) {
     const int width = measure == MEASURE_GRAD_SCORES_FIRST || measure == MEASURE_GRAD_SCORES_LAST ? 8 : 7;
     const double mean = mean_of(setting, measure);
-    if (isnan(mean)) text_append(table, WHY_TABLE, " %*s", width, "-");
-    else text_append(table, WHY_TABLE, rounded ? " %*.*g" : " %*.*f", width, digits, mean);
+    char text[32] = "-";
+    if (!isnan(mean) && rounded) text_digits(mean, digits, text, sizeof text);
+    else if (!isnan(mean)) snprintf(text, sizeof text, "%.*f", digits, mean);
+    text_append(table, WHY_TABLE, " %*s", width, text);
 }
 
 /* A label that is too long has a line of its own. */
@@ -167,7 +201,7 @@ void why_sweep(const Sweep *sweep, Why *why) {
     rank(&r, sweep);
     say_losses(&r, why);
     if (r.count > 0) make_table(&r, why->table);
-    if (r.count > 1) say_differences(&r, why);
+    if (r.count > 1 && !all_equal(&r)) say_differences(&r, why);
     say_unfinished(sweep, why);
     if (r.count > 0) say_limits(&r, why);
 }

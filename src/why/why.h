@@ -32,8 +32,8 @@ char *why_next(Why *why);
 /* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
 void why_add_rate(const Config *config, char *paragraph);
 
-/* The n-gram tables, whose losses (run_ngram_losses) are the ruler: nats per character, on the validation split. */
-extern const char *const RULER_NAMES[NGRAM_ORDERS];
+/* The n-gram tables, whose losses are the baselines (run_ngram_losses): nats per character, on the validation split. */
+extern const char *const BASELINE_NAMES[NGRAM_ORDERS];
 /* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
  */
-void ruler_add(const double ruler[NGRAM_ORDERS], double loss, char *paragraph);
+void baselines_add(const double baselines[NGRAM_ORDERS], double loss, char *paragraph);
