@@ -36,6 +36,12 @@ static void derived_defaults(void **state) {
     assert_true(config.train.min_lr == 0.05);
     set("test", "train.lr", "1");
     assert_true(config.train.min_lr == 0.1);
+    set("test", "train.lr", "0.003");
+    assert_true(config.train.min_lr == 0.0003);
+    set("test", "train.lr", "1e-45");
+    assert_true(config.train.min_lr == 1e-46);
+    set("test", "train.lr", "5e-324"); /* the least number above 0 */
+    assert_true(config.train.min_lr == 0);
     set("test", "model.d_model", "48");
     assert_int_equal(config.model.d_k, 16);
     assert_int_equal(config.model.d_ff, 192);

@@ -9,6 +9,7 @@
    line that is none of these is an error. */
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -147,11 +148,18 @@ static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
     if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
 }
 
+/* Returns a tenth of a number as one would write it: 0.0003 for 0.003, where the quotient is 0.00030000000000000003. */
+static double tenth(double number) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", number / 10);
+    return strtod(text, NULL);
+}
+
 /* Fills in the defaults that depend on other keys. */
 static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(model.d_k))) config->model.d_k = config->model.d_model / config->model.heads;
     if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
-    if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = config->train.lr / 10;
+    if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = tenth(config->train.lr);
     if (!is_given_at(config, KEY(train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (!is_given_at(config, KEY(attention.scale_divisor)))
