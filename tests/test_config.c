@@ -211,8 +211,7 @@ static void sweeps(void **state) {
     assert_string_equal(axes.axis[1].values[1], "2");
     loads("[sweep]\nattention_every = 0, doubling\n");
     assert_string_equal(axes.axis[0].values[1], "doubling");
-    const char *swept[SWEEP_AXES_MAX];
-    combinations_config(&config, &axes, 1, &again, swept);
+    combinations_config(&config, &axes, 1, &again);
     assert_int_equal(again.log.attention_every, EVERY_DOUBLING);
     refuses("[sweep]\nattention_every = doubling, 1, doubling\n",
             "2: \"attention_every = doubling, 1, doubling\": the value doubling is given twice");
@@ -225,8 +224,15 @@ static void sweeps(void **state) {
 
     refuses("[sweep]\nlr = 1, 1.0\n", "2: \"lr = 1, 1.0\": the value 1.0 is given twice");
     refuses("[sweep]\nnorm = pre, pre\n", "2: \"norm = pre, pre\": the value pre is given twice");
-    refuses_set("sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001",
-                "the value 0.00000000000000000000000000000000000000... has more than the 63 bytes accepted");
+    loads_set("", "sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001, 1e-3");
+    assert_string_equal(axes.axis[0].values[0], "1e-64");
+    assert_string_equal(axes.axis[0].values[1], "0.001");
+    /* What concerns several keys is checked for each combination. */
+    loads("[model]\nd_model = 9\n[sweep]\nheads = 3, 9, 2\n");
+    combinations_config(&config, &axes, 1, &again);
+    assert_int_equal(again.model.d_k, 1);
+    assert_fails(STATUS_USAGE, "[sweep]: model.heads = 2 does not divide model.d_model = 9 (line 2)",
+                 combinations_config(&config, &axes, 2, &again));
     refuses("[sweep]\nlr = 1,,2\n", "2: \"lr = 1,,2\": a value is missing; write values with commas between them");
     refuses("[sweep]\nheads = 1, x\n",
             "2: \"heads = 1, x\": the value \"x\": heads takes a whole number from 1 to 1024");

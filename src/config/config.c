@@ -138,10 +138,6 @@ static void apply_override(Config *config, SweepAxes *axes, const char *override
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* Returns whether a key was given, or is in [sweep], whose values are set later. */
-static bool is_chosen_at(const Config *config, const SweepAxes *axes, size_t offset) {
-    return is_given_at(config, offset) || axes_have(axes, key_at(offset));
-}
 
 /* Stores d_model in a divisor sqrt_dmodel, so that divisor_value needs no config. */
 static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
@@ -174,14 +170,13 @@ static void derive_defaults(Config *config) {
 
 /* Returns whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly
    equal. */
-static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
+static bool lacks_divisor(const Config *config) {
     return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
-           config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, axes, KEY(attention.scale_divisor)) &&
-           !axes_have(axes, key_at(KEY(attention.scale_learned)));
+           config->attention.scale_learned == LEARNED_NO && !is_given_at(config, KEY(attention.scale_divisor));
 }
 
 /* Checks what concerns several keys. */
-static void check_together(const Config *config, const SweepAxes *axes) {
+static void check_together(const Config *config) {
     char a[96], b[96];
     if (!is_given_at(config, KEY(model.d_k)) && config->model.d_model % config->model.heads != 0)
         config_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
@@ -195,11 +190,11 @@ static void check_together(const Config *config, const SweepAxes *axes) {
     if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
         config_error("%s needs attention.switch_divisor, the divisor from then on",
                      key_text(config, KEY(attention.switch_step), a));
-    if (is_given_at(config, KEY(attention.switch_divisor)) && !is_chosen_at(config, axes, KEY(attention.switch_step)))
+    if (is_given_at(config, KEY(attention.switch_divisor)) && !is_given_at(config, KEY(attention.switch_step)))
         config_error("%s needs attention.switch_step, the step from which on it holds",
                      key_text(config, KEY(attention.switch_divisor), a));
     refused_pairs_check(config);
-    if (lacks_divisor(config, axes))
+    if (lacks_divisor(config))
         config_error("%s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
                      "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
                      key_text(config, KEY(attention.qk_norm), a));
@@ -236,9 +231,8 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
     snprintf(config_place, PLACE_MAX, "%s", where);
     derive_defaults(config);
-    check_together(config, read);
-    if (!axes && read->count > 0)
-        usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+    if (read->count == 0) check_together(config);
+    else if (!axes) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
 }
 
 void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
@@ -251,7 +245,7 @@ void config_set_all(Config *config, const char *where, size_t count, const char 
     }
     snprintf(config_place, PLACE_MAX, "%s", where);
     derive_defaults(config);
-    check_together(config, NULL);
+    check_together(config);
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
@@ -269,9 +263,8 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
 
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX]) {
-    const char *keys[SWEEP_AXES_MAX];
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
+    const char *keys[SWEEP_AXES_MAX], *values[SWEEP_AXES_MAX];
     for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
         keys[a] = config_key_name(axes->axis[a].key);
         values[a] = axes->axis[a].values[i % axes->axis[a].count];

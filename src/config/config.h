@@ -33,7 +33,7 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
-/* One line of [sweep]: a key of the table and the values that it takes, as they are written. */
+/* One line of [sweep]: a key of the table and the values that it takes, as config_write writes them. */
 typedef struct {
     size_t key; /* index into the table */
     int origin; /* of these values */
@@ -100,7 +100,8 @@ typedef struct {
    defaults that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out) and checks what
    concerns several keys. Every error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the
    line itself, what is accepted and the nearest key. The [sweep] section goes to `axes`; where that is NULL, the
-   section is an error. Grammar: config.c. */
+   section is an error. With a [sweep] section, what concerns several keys is checked for each combination, not here.
+   Grammar: config.c. */
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count);
 
@@ -118,9 +119,8 @@ const char *config_target(const Config *config);
 /* Returns the number of combinations of the [sweep] section, 1 without one. They are numbered; the last key varies
    fastest. More than `most` are an error of status STATUS_USAGE. */
 size_t combinations_count(const SweepAxes *axes, size_t most);
-/* Sets *out to the config of combination i, and `values` (axes->count) to the swept values, as written. */
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX]);
+/* Sets *out to the config of combination i, checked as one that was read from a file. */
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out);
 /* Prints the swept keys with their values, one key per line, each after `indent`. */
 void combinations_print(const SweepAxes *axes, const char *indent, FILE *out);
 

@@ -64,8 +64,6 @@ const char *key_text(const Config *config, size_t offset, char out[96]);
 /* Refuses two values that do not go together (refused.c). */
 void refused_pairs_check(const Config *config);
 
-/* Returns whether [sweep] has this key; without axes (NULL): no. */
-bool axes_have(const SweepAxes *axes, size_t key);
 /* Returns the key's axis, which is added where there is none. */
 SweepAxis *axes_find(SweepAxes *axes, size_t key);
 /* Gives an axis its list of values, which replaces the list that it may have. */

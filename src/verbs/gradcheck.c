@@ -207,9 +207,12 @@ static void check_all(Combination *all, size_t count, size_t threads, Progress *
 }
 
 static void make_combination(const Config *config, const SweepAxes *axes, size_t i, Combination *c) {
-    const char *values[SWEEP_AXES_MAX];
-    combinations_config(config, axes, i, &c->config, values);
-    for (size_t a = 0; a < axes->count; a++) text_append(c->label, LABEL, "%s%s", a ? ", " : "", values[a]);
+    combinations_config(config, axes, i, &c->config);
+    for (size_t a = 0; a < axes->count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(&c->config, axes->axis[a].key, value, sizeof value);
+        text_append(c->label, LABEL, "%s%s", a ? ", " : "", value);
+    }
 }
 
 static int run(const Command *command) {
