@@ -21,12 +21,12 @@
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* The config that is being made, and where its values are read. */
+/* The config that is read, and the place from which its values come. */
 typedef struct {
     Config *config;
     SweepAxes *axes;
     int origin;        /* as in Config */
-    char section[128]; /* that the key is in; empty: its name has it (key_find) */
+    char section[128]; /* of the keys; empty: their names have it (key_find) */
 } Reader;
 
 /* Gives the key its value. */
@@ -41,7 +41,7 @@ static void assign(const Reader *r, const char *name, const char *written) {
     else value_parse(&KEYS[key], written, (char *)r->config + KEYS[key].offset);
 }
 
-/* Where the comment of a line begins, or the line ends. */
+/* Returns where the comment of a line begins, or else the end of the line. */
 static char *find_comment(char *text) {
     char *at = text;
     while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
@@ -56,7 +56,7 @@ static void parse_section(const char *line, char section[128]) {
     section_check(section);
 }
 
-/* Parses one line of the file, without blanks around it. It is in the reader's section, or begins one. */
+/* Parses one line of the file, without blanks around it: a key of the reader's section, or the head of another. */
 static void parse_line(Reader *r, char *line) {
     char *comment = find_comment(line), *separator = strpbrk(line, "=:");
     if (comment == line) return; /* or an empty line */
@@ -73,7 +73,7 @@ static void parse_line(Reader *r, char *line) {
     assign(r, name, text_trim(value));
 }
 
-/* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
+/* Parses the text of a file and cuts it into lines. `where` is its path for messages. */
 static void parse_text(Reader *reader, char *text, const char *where) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char shown[108], *line;
@@ -88,8 +88,7 @@ static void parse_text(Reader *reader, char *text, const char *where) {
     }
 }
 
-/* Writes what the user may have meant by the path of a file that is missing: one with .ini behind it, one in configs/,
-   or a verb. */
+/* Writes a hint for the path of a file that is missing: the same with .ini, one in configs/, or the verbs. */
 static void hint_at_file(const char *path, char *hint, size_t capacity) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     char candidates[3][512], found[4096];
@@ -120,7 +119,7 @@ static void read_config(Config *config, SweepAxes *axes, const char *path, const
     memory_free(text);
 }
 
-/* Parses "section.key = value". If the value is a list for [sweep], "sweep." stands in front. */
+/* Parses "section.key = value". A name that begins with "sweep." has a list of values for [sweep]. */
 static void apply_override(Config *config, SweepAxes *axes, const char *override) {
     static const char SWEEP[] = "sweep.";
     Reader reader = {.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE};

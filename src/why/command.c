@@ -42,7 +42,7 @@ static void write_lines(char *paragraph, FILE *out) {
     }
 }
 
-/* Returns the sentences about a run or sweep. They are valid until the next call. */
+/* Returns the sentences about a run or sweep, which are valid until the next call. */
 static Why *read_why(const char *directory) {
     static Why why; /* large */
     if (sweep_is(directory)) why_sweep(sweep_view(directory), &why);

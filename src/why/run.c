@@ -1,6 +1,6 @@
-/* The sentences about one run. Each paragraph takes its figures from one file, and is left out if the file has none:
-   scores, weights and gradients from attention.csv, at the first and the last step that was measured; losses from
-   metrics.csv. */
+/* The sentences about one run. Each paragraph has its figures from one file, and is omitted if the file has none.
+   Scores, weights and gradients are those of attention.csv at its first and its last step, losses those of metrics.csv.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct {
     size_t measured; /* its steps that are whole; the last one may have been cut off */
 } Files;
 
-/* The mean over all heads of a column of attention.csv, at its first step or the last. */
+/* Returns the mean over all heads of a column of attention.csv, at its first step or the last. */
 static double mean_of(const Files *f, bool last, int column) {
     return log_mean(&f->attention, column, last ? f->measured - 1 : 0, f->heads);
 }
@@ -55,7 +55,7 @@ static void say_scores(const Files *f, Why *why) {
     why_add(p, ".");
 }
 
-/* The mean weight of a key under uniform weights, over the rows with at least two keys. */
+/* Returns the mean weight of a key under uniform weights, over the rows with at least two keys. */
 static double uniform_weight(const Config *c) {
     const size_t most = c->model.context + (c->attention.sink != SINK_NONE);
     double sum = 0;
@@ -97,7 +97,7 @@ static void say_gradients(const Files *f, Why *why) {
     why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
 }
 
-/* How a run that has not finished stands. */
+/* Says how far a run that has not finished has come. */
 static void say_result(const Files *f, Why *why) {
     const char *result = js_as_text(js_get(f->run.description, "result")),
                *error = js_as_text(js_get(f->run.description, "error"));
