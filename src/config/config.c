@@ -174,9 +174,10 @@ static bool lacks_divisor(const Config *config) {
            config->attention.scale_learned == LEARNED_NO && !is_given_at(config, KEY(attention.scale_divisor));
 }
 
-/* Checks what concerns several keys. */
-static void check_together(const Config *config) {
+/* Checks what concerns several keys. An error begins with `where`. */
+static void check_together(const Config *config, const char *where) {
     char a[96], b[96];
+    snprintf(config_place, PLACE_MAX, "%s", where);
     if (!is_given_at(config, KEY(model.d_k)) && config->model.d_model % config->model.heads != 0)
         config_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
                      key_text(config, KEY(model.d_model), b));
@@ -228,23 +229,21 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     read_config(config, read, path, where);
     name_from_path(config, path);
     for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
-    snprintf(config_place, PLACE_MAX, "%s", where);
     derive_defaults(config);
-    if (read->count == 0) check_together(config);
+    if (read->count == 0) check_together(config, where);
     else if (!axes) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
 }
 
-void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
-                    const char *const *values) {
-    char shown[64];
-    for (size_t i = 0; i < count; i++) {
-        text_clip(values[i], 40, shown, sizeof shown);
-        snprintf(config_place, PLACE_MAX, "%.400s: %.120s=%s", where, keys[i], shown);
-        assign(&(Reader){.config = config, .origin = ORIGIN_SWEEP}, keys[i], values[i]);
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
+    *out = *config;
+    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
+        const SweepAxis *axis = &axes->axis[a];
+        const Key *key = &KEYS[axis->key];
+        value_parse(key, axis->values[i % axis->count], (char *)out + key->offset);
+        out->origin[axis->key] = ORIGIN_SWEEP;
     }
-    snprintf(config_place, PLACE_MAX, "%s", where);
-    derive_defaults(config);
-    check_together(config);
+    derive_defaults(out);
+    check_together(out, "[sweep]");
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
@@ -261,13 +260,3 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 }
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
-
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
-    const char *keys[SWEEP_AXES_MAX], *values[SWEEP_AXES_MAX];
-    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
-        keys[a] = config_key_name(axes->axis[a].key);
-        values[a] = axes->axis[a].values[i % axes->axis[a].count];
-    }
-    *out = *config;
-    config_set_all(out, "[sweep]", axes->count, keys, values);
-}

@@ -105,12 +105,6 @@ typedef struct {
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count);
 
-/* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. Checks
-   what concerns several keys after the last one, so that heads and d_model can change together. An error begins with
-   `where`. */
-void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
-                    const char *const *values);
-
 /* Returns the divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
 /* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
