@@ -226,7 +226,7 @@ static void sweeps(void **state) {
     loads_set("", "sweep.lr=0.0000000000000000000000000000000000000000000000000000000000000001, 1e-3");
     assert_string_equal(axes.axis[0].values[0], "1e-64");
     assert_string_equal(axes.axis[0].values[1], "0.001");
-    /* What concerns several keys is checked for each combination. */
+    /* Each combination is checked for what concerns several keys. */
     loads("[model]\nd_model = 9\n[sweep]\nheads = 3, 9, 2\n");
     combinations_config(&config, &axes, 1, &again);
     assert_int_equal(again.model.d_k, 1);
@@ -254,7 +254,7 @@ static void sweeps(void **state) {
     assert_non_null(strstr(err.message, ": train.seed has more than the 64 values accepted"));
 }
 
-/* Who trains one run asks for no axes. A Config is as large as may be on any stack. */
+/* A config for one run has no axes. A Config fits any stack. */
 static void no_axes(void **state) {
     (void)state;
     const char *override = "sweep.lr = 1e-3, 2e-3";

@@ -1,5 +1,5 @@
-/* What ./train why says: each figure in its sentences is computed here from the run's CSV files by other means, and
-   what a run's files do not support is not said. */
+/* The sentences of ./train why. Each figure in them is computed here from the run's CSV files by other means. Nothing
+   is said that a run's files do not support. */
 #include "sweeping.h"
 
 #include "why/why.h"
@@ -26,7 +26,7 @@ static void read_run(const char *run) { why_run(in(run), &why); }
 /* Reads a sweep. */
 static void read_sweep(void) { why_sweep(sweep_view(in("sweep")), &why); }
 
-/* Whether any paragraph has these words. */
+/* Returns whether any paragraph has these words. */
 static bool says(const char *words) {
     for (size_t i = 0; i < why.count; i++)
         if (strstr(why.sentence[i], words)) return true;
@@ -89,7 +89,7 @@ static void figures_of_a_run(void **state) {
                 steps[1], steps[2]);
     assert_said("run/config.ini --set attention.scale_divisor=sqrt_dk");
     assert_false(says("not finished"));
-    /* Tables whose losses rise with the order: each has the step of its own. Of those never passed the highest is
+    /* Tables whose losses rise with the order: each has its own step. Of those never passed the highest is
      * named. */
     set_baselines("run", (double[]){.125, .25, (losses[1] + losses[2]) / 2, (losses[0] + losses[1]) / 2});
     read_run("run");
@@ -125,7 +125,7 @@ static void ends_of_the_tables(void **state) {
     assert_string_equal(text, "");
 }
 
-/* What a run's files do not have is left out. */
+/* A figure that a run's files do not have is omitted. */
 static void nothing_invented(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "model.init=gpt2");
@@ -269,7 +269,7 @@ static void many_settings(void **state) {
     assert_string_equal(text, why.sentence[0]);
 }
 
-/* What the initial weights predict of the first layer stands beside what that layer has, where there are several. */
+/* The prediction for the first layer stands beside that layer's deviation, if there are several layers. */
 static void prediction_of_the_first_layer(void **state) {
     (void)state;
     CONFIGURE("train.steps=1");

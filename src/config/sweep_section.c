@@ -31,7 +31,10 @@ SweepAxis *axes_find(SweepAxes *axes, size_t key) {
         config_error("%s is a text; texts and directories cannot be swept", KEYS[key].full);
     while (a < axes->count && axes->axis[a].key != key) a++;
     if (a == SWEEP_AXES_MAX) config_error("more than the %d keys that [sweep] accepts", SWEEP_AXES_MAX);
-    if (a == axes->count) axes->axis[axes->count++] = (SweepAxis){.key = key};
+    if (a == axes->count) {
+        axes->axis[a] = (SweepAxis){.key = key};
+        axes->count++;
+    }
     return &axes->axis[a];
 }
 

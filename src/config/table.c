@@ -228,8 +228,9 @@ size_t key_find(const char *section, const char *name) {
         if (!anywhere && strcmp(k->section, section) != 0) continue;
         text_append(list, sizeof list, "%s%s", *list ? ", " : "", k->name);
         if (strcmp(k->name, name) != 0 && !(anywhere && strcmp(k->full, name) == 0)) continue;
-        text_append(found, sizeof found, "%s%s", count++ ? " or " : "", k->full);
+        text_append(found, sizeof found, "%s%s", count ? " or " : "", k->full);
         key = i;
+        count++;
     }
     if (count == 1) return key;
     if (count > 1) config_error("%s needs its section: write %s", name, found);
