@@ -2,7 +2,7 @@
    the interface. */
 #pragma once
 
-#include "support.h"
+#include "setting.h"
 
 #include <unistd.h>
 
@@ -37,9 +37,7 @@ static inline void loads_set(const char *text, const char *override) {
 }
 
 /* Sets one key of the loaded config. */
-static inline void set(const char *where, const char *key, const char *value) {
-    config_set_all(&config, where, 1, &key, &value);
-}
+static inline void set(const char *key, const char *value) { set_keys(&config, 1, &key, &value); }
 
 /* `message` is what follows "c.ini:". */
 static inline void refuses(const char *text, const char *message) {

@@ -577,7 +577,16 @@ def order(page, first):
     page.equal(page.js("return document.querySelector('nav a').getAttribute('href')"), "#" + first, "the first link")
 
 
+def numbers_and_lines(page):
+    """A zero has no sign, a column has equal digits, and only a line feed ends a line of a config."""
+    page.equal(page.js("return [fixed(-1e-5), fixed(-1.25, 1), fixed(-0.004, 2), even(1), even(0.9954)]"),
+               ["0.0000", "-1.3", "0.00", "1.000", "0.9954"], "numbers in tables")
+    page.equal(page.js("return read_ini('[log]\\nout = a\\u2028every = 3\\nevery = 4\\n')"),
+               {"log.out": "a\u2028every = 3", "log.every": "4"}, "lines of a config")
+
+
 def sweep_page(page, settings):
+    numbers_and_lines(page)
     legend = lambda: [li.text for li in page.all("#loss .legend li")][1:]
     for x in range(1, 20):
         page.hover("#loss svg", .05 * x, .5)

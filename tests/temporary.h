@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/lock.h"
+#include "run/logs.h"
 
 static char temporary[512];
 
@@ -45,6 +46,26 @@ static inline const char *put_text(const char *name, const char *text) { return 
 static inline char *contents(const char *path, size_t *size) {
     size_t ignored;
     return file_read(path, "file", (size_t)1 << 28, size ? size : &ignored);
+}
+
+/* Returns the line of a log's column names, from the table that makes logs; without its end. */
+static inline const char *log_header(Log log) {
+#define HEADER_OF(constant, name, ...) "," name
+    static const char *const headers[] = {METRICS_TABLE(HEADER_OF), ATTENTION_TABLE(HEADER_OF)};
+    return headers[log] + 1;
+}
+/* Writes a log, or something that resembles one: each @ in the text stands for the line of column names. */
+static inline void put_log(const char *name, Log log, const char *text) {
+    char *out;
+    size_t size;
+    FILE *stream = open_memstream(&out, &size);
+    assert_non_null(stream);
+    for (; *text; text++)
+        if (*text == '@') fprintf(stream, "%s\n", log_header(log));
+        else fputc(*text, stream);
+    assert_int_equal(fclose(stream), 0);
+    put(name, out, size);
+    free(out);
 }
 
 /* Asserts that the statement is refused: with an error of the user (STATUS_USAGE) whose message has the word. */

@@ -402,7 +402,7 @@ static void glance(void **state) {
     assert_non_null(strstr(text, "layers 1, heads 2, d_k 16, context 24\n\ntraining   "));
     assert_non_null(strstr(text, "\n  accuracy 0."));
     for (; *line; line = strchr(line, '\n') + 1) assert_true(columns_of(line, COLORS_NONE) <= 40);
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    put_log("run/metrics.csv", LOG_METRICS, "@");
     attend_show_run(&(Terminal){print_into(), COLORS_NONE, 40}, &run);
     assert_non_null(strstr(what_was_printed(), "first nan, lowest nan, last nan"));
 }

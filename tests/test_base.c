@@ -594,6 +594,22 @@ static void lines_of_a_text(void **state) {
     }
 }
 
+/* A column of numbers has equal digits, and no decimal point without any behind it. */
+static void digits_of_numbers(void **state) {
+    (void)state;
+    static const struct {
+        double number;
+        int digits;
+        const char *text;
+    } cases[] = {{1, 4, "1.000"},     {.99961, 4, "0.9996"}, {1024, 4, "1024"},
+                 {1e5, 2, "1.0e+05"}, {0, 3, "0.00"},        {2e-9, 2, "2.0e-09"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[32];
+        text_digits(cases[i].number, cases[i].digits, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 /* A signal is noted; its repeats within a second change nothing; a later one ends the program. */
 static void signals_that_repeat(void **state) {
     (void)state;
@@ -643,6 +659,7 @@ int main(void) {
         TEST(gelu_in_float),
         TEST(appended_text_is_cut_off),
         TEST(lines_of_a_text),
+        TEST(digits_of_numbers),
         TEST(signals_that_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

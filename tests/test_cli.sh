@@ -523,6 +523,10 @@ ends 0 "$train" attend ours --out all.safetensors
 check "all.safetensors, and the last snapshot" "$(cksum <ours/attention/step000020.safetensors)" \
     "$(cksum <all.safetensors)"
 rm attend.png attend-2.png all.safetensors
+if git -C "$repository" rev-parse >/dev/null 2>&1; then
+    check "ignored by git where these commands run in a checkout" "attend.png attend-2.png report.html " \
+        "$(git -C "$repository" check-ignore attend.png attend-2.png report.html | tr '\n' ' ')"
+fi
 { sed '/^corpus/d' tiny.ini | sed 's/^\[data\]/[data]\ntask = recall/; s/^context.*/context = 24/'; } >recall.ini
 ends 0 "$train" recall.ini --quiet --out recall
 ends 0 "$train" attend recall --show --text abab

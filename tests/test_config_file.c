@@ -145,6 +145,21 @@ static void comments_and_quotes(void **state) {
     assert_int_equal(config.model.d_ff, 9);
 }
 
+/* A carriage return ends a line as a line feed does: what follows it is read, and counted as a line of its own. */
+static void carriage_returns(void **state) {
+    (void)state;
+    loads("; no divisor\r[model]\rheads = 4 ; four\r\n[log]\rattention_text = a\rout = b\r\r[sweep] # axes\rlr = 1, 2\r"
+          "train.seed = 1, 2");
+    assert_int_equal(config.model.heads, 4);
+    assert_string_equal(config.log.attention_text, "a");
+    assert_string_equal(config.log.out, "b");
+    assert_int_equal(axes.count, 2);
+    refuses("[model]\r; b\r\nheads = 0", "3: \"heads = 0\": heads takes a whole number from 1 to 1024");
+    refuses("[model]\n\rheads = 0", "3: \"heads = 0\": heads takes a whole number from 1 to 1024");
+    refuses("[log]\nout = \"a\rb\"\n", "2: \"out = \"a\": the value begins with a double quote that is never closed; "
+                                       "inside, a double quote is written \\\"");
+}
+
 static void long_lines(void **state) {
     (void)state;
     static char text[40000], zeros[2000];
@@ -222,7 +237,8 @@ static void mutations(void **state) {
             else length = from + 1;
         }
         save("c.ini", text, length);
-        if (works(config_load(&config, &axes, "c.ini", NULL, 0))) {
+        if (works(config_load(&config, &axes, "c.ini", NULL, 0); combinations_config(&config, &axes, 0, &again))) {
+            config = again;
             accepted++;
             assert_round_trip();
         } else {
@@ -236,7 +252,7 @@ static void mutations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(wrong_names), TEST(wrong_lines), TEST(texts),     TEST(comments_and_quotes),
-        TEST(long_lines),  TEST(files),       TEST(mutations),
+        TEST(long_lines),  TEST(files),       TEST(mutations), TEST(carriage_returns),
     };
     return cmocka_run_group_tests_name("config file", tests, enter, leave);
 }

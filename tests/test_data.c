@@ -243,7 +243,6 @@ static void corpus_of_a_file(void **state) {
     const int32_t others[] = {3, 0, 3, 0};
     assert_memory_equal(corpus.ids, others, sizeof others);
     assert_int_equal(corpus.vocabulary.count, 4);
-    assert_true(corpus.vocabulary.characters != given.characters);
     path = put_text("corpus.txt", "dadé");
     assert_refused("U+00E9", corpus_load(path, &given, 0.5, 1));
 }

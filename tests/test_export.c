@@ -1,5 +1,6 @@
 /* src/verbs/export.c: which models GPT-2 holds, and where each number of a model is in GPT-2's tensors. That
    transformers computes the same with them is shown by tests/export_transformers.py. */
+#include "setting.h"
 #include "training.h"
 
 #include "run/checkpoint.h"
@@ -138,8 +139,7 @@ static bool set_key(size_t key, const char *value) {
     const char *keys[] = {name, step ? "attention.switch_divisor" : "attention.switch_step"};
     const char *values[] = {value, "3"};
     CONFIGURE(NULL);
-    return works(config_set_all(&config, "test", step || divisor ? 2 : 1, keys, values)) &&
-           !config_is_default(&config, key);
+    return works(set_keys(&config, step || divisor ? 2 : 1, keys, values)) && !config_is_default(&config, key);
 }
 
 /* Of the keys of [attention], GPT-2 holds these with any value, and every other one with its default alone: also a key

@@ -51,7 +51,7 @@ static void thinned_logs(void **state) {
     CONFIGURE("train.steps=2");
     train("run", 1);
     char *log = memory_make(ROWS, 64, "a log"), *end = log;
-    end += sprintf(end, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    end += sprintf(end, "%s\n", log_header(LOG_METRICS));
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,%s,1,\n", i, 64 * i, i % VALIDATED ? "" : "2.5");
     put("run/metrics.csv", log, (size_t)(end - log));
     set_text("run/run.json", "\"finished\"", "\"running\""); /* one that has finished has the rows it ended with */
@@ -64,7 +64,7 @@ static void thinned_logs(void **state) {
     assert_int_equal(validated, 1 + (ROWS - 1) / VALIDATED);
     assert_non_null(strstr(thinned, "\n0,0,"));
     assert_non_null(strstr(thinned, "\n69999,"));
-    end = log + sprintf(log, "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    end = log + sprintf(log, "%s\n", log_header(LOG_METRICS));
     for (int i = 0; i < ROWS; i++) end += sprintf(end, "%d,%d,1,1,2,2.5,1,\n", i, 64 * i); /* all of them validated */
     put("run/metrics.csv", log, (size_t)(end - log));
     end = log;

@@ -9,12 +9,6 @@
 #include "train/evaluate.h"
 #include "train/optimizer.h"
 
-#define ATTENTION_HEADER                                                                                               \
-    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,"                                                \
-    "grad_q_mean,grad_q_rms,grad_q_median,grad_q_p10,grad_q_p99,"                                                      \
-    "grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,w_q_norm,w_k_norm,"           \
-    "overflows,infinities,subnormals"
-
 static void every_file(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -111,7 +105,7 @@ static void intervals(void **state) {
         CONFIGURE("train.steps=17", cases[n].eval, cases[n].log, cases[n].attention, "log.sample_tokens=0");
         train(name, 1);
         const Table *m = read_metrics(name);
-        const Table *a = read_table(in(path), ATTENTION_HEADER);
+        const Table *a = read_table(in(path), log_header(LOG_ATTENTION));
         size_t evaluations = 0, expected = n == 1 ? 8 : cases[n].rows;
         for (size_t i = 0; i < m->rows; i++) evaluations += isfinite(m->at[i][VAL_LOSS]) != 0;
         assert_int_equal(m->rows, expected);
@@ -127,7 +121,7 @@ static void doubling_intervals(void **state) {
     static const int steps[] = {0, 1, 2, 4, 8, 16, 17};
     CONFIGURE("train.steps=17", "log.attention_every=doubling", "log.sample_tokens=0");
     train("run", 1);
-    const Table *a = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    const Table *a = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     assert_int_equal(a->rows, COUNT_OF(steps) * 2);
     size_t files = 0;
     for (size_t i = 0; i < a->rows; i++) assert_close(a->at[i][0], steps[i / 2], 0, "step of row %zu", i);
@@ -148,7 +142,7 @@ static void attention_table(void **state) {
     static const double steps[] = {0, 25, 50, 60};
     CONFIGURE("model.layers=3");
     train("run", 1);
-    const Table *a = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    const Table *a = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     assert_int_equal(a->rows, COUNT_OF(steps) * 3 * 2);
     for (size_t i = 0; i < a->rows; i++) {
         const double *row = a->at[i];

@@ -118,6 +118,8 @@ static void changes_are_refused(void **state) {
     assert_non_null(key);
     memset(key, '\n', strlen("momentum = 0.9"));
     put_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", older);
+    /* lr/10 as it was up to version 0.6.0 */
+    set_text("sweep/scale_divisor=sqrt_dk+seed=1/config.ini", "min_lr = 0.001\n", "min_lr = 0.0010000000000000002\n");
     resumes("sweep");
 }
 

@@ -117,11 +117,7 @@ static void refused(void **state) {
             "[sweep]\nseed = 1,2,3,4,5,6,7,8\nlr=1,2,3,4,5,6,7,8\nd_ff=1,2,3,4,5,6,7,8\nwarmup=0,1,2,3\nheads=1,2,4\n"));
 }
 
-/* Writes an attention.csv, in which all that a sweep does not read is 9. */
-#define ATTENTION                                                                                                      \
-    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
-    "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
-    "w_q_norm,w_k_norm,overflows,infinities,subnormals\n"
+/* A row of attention.csv, in which all that a sweep does not read is 9. */
 #define ROW(step, layer, head, std, entropy, saturated, grad_q, grad_scores, w_q, w_k)                                 \
 #step "," #layer "," #head "," #std ",9," #entropy ",9," #saturated ",9,9," #grad_q ",9,9,9,9," #grad_scores       \
           ",9,9," #w_q "," #w_k ",9,9,9\n"
@@ -146,12 +142,12 @@ static void results_of_a_run(void **state) {
     put_text("run/run.json",
              "{\"program\": \"sqrtdk\", \"result\": \"diverged\", \"error\": \"too far\", \"steps\": 12,"
              " \"train_loss\": 1, \"val_loss\": 3, \"seconds\": 1.5, \"threads\": 2}");
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
-                                "0,1,1,1,4,4.5,2,\n5,1,1,1,3,,8,\n10,1,1,1,2,2.5,3,\n12,1,1,1,1,3,4,\n");
-    put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 1, 3, 2, 1) ROW(0, 0, 1, 3, .7, .5, 2, 3, 4, 3)
-                                      ROW(0, 1, 0, 2, .9, 0, 3, 3, 2, 5) ROW(0, 1, 1, 2, .7, 0, 4, 3, 0, 1)
-                                          ROW(9, 0, 0, 2, .1, 1, 6, 7, 1, 1) ROW(9, 0, 1, 4, .2, 1, 8, 7, 1, 1)
-                                              ROW(9, 1, 0, 6, .3, 1, 6, 9, 1, 1) ROW(9, 1, 1, 8, .4, 0, 8, 9, 5, 5));
+    put_log("run/metrics.csv", LOG_METRICS, "@0,1,1,1,4,4.5,2,\n5,1,1,1,3,,8,\n10,1,1,1,2,2.5,3,\n12,1,1,1,1,3,4,\n");
+    put_log("run/attention.csv", LOG_ATTENTION,
+            "@" ROW(0, 0, 0, 1, .5, 0, 1, 3, 2, 1) ROW(0, 0, 1, 3, .7, .5, 2, 3, 4, 3)
+                ROW(0, 1, 0, 2, .9, 0, 3, 3, 2, 5) ROW(0, 1, 1, 2, .7, 0, 4, 3, 0, 1) ROW(9, 0, 0, 2, .1, 1, 6, 7, 1, 1)
+                    ROW(9, 0, 1, 4, .2, 1, 8, 7, 1, 1) ROW(9, 1, 0, 6, .3, 1, 6, 9, 1, 1)
+                        ROW(9, 1, 1, 8, .4, 0, 8, 9, 5, 5));
     read_run(&run);
     assert_true(run.state == RUN_DIVERGED);
     assert_string_equal(run.message, "too far");
@@ -170,12 +166,12 @@ static void results_of_a_run(void **state) {
     assert_true(r[MEASURE_QK_NORM_FIRST] == 6 && r[MEASURE_QK_NORM_LAST] == 7);
     put_text("run/run.json", "{\"program\": \"sqrtdk\", \"result\": \"interrupted\"}");
     run.config.model.layers = 1;
-    put_text("run/attention.csv", ATTENTION ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0)
-                                      ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0) ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
+    put_log("run/attention.csv", LOG_ATTENTION,
+            "@" ROW(0, 0, 0, 1, .5, 0, 0, 0, 0, 0) ROW(0, 0, 1, 3, .7, 0, 0, 0, 0, 0) ROW(9, 0, 0, 2, .1, 0, 0, 0, 0, 0)
+                ROW(8, 0, 1, 2, .1, 0, 0, 0, 0, 0));
     assert_refused("attention.csv:5", read_run(&run)); /* steps in disorder */
     assert_int_equal(remove(in("run/attention.csv")), 0);
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n"
-                                "0,0,1,1,4,4,1,\n8,8,2.5,1,3,,1,\n");
+    put_log("run/metrics.csv", LOG_METRICS, "@0,0,1,1,4,4,1,\n8,8,2.5,1,3,,1,\n");
     read_run(&run);
     assert_true(run.state == RUN_NOT_FINISHED); /* it was stopped */
     assert_true(r[MEASURE_STEPS] == 8 && r[MEASURE_SECONDS] == 2.5 &&
@@ -188,15 +184,15 @@ static void results_of_a_run(void **state) {
     assert_refused("run/run.json", read_run(&run));
 }
 
-/* Makes a run i that finished with loss 1 + i / 100 and entropies .5 and .25, or diverged. */
-static void assert_table(const char *text, size_t diverged, const char *expected) {
+/* Makes a run i that finished with loss 1 + i * step and entropies .5 and .25, or diverged. */
+static void assert_table(const char *text, size_t diverged, double step, const char *expected) {
     char *table;
     size_t size;
     plan(text);
     for (size_t i = 0; i < sweep.run_count; i++) {
         double *r = sweep.runs[i].measured;
         sweep.runs[i].state = i == diverged ? RUN_DIVERGED : RUN_FINISHED;
-        r[MEASURE_VAL_LOSS] = 1 + (double)i / 100;
+        r[MEASURE_VAL_LOSS] = 1 + (double)i * step;
         r[MEASURE_ENTROPY_FIRST] = .5;
         r[MEASURE_ENTROPY_LAST] = .25;
     }
@@ -212,7 +208,7 @@ static void assert_table(const char *text, size_t diverged, const char *expected
 /* Means over seeds with their intervals, differences to the setting of the same d_k that divides by √d_k. */
 static void table_of_settings(void **state) {
     (void)state;
-    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3,
+    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\nseed = 1, 2\nd_k = 4, 16\n", 3, .01,
                  "\n"
                  "                          n      validation     against √d_k  entropy over time\n"
                  "÷ 1 (none), d_k 4         2 1.0100 ± 0.1271 -0.0400 ± 0.0000  0.500 -> 0.250\n"
@@ -220,7 +216,12 @@ static void table_of_settings(void **state) {
                  "    1 diverged\n"
                  "÷ √d_k, d_k 4             2 1.0500 ± 0.1271                -  0.500 -> 0.250\n"
                  "÷ √d_k, d_k 16            2 1.0600 ± 0.1271                -  0.500 -> 0.250\n");
-    assert_table("[sweep]\nscale_divisor = none, 3\n", 0, /* nothing to compare with */
+    assert_table("[sweep]\nscale_divisor = none, sqrt_dk\n", 2, 1e-6, /* a difference that rounds to zero */
+                 "\n"
+                 "                          n      validation     against √d_k  entropy over time\n"
+                 "÷ 1 (none)                1          1.0000           0.0000  0.500 -> 0.250\n"
+                 "÷ √d_k = 8                1          1.0000                -  0.500 -> 0.250\n");
+    assert_table("[sweep]\nscale_divisor = none, 3\n", 0, .01, /* nothing to compare with */
                  "\n"
                  "                          n      validation  entropy over time\n"
                  "÷ 1 (none)                0               -\n"

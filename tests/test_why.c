@@ -1,26 +1,20 @@
-/* What ./train why says: each figure in its sentences is computed here from the run's CSV files by other means, and
-   what a run's files do not support is not said. */
+/* The sentences of ./train why. Each figure in them is computed here from the run's CSV files by other means. Nothing
+   is said that a run's files do not support. */
 #include "sweeping.h"
 
 #include "why/why.h"
 
 static Why why;
 
-#define ATTENTION_HEADER                                                                                               \
-    "step,layer,head,score_std,score_max,entropy,max_weight,saturated,grad_q_mean,grad_q_rms,grad_q_median,"           \
-    "grad_q_p10,grad_q_p99,grad_scores_mean,grad_scores_rms,grad_scores_median,grad_scores_p10,grad_scores_p99,"       \
-    "w_q_norm,w_k_norm,overflows,infinities,subnormals"
-enum { DEVIATION = 3, ENTROPY = 5, LARGEST = 6, SATURATED_ROWS = 7, GRADIENT_MEAN = 13, GRADIENT_MEDIAN = 15 };
-
 /* The mean of a column over the two heads, in the first rows or the last. */
 static double heads_mean(const char *run, int column, bool last) {
-    const Table *t = read_table(inside(run, "attention.csv"), ATTENTION_HEADER);
+    const Table *t = read_table(inside(run, "attention.csv"), log_header(LOG_ATTENTION));
     const size_t row = last ? t->rows - 2 : 0;
     return (t->at[row][column] + t->at[row + 1][column]) / 2;
 }
 
 /* Sets the losses of tables in run.json of a run. */
-static void set_ruler(const char *run, const double losses[4]) {
+static void set_baselines(const char *run, const double losses[4]) {
     Json *description = run_description_load(in(run)), *list = js_array();
     for (size_t i = 0; i < 4; i++) js_append(list, js_number(losses[i]));
     js_set(description, "ngram_losses", list);
@@ -32,7 +26,7 @@ static void read_run(const char *run) { why_run(in(run), &why); }
 /* Reads a sweep. */
 static void read_sweep(void) { why_sweep(sweep_view(in("sweep")), &why); }
 
-/* Whether any paragraph has these words. */
+/* Returns whether any paragraph has these words. */
 static bool says(const char *words) {
     for (size_t i = 0; i < why.count; i++)
         if (strstr(why.sentence[i], words)) return true;
@@ -55,7 +49,8 @@ static void figures_of_a_run(void **state) {
     double uniform = 0;
     CONFIGURE("attention.scale_divisor=none", "model.d_k=64");
     train("run", 1);
-    const Table *metrics = read_metrics("run"), *attention = read_table(in("run/attention.csv"), ATTENTION_HEADER);
+    const Table *metrics = read_metrics("run"),
+                *attention = read_table(in("run/attention.csv"), log_header(LOG_ATTENTION));
     double losses[4] = {0}, steps[4] = {0};
     size_t evaluated = 0;
     for (size_t row = 0; row < metrics->rows; row++)
@@ -66,23 +61,26 @@ static void figures_of_a_run(void **state) {
     assert_int_equal(evaluated, 4);
     assert_true(losses[0] > losses[1] && losses[1] > losses[2]);
     /* Tables that are passed at the second and third evaluation, and one that is not. */
-    set_ruler("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
+    set_baselines("run", (double[]){(losses[0] + losses[1]) / 2, (losses[1] + losses[2]) / 2, .25, .125});
     read_run("run");
     assert_said("Scores divided by 1 (none): before the first step their standard deviation is %.3g "
                 "(mean of 2 heads, from %.3g to %.3g)",
-                heads_mean("run", DEVIATION, false), fmin(attention->at[0][DEVIATION], attention->at[1][DEVIATION]),
-                fmax(attention->at[0][DEVIATION], attention->at[1][DEVIATION]));
+                heads_mean("run", ATTENTION_SCORE_STD, false),
+                fmin(attention->at[0][ATTENTION_SCORE_STD], attention->at[1][ATTENTION_SCORE_STD]),
+                fmax(attention->at[0][ATTENTION_SCORE_STD], attention->at[1][ATTENTION_SCORE_STD]));
     for (int position = 1; position < 16; position++) uniform += 1. / (position + 1) / 15;
-    assert_said("entropy %.2f (1 is", heads_mean("run", ENTROPY, false));
+    assert_said("entropy %.2f (1 is", heads_mean("run", ATTENTION_ENTROPY, false));
     assert_said("%.0f %% of its weight on one key, where uniform weights would put %.0f %%; %.0f %% of the queries",
-                100 * heads_mean("run", LARGEST, false), 100 * uniform, 100 * heads_mean("run", SATURATED_ROWS, false));
+                100 * heads_mean("run", ATTENTION_MAX_WEIGHT, false), 100 * uniform,
+                100 * heads_mean("run", ATTENTION_SATURATED, false));
     assert_said("Nothing has taught it which key");
     assert_said("At step 60 the entropy is %.2f, and these shares are %.0f %% and %.0f %%.",
-                heads_mean("run", ENTROPY, true), 100 * heads_mean("run", LARGEST, true),
-                100 * heads_mean("run", SATURATED_ROWS, true));
-    assert_said("a median norm of %.2g (mean %.2g) before the first step and of %.2g (mean %.2g) at step 60.",
-                heads_mean("run", GRADIENT_MEDIAN, false), heads_mean("run", GRADIENT_MEAN, false),
-                heads_mean("run", GRADIENT_MEDIAN, true), heads_mean("run", GRADIENT_MEAN, true));
+                heads_mean("run", ATTENTION_ENTROPY, true), 100 * heads_mean("run", ATTENTION_MAX_WEIGHT, true),
+                100 * heads_mean("run", ATTENTION_SATURATED, true));
+    assert_said(
+        "a median norm of %.2g (mean %.2g) before the first step and of %.2g (mean %.2g) at step 60.",
+        heads_mean("run", ATTENTION_GRAD_SCORES_MEDIAN, false), heads_mean("run", ATTENTION_GRAD_SCORES_MEAN, false),
+        heads_mean("run", ATTENTION_GRAD_SCORES_MEDIAN, true), heads_mean("run", ATTENTION_GRAD_SCORES_MEAN, true));
     assert_said("at step 60 is %.2f nats per character (a table of character pairs has %.2f, one of character "
                 "triples 0.25)",
                 losses[3], (losses[1] + losses[2]) / 2);
@@ -91,12 +89,23 @@ static void figures_of_a_run(void **state) {
                 steps[1], steps[2]);
     assert_said("run/config.ini --set attention.scale_divisor=sqrt_dk");
     assert_false(says("not finished"));
+    /* Tables whose losses rise with the order: each has its own step. Of those never passed the highest is
+     * named. */
+    set_baselines("run", (double[]){.125, .25, (losses[1] + losses[2]) / 2, (losses[0] + losses[1]) / 2});
+    read_run("run");
+    assert_said(
+        "it was first below a table of character triples at step %.0f, a table of 4-grams at step %.0f, but not "
+        "below a table of character pairs.",
+        steps[2], steps[1]);
+    set_baselines("run", (double[]){.125, .25, .5, .375});
+    read_run("run");
+    assert_said(" It was not below a table of character triples.");
 }
 
 /* Above all tables, and below all: the one table that there is to name. */
-static void ends_of_the_ruler(void **state) {
+static void ends_of_the_tables(void **state) {
     (void)state;
-    const double ruler[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
+    const double tables[] = {3, 2, 1.5, 1}, crossed[] = {3, 2, 1.5, 1.75}, none[] = {NAN, NAN, NAN, NAN};
     static const struct {
         double loss;
         const char *words;
@@ -105,18 +114,18 @@ static void ends_of_the_ruler(void **state) {
                  {2, " (a table of character pairs has 2.00, one of character triples 1.50)"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[WHY_BYTES] = "";
-        ruler_add(ruler, cases[i].loss, text);
+        baselines_add(tables, cases[i].loss, text);
         assert_string_equal(text, cases[i].words);
     }
     char text[WHY_BYTES] = "";
-    ruler_add(crossed, 1.9, text);
+    baselines_add(crossed, 1.9, text);
     assert_string_equal(text, " (a table of character pairs has 2.00, one of 4-grams 1.75)");
     *text = 0;
-    ruler_add(none, 1.9, text);
+    baselines_add(none, 1.9, text);
     assert_string_equal(text, "");
 }
 
-/* What a run's files do not have is left out. */
+/* A figure that a run's files do not have is omitted. */
 static void nothing_invented(void **state) {
     (void)state;
     CONFIGURE("train.steps=1", "model.init=gpt2");
@@ -165,7 +174,7 @@ static void unfinished_runs(void **state) {
     set_result("diverged", "diverged at step 3: \033[31mred");
     read_run("run");
     assert_said("run.json says diverged (diverged at step 3:");
-    put_text("run/metrics.csv", "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy\n");
+    put_log("run/metrics.csv", LOG_METRICS, "@");
     read_run("run");
     assert_said("Nothing was logged.");
     assert_false(says("nats per"));
@@ -189,11 +198,11 @@ static void figures_of_a_sweep(void **state) {
         snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
         const Table *metrics = read_metrics(run);
         loss[i] = metrics->at[metrics->rows - 1][VAL_LOSS];
-        deviation[i] = heads_mean(run, DEVIATION, false);
-        entropy[i] = heads_mean(run, ENTROPY, true);
-        first[i] = heads_mean(run, GRADIENT_MEDIAN, false);
-        last[i] = heads_mean(run, GRADIENT_MEDIAN, true);
-        set_ruler(run, (double[]){9, .5, .25, .125});
+        deviation[i] = heads_mean(run, ATTENTION_SCORE_STD, false);
+        entropy[i] = heads_mean(run, ATTENTION_ENTROPY, true);
+        first[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, false);
+        last[i] = heads_mean(run, ATTENTION_GRAD_SCORES_MEDIAN, true);
+        set_baselines(run, (double[]){9, .5, .25, .125});
     }
     read_sweep();
     const size_t high = loss[0] + loss[1] > loss[2] + loss[3] ? 0 : 2, low = 2 - high;
@@ -208,11 +217,23 @@ static void figures_of_a_sweep(void **state) {
     assert_said("Lowest and highest are %.2f apart; a table of character pairs is 8.50 below one of single characters, "
                 "triples 0.25 below pairs, 4-grams 0.12 below triples.",
                 MEAN(loss, high) - MEAN(loss, low));
-    assert_said(" %8.2g %7.2f %8.2g %7.2f\n", MEAN(first, 2), MEAN(entropy, 2), MEAN(last, 2), MEAN(loss, 2));
+    assert_said(" %#8.2g %7.2f %#8.2g %7.2f\n", MEAN(first, 2), MEAN(entropy, 2), MEAN(last, 2), MEAN(loss, 2));
     /* Student's t for one degree of freedom */
     assert_said("uncertain by up to ± %.2g (95 %%)",
                 12.706 * fmax(fabs(loss[0] - loss[1]), fabs(loss[2] - loss[3])) / 2);
     assert_false(says("diverged"));
+
+    /* A text without order: a table of more characters is no better. */
+    for (size_t i = 0; i < 4; i++) {
+        char run[64];
+        snprintf(run, sizeof run, "sweep/scale_divisor=%s", names[i]);
+        set_baselines(run, (double[]){1.1807, 1.1977, 1.1977, 1.3078});
+    }
+    read_sweep();
+    assert_said(
+        "a table of character pairs is 0.02 above one of single characters, triples level with pairs, 4-grams 0.11 "
+        "above triples.");
+    assert_false(says("-0."));
 
     /* A run less. */
     set_text("sweep/scale_divisor=none+seed=2/run.json", "\"finished\"", "\"diverged\"");
@@ -248,7 +269,7 @@ static void many_settings(void **state) {
     assert_string_equal(text, why.sentence[0]);
 }
 
-/* What the initial weights predict of the first layer stands beside what that layer has, where there are several. */
+/* The prediction for the first layer stands beside that layer's deviation, if there are several layers. */
 static void prediction_of_the_first_layer(void **state) {
     (void)state;
     CONFIGURE("train.steps=1");
@@ -259,7 +280,7 @@ static void prediction_of_the_first_layer(void **state) {
     train("two", 1);
     read_run("two");
     assert_said("(mean of 4 heads, ");
-    assert_said("; in the first layer it is %.3g, where d_k = %zu and", heads_mean("two", DEVIATION, false),
+    assert_said("; in the first layer it is %.3g, where d_k = %zu and", heads_mean("two", ATTENTION_SCORE_STD, false),
                 config.model.d_k);
 }
 
@@ -271,6 +292,24 @@ static void nothing_measured(void **state) {
     read_sweep();
     assert_said("       -        -       -        - ");
     assert_false(says("nan"));
+}
+
+/* Settings that end with the very same loss are not ranked: beta1 does nothing in SGD. */
+static void equal_settings(void **state) {
+    (void)state;
+    CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9");
+    sweep("same", 2);
+    const Table *metrics = read_metrics("same/beta1=0.8");
+    const double loss = last_of(metrics, VAL_LOSS);
+    why_sweep(sweep_view(in("same")), &why);
+    assert_said("All 2 settings end with the same validation loss, %.2f nats per character", loss);
+    assert_false(says("lowest") || says("highest") || says("apart"));
+
+    CONFIGURE(TINY, "train.optimizer=sgd", "sweep.train.beta1=.8, .9", "sweep.train.lr=.01, .02");
+    sweep("sweep", 2);
+    read_sweep();
+    assert_said(" and 1 other end with the lowest validation loss, ");
+    assert_said(" and 1 other end with the highest, ");
 }
 
 static void sweep_without_results(void **state) {
@@ -285,11 +324,11 @@ static void sweep_without_results(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_ruler),
+        SWEEP_TEST(figures_of_a_run),      SWEEP_TEST(ends_of_the_tables),
         SWEEP_TEST(nothing_invented),      SWEEP_TEST(unfinished_runs),
         SWEEP_TEST(figures_of_a_sweep),    SWEEP_TEST(many_settings),
         SWEEP_TEST(sweep_without_results), SWEEP_TEST(prediction_of_the_first_layer),
-        SWEEP_TEST(nothing_measured),
+        SWEEP_TEST(nothing_measured),      SWEEP_TEST(equal_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

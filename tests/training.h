@@ -61,10 +61,10 @@ static inline void resume_with_key(const char *name, const char *set) {
 }
 
 /* A CSV file as a table of numbers; NaN where a field is empty. */
-enum { COLUMNS_MAX = 24, ROWS_MAX = 400 };
+enum { ROWS_MAX = 400 };
 typedef struct {
     size_t columns, rows;
-    double at[ROWS_MAX][COLUMNS_MAX];
+    double at[ROWS_MAX][LOG_COLUMNS_MAX];
 } Table;
 
 /* Every row must have as many columns as the header, which must be as given. */
@@ -93,7 +93,7 @@ enum { STEP, TOKENS, SECONDS, LR, TRAIN_LOSS, VAL_LOSS, GRAD_NORM, VAL_ACCURACY 
 static inline const Table *read_metrics(const char *run) {
     char path[128];
     snprintf(path, sizeof path, "%s/metrics.csv", run);
-    return read_table(in(path), "step,tokens,seconds,lr,train_loss,val_loss,grad_norm,val_accuracy");
+    return read_table(in(path), log_header(LOG_METRICS));
 }
 
 /* The first row's value of a column, and the last row's. */

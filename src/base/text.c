@@ -73,6 +73,12 @@ void text_number(double number, char *out, size_t capacity) {
     }
 }
 
+void text_digits(double number, int digits, char *out, size_t capacity) {
+    snprintf(out, capacity, "%#.*g", digits, number);
+    const size_t length = strlen(out);
+    if (length > 0 && out[length - 1] == '.') out[length - 1] = 0;
+}
+
 /* How many edits make one text the other, without regard to case. Two neighbours that change places count as one
    edit (optimal string alignment). */
 enum { LONGEST = 63 };

@@ -32,6 +32,9 @@ const char *text_next_line(const char *text, size_t columns, size_t *line);
 /* Writes a number as the shortest of %.15g, %.16g, %.17g that reads back as the same number. */
 void text_number(double number, char *out, size_t capacity);
 
+/* Writes a number with so many significant digits, at least two, zeros at the end included: 1.00 beside 0.995. */
+void text_digits(double number, int digits, char *out, size_t capacity);
+
 /* For "did you mean": whether `candidate` is near what was `given`, and nearer than the best so far, which starts as
    SIZE_MAX and becomes the edit distance. Texts over 63 bytes are near nothing. */
 bool text_is_nearer(const char *given, const char *candidate, size_t *best);

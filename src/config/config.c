@@ -5,10 +5,11 @@
        key = value        # or key : value; blanks around both are cut
        key = "a ; value"  # in double quotes blanks, ; and # stay; \n \t \r \" \\ are escapes
 
-   Indented lines are lines like others, a byte order mark and ends of lines \r\n are accepted. A line that is none of
-   these is an error. */
+   A line ends with \n, \r\n or \r. Indented lines are lines like others. A byte order mark at the start is accepted. A
+   line that is none of these is an error. */
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,12 +21,12 @@
 
 enum { FILE_LIMIT = 1 << 20 };
 
-/* The config that is being made, and where its values are read. */
+/* The config that is read, and the place from which its values come. */
 typedef struct {
     Config *config;
     SweepAxes *axes;
     int origin;        /* as in Config */
-    char section[128]; /* that the key is in; empty: its name has it (key_find) */
+    char section[128]; /* of the keys; empty: their names have it (key_find) */
 } Reader;
 
 /* Gives the key its value. */
@@ -40,7 +41,7 @@ static void assign(const Reader *r, const char *name, const char *written) {
     else value_parse(&KEYS[key], written, (char *)r->config + KEYS[key].offset);
 }
 
-/* Where the comment of a line begins, or the line ends. */
+/* Returns where the comment of a line begins, or else the end of the line. */
 static char *find_comment(char *text) {
     char *at = text;
     while (*at && !((*at == ';' || *at == '#') && (at == text || isspace((unsigned char)at[-1])))) at++;
@@ -55,7 +56,7 @@ static void parse_section(const char *line, char section[128]) {
     section_check(section);
 }
 
-/* Parses one line of the file, without blanks around it. It is in the reader's section, or begins one. */
+/* Parses one line of the file, without blanks around it: a key of the reader's section, or the head of another. */
 static void parse_line(Reader *r, char *line) {
     char *comment = find_comment(line), *separator = strpbrk(line, "=:");
     if (comment == line) return; /* or an empty line */
@@ -72,11 +73,12 @@ static void parse_line(Reader *r, char *line) {
     assign(r, name, text_trim(value));
 }
 
-/* Parses the text of a file, which is cut into its lines; `where` is its path for messages. */
+/* Parses the text of a file and cuts it into lines. `where` is its path for messages. */
 static void parse_text(Reader *reader, char *text, const char *where) {
     static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
     char shown[108], *line;
     if (strncmp(text, BYTE_ORDER_MARK, 3) == 0) text += 3;
+    for (char *c = text; (c = strchr(c, '\r')) != NULL;) *c = c[1] == '\n' ? ' ' : '\n';
     while ((line = strsep(&text, "\n"))) {
         line = text_trim(line);
         reader->origin++;
@@ -86,8 +88,7 @@ static void parse_text(Reader *reader, char *text, const char *where) {
     }
 }
 
-/* Writes what the user may have meant by the path of a file that is missing: one with .ini behind it, one in configs/,
-   or a verb. */
+/* Writes a hint for the path of a file that is missing: the same with .ini, one in configs/, or the verbs. */
 static void hint_at_file(const char *path, char *hint, size_t capacity) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     char candidates[3][512], found[4096];
@@ -118,7 +119,7 @@ static void read_config(Config *config, SweepAxes *axes, const char *path, const
     memory_free(text);
 }
 
-/* Parses "section.key = value". If the value is a list for [sweep], "sweep." stands in front. */
+/* Parses "section.key = value". A name that begins with "sweep." has a list of values for [sweep]. */
 static void apply_override(Config *config, SweepAxes *axes, const char *override) {
     static const char SWEEP[] = "sweep.";
     Reader reader = {.config = config, .axes = axes, .origin = ORIGIN_OVERRIDE};
@@ -136,21 +137,24 @@ static void apply_override(Config *config, SweepAxes *axes, const char *override
 }
 
 static bool is_given_at(const Config *config, size_t offset) { return config_is_given(config, key_at(offset)); }
-/* Returns whether a key was given, or is in [sweep], whose values are set later. */
-static bool is_chosen_at(const Config *config, const SweepAxes *axes, size_t offset) {
-    return is_given_at(config, offset) || axes_have(axes, key_at(offset));
-}
 
 /* Stores d_model in a divisor sqrt_dmodel, so that divisor_value needs no config. */
 static void resolve_divisor(const Config *config, ScaleDivisor *divisor) {
     if (divisor->mode == SCALE_SQRT_DMODEL) divisor->number = (double)config->model.d_model;
 }
 
+/* Returns a tenth of a number as one would write it: 0.0003 for 0.003, where the quotient is 0.00030000000000000003. */
+static double tenth(double number) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", number / 10);
+    return strtod(text, NULL);
+}
+
 /* Fills in the defaults that depend on other keys. */
 static void derive_defaults(Config *config) {
     if (!is_given_at(config, KEY(model.d_k))) config->model.d_k = config->model.d_model / config->model.heads;
     if (!is_given_at(config, KEY(model.d_ff))) config->model.d_ff = 4 * config->model.d_model;
-    if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = config->train.lr / 10;
+    if (!is_given_at(config, KEY(train.min_lr))) config->train.min_lr = tenth(config->train.lr);
     if (!is_given_at(config, KEY(train.momentum)))
         config->train.momentum = config->train.optimizer == OPTIMIZER_MUON ? 0.95 : 0.9;
     if (!is_given_at(config, KEY(attention.scale_divisor)))
@@ -165,15 +169,15 @@ static void derive_defaults(Config *config) {
 
 /* Returns whether a divisor is missing that must be given: with l2, scores are cosines, which sqrt_dk makes nearly
    equal. */
-static bool lacks_divisor(const Config *config, const SweepAxes *axes) {
+static bool lacks_divisor(const Config *config) {
     return config->attention.qk_norm == QK_NORM_L2 && config->attention.score == SCORE_DOT &&
-           config->attention.scale_learned == LEARNED_NO && !is_chosen_at(config, axes, KEY(attention.scale_divisor)) &&
-           !axes_have(axes, key_at(KEY(attention.scale_learned)));
+           config->attention.scale_learned == LEARNED_NO && !is_given_at(config, KEY(attention.scale_divisor));
 }
 
-/* Checks what concerns several keys. */
-static void check_together(const Config *config, const SweepAxes *axes) {
+/* Checks what concerns several keys. An error begins with `where`. */
+static void check_together(const Config *config, const char *where) {
     char a[96], b[96];
+    snprintf(config_place, PLACE_MAX, "%s", where);
     if (!is_given_at(config, KEY(model.d_k)) && config->model.d_model % config->model.heads != 0)
         config_error("%s does not divide %s; choose others, or set model.d_k", key_text(config, KEY(model.heads), a),
                      key_text(config, KEY(model.d_model), b));
@@ -186,11 +190,11 @@ static void check_together(const Config *config, const SweepAxes *axes) {
     if (config->attention.switch_step > 0 && !is_given_at(config, KEY(attention.switch_divisor)))
         config_error("%s needs attention.switch_divisor, the divisor from then on",
                      key_text(config, KEY(attention.switch_step), a));
-    if (is_given_at(config, KEY(attention.switch_divisor)) && !is_chosen_at(config, axes, KEY(attention.switch_step)))
+    if (is_given_at(config, KEY(attention.switch_divisor)) && !is_given_at(config, KEY(attention.switch_step)))
         config_error("%s needs attention.switch_step, the step from which on it holds",
                      key_text(config, KEY(attention.switch_divisor), a));
     refused_pairs_check(config);
-    if (lacks_divisor(config, axes))
+    if (lacks_divisor(config))
         config_error("%s needs attention.scale_divisor or attention.scale_learned: cosines over sqrt_dk are nearly "
                      "equal, and 1/sqrt(d_k) is the divisor that makes them vary as q.k / sqrt(d_k) does",
                      key_text(config, KEY(attention.qk_norm), a));
@@ -214,20 +218,16 @@ static void config_defaults(Config *config) {
         if (KEYS[i].initial) value_parse(&KEYS[i], KEYS[i].initial, (char *)config + KEYS[i].offset);
 }
 
-static void complete(Config *config, const SweepAxes *axes, const char *where) {
-    snprintf(config_place, PLACE_MAX, "%s", where);
+/* Fills in what follows from other keys and checks it. The runs of a sweep are checked when each has its values. */
+static void complete(Config *config, const SweepAxes *axes, bool takes_sweep, const char *path, const char *where) {
     derive_defaults(config);
-    check_together(config, axes);
-}
-
-static SweepAxes refused; /* where [sweep] goes that nobody wants; large */
-
-static void refuse_sweep(const char *path) {
-    if (refused.count > 0) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+    if (axes->count == 0) check_together(config, where);
+    else if (!takes_sweep) usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
 }
 
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count) {
+    static SweepAxes refused; /* large */
     char where[512];
     SweepAxes *read = axes ? axes : &refused;
     read->count = 0;
@@ -236,30 +236,30 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     read_config(config, read, path, where);
     name_from_path(config, path);
     for (size_t i = 0; i < override_count; i++) apply_override(config, read, overrides[i]);
-    complete(config, read, where);
-    if (!axes) refuse_sweep(path);
+    complete(config, read, axes != NULL, path, where);
 }
 
 void config_from_text(Config *config, const char *text, const char *name) {
+    SweepAxes *axes = memory_make(1, sizeof *axes, "the keys of a sweep");
     char *copy = memory_copy_text(text, strlen(text));
-    refused.count = 0;
     config_defaults(config);
-    parse_text(&(Reader){.config = config, .axes = &refused}, copy, name);
+    parse_text(&(Reader){.config = config, .axes = axes}, copy, name);
     memory_free(copy);
     name_from_path(config, name);
-    complete(config, &refused, name);
-    refuse_sweep(name);
+    complete(config, axes, false, name, name);
+    memory_free(axes);
 }
 
-void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
-                    const char *const *values) {
-    char shown[64];
-    for (size_t i = 0; i < count; i++) {
-        text_clip(values[i], 40, shown, sizeof shown);
-        snprintf(config_place, PLACE_MAX, "%.400s: %.120s=%s", where, keys[i], shown);
-        assign(&(Reader){.config = config, .origin = ORIGIN_SWEEP}, keys[i], values[i]);
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out) {
+    *out = *config;
+    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
+        const SweepAxis *axis = &axes->axis[a];
+        const Key *key = &KEYS[axis->key];
+        value_parse(key, axis->values[i % axis->count], (char *)out + key->offset);
+        out->origin[axis->key] = ORIGIN_SWEEP;
     }
-    complete(config, NULL, where);
+    derive_defaults(out);
+    check_together(out, "[sweep]");
 }
 
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity) {
@@ -276,14 +276,3 @@ ScaleDivisor config_divisor(const Config *config, size_t step) {
 }
 
 const char *config_target(const Config *config) { return config->data.task == TASK_RECALL ? "answer" : "character"; }
-
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX]) {
-    const char *keys[SWEEP_AXES_MAX];
-    for (size_t a = axes->count; a-- > 0; i /= axes->axis[a].count) {
-        keys[a] = config_key_name(axes->axis[a].key);
-        values[a] = axes->axis[a].values[i % axes->axis[a].count];
-    }
-    *out = *config;
-    config_set_all(out, "[sweep]", axes->count, keys, values);
-}

@@ -30,10 +30,10 @@ typedef enum { PAGE_MODEL_AUTO, PAGE_MODEL_YES, PAGE_MODEL_NO } PageModel;
 /* "doubling" in place of a number of steps between two events: they come at steps 0, 1, 2, 4, 8, ... */
 #define EVERY_DOUBLING SIZE_MAX
 
-/* Where a key's value comes from: a line of the file, by its number from 1, or one of these. */
+/* The origin of a key's value: a line of the file, by its number from 1, or one of these. */
 enum { ORIGIN_DEFAULT = 0, ORIGIN_OVERRIDE = -1, ORIGIN_SWEEP = -2 };
 
-/* One line of [sweep]: a key of the table and the values that it takes, as they are written. */
+/* One line of [sweep]: a key of the table and the values that it takes, as config_write writes them. */
 typedef struct {
     size_t key; /* index into the table */
     int origin; /* of these values */
@@ -41,7 +41,7 @@ typedef struct {
     char values[SWEEP_VALUES_MAX][64];
 } SweepAxis;
 
-/* The [sweep] section of a file. Large: keep it off small stacks. */
+/* The [sweep] section of a file. It is too large for small stacks. */
 typedef struct {
     size_t count;
     SweepAxis axis[SWEEP_AXES_MAX];
@@ -96,48 +96,42 @@ typedef struct {
     int origin[CONFIG_KEYS_MAX]; /* by key: where its value is from */
 } Config;
 
-/* Reads `path`, then applies each override ("section.name=value", as after --set; the last one wins), then fills in the
-   defaults that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out) and checks what
-   concerns several keys. Every error has status STATUS_USAGE (STATUS_FAILED without memory) and names file, line, the
-   line itself, what is accepted and the nearest key. The [sweep] section goes to `axes`; where that is NULL, the
-   section is an error. Grammar: config.c. */
+/* Reads `path`, applies the overrides ("section.name=value", as after --set; the last one wins), fills in the defaults
+   that depend on others (d_k, d_ff, scale_divisor, switch_divisor, min_lr, momentum, out), and checks what concerns
+   several keys. An error has status STATUS_USAGE (STATUS_FAILED without memory). It names the file and the line, shows
+   the line, and says what is accepted and which key is nearest. The [sweep] section goes to `axes`; if that is NULL,
+   the section is an error. With the section, combinations_config checks what concerns several keys. Grammar:
+   config.c. */
 void config_load(Config *config, SweepAxes *axes, const char *path, const char *const *overrides,
                  size_t override_count);
 
 /* Makes a config without [sweep] as config_load does, from the text of a file whose name is `name`. */
 void config_from_text(Config *config, const char *text, const char *name);
 
-/* Sets keys ("section.name", values as in a file) of a loaded config and derives the dependent defaults again. What
-   concerns several keys is checked after the last one, so that heads and d_model can change together. `where` names the
-   origin in an error. */
-void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
-                    const char *const *values);
-
-/* The divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
+/* Returns the divisor of the scores at a step: scale_divisor, and from switch_step on switch_divisor. */
 ScaleDivisor config_divisor(const Config *config, size_t step);
-/* Returns the name of what a run predicts and takes the mean of its losses over: "character" or "answer". */
+/* Returns what a run predicts, in the singular: "character" or "answer". A loss is the mean over these. */
 const char *config_target(const Config *config);
 
-/* Returns the number of combinations of the [sweep] section, 1 without one. They are numbered; the last key varies
-   fastest. More than `most` are an error of status STATUS_USAGE. */
+/* Returns the number of combinations of the [sweep] section, 1 without one. More than `most` are an error of status
+   STATUS_USAGE. */
 size_t combinations_count(const SweepAxes *axes, size_t most);
-/* Sets *out to the config of combination i, and `values` (axes->count) to the swept values, as written. */
-void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out,
-                         const char *values[SWEEP_AXES_MAX]);
+/* Sets *out to the config of combination i, checked as if it had been read from a file. The last key varies fastest. */
+void combinations_config(const Config *config, const SweepAxes *axes, size_t i, Config *out);
 /* Prints the swept keys with their values, one key per line, each after `indent`. */
 void combinations_print(const SweepAxes *axes, const char *indent, FILE *out);
 
-/* Writes every key with its value, as an .ini file that config_load reads back to the same Config, except that [sweep]
-   is left out and the corpus has its absolute path. */
+/* Writes every key with its value, as an .ini file, which config_load reads back to the same Config. [sweep] is not
+   written, and the corpus has its absolute path. */
 void config_write(const Config *config, FILE *out);
-/* As config_write, but with a comment in place of each key that is left_out, because runs of a sweep differ in it. */
-void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out);
+/* Writes as config_write does, with a comment in place of each key that `differs` between the runs of a sweep. */
+void config_write_but(const Config *config, bool (*differs)(const void *arg, size_t key), const void *arg, FILE *out);
 
 /* Writes the reference, for --help and docs/config.md: every key by section, with type or choices, default and help, in
    at most 80 columns. */
 void config_write_help(FILE *out);
 
-/* The number of keys, and the "section.name" of each. */
+/* Return the number of keys, and the "section.name" of one. */
 size_t config_key_count(void);
 const char *config_key_name(size_t key);
 /* Returns whether a key was given, by the file or by --set; otherwise it has its default. */
@@ -145,11 +139,10 @@ bool config_is_given(const Config *config, size_t key);
 /* Returns whether a key has its default value, given or not. If its default follows from other keys, returns whether it
    was not given. */
 bool config_is_default(const Config *config, size_t key);
-/* The value that a key would have if it were not given and all others were as they are, as config_value_text prints
-   it. */
+/* Writes the value that a key would have if only the others were given, as config_value_text does. */
 void config_default_text(const Config *config, size_t key, char *out, size_t capacity);
-/* For titles: how scores are made at a step, as in "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and the
-   divisor that they have later. */
+/* Writes a title: how scores are made at a step, as in "Scores divided by √d_k = 8 (qk_norm rms, sink learned)", and
+   their later divisor. */
 void config_scores_title(const Config *config, size_t step, char *out, size_t capacity);
-/* A key's value as config_write would print it, into out; a text may take CONFIG_VALUE_MAX bytes there. */
+/* Writes a key's value as config_write does: a text in up to CONFIG_VALUE_MAX bytes. */
 void config_value_text(const Config *config, size_t key, char *out, size_t capacity);

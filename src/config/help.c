@@ -1,12 +1,11 @@
-/* The table of keys as text: the resolved .ini of a run, and the reference of --help. Both walk the table, so neither
-   can lack a key. */
+/* The table of keys as text: the resolved .ini of a run, and the reference of --help. Both walk the table. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "config/table.h"
 
-void config_write_but(const Config *config, bool (*left_out)(const void *arg, size_t key), const void *arg, FILE *out) {
+void config_write_but(const Config *config, bool (*differs)(const void *arg, size_t key), const void *arg, FILE *out) {
     const char *section = "";
     for (size_t i = 0; i < KEY_COUNT; i++) {
         char value[CONFIG_VALUE_MAX];
@@ -16,7 +15,7 @@ void config_write_but(const Config *config, bool (*left_out)(const void *arg, si
         free(path);
         if (strcmp(KEYS[i].section, section) != 0)
             fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", section = KEYS[i].section);
-        if (left_out && left_out(arg, i)) fprintf(out, "; %s differs between runs\n", KEYS[i].name);
+        if (differs && differs(arg, i)) fprintf(out, "; %s differs between runs\n", KEYS[i].name);
         else {
             fprintf(out, "%s = ", KEYS[i].name);
             text_write(value, strlen(value), out);

@@ -1,6 +1,5 @@
-/* Pairs of values that do not go together. A config with such a pair is refused, and docs/config.md lists them. Every
-   other pair is accepted, so a pair whose result would be misleading belongs here; what the plain engine lacks is
-   marked in the table of keys (fast_only). */
+/* Pairs of values that do not go together; docs/config.md lists them. Every other pair is accepted, so a pair whose
+   result would mislead belongs here. The table of keys marks those that the plain engine lacks (fast_only). */
 #include <string.h>
 
 #include "config/table.h"

@@ -20,13 +20,13 @@ extern const char *const SCALE_NAMES[];
 #define SCALE_MOST 1e6
 #define SCALE_RANGE "1e-6 to 1e6"
 
-/* The divisor itself: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
+/* Returns the divisor: sqrt(d_k), 1, d_k, 2 sqrt(d_k), sqrt(d_model) or the number. */
 double divisor_value(ScaleDivisor divisor, size_t d_k);
 
-/* Reads one of SCALE_NAMES or a number within the bounds, as in a config. False when it is neither. */
+/* Reads one of SCALE_NAMES or a number within the bounds, as in a config. Returns false if it is neither. */
 bool scale_parse(const char *text, ScaleDivisor *divisor);
 /* Writes a divisor as scale_parse reads it. */
 void scale_text(ScaleDivisor divisor, char *out, size_t capacity);
-/* For titles: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5"; with d_k 0, for runs that
-   differ in it, the name alone: "√d_k". UTF-8. */
+/* Writes a divisor for a title, in UTF-8: "√d_k = 8", "1 (none)", "d_k = 64", "2√d_k = 16", "3.5". With d_k 0, for
+   runs that differ in it, writes the name alone: "√d_k". */
 void scale_title(ScaleDivisor divisor, size_t d_k, char *out, size_t capacity);

@@ -1,6 +1,6 @@
-/* The one table of keys. A key is described here and nowhere else; parsing, checking, help and the resolved copy walk
-   this table. To add a key: a member in Config, an entry here. The defaults are written as in a file and go through the
-   same parser. Below the table: finding a section or key by its name, and the message about one that does not exist. */
+/* The table of keys. It alone describes a key: parsing, checking, help and the resolved copy walk it. To add a key, add
+   a member to Config and an entry here. The defaults are written as in a file and go through the same parser. Below the
+   table, sections and keys are found by their names, and a name that does not exist gets a message. */
 #include <string.h>
 
 #include "base/text.h"
@@ -228,8 +228,9 @@ size_t key_find(const char *section, const char *name) {
         if (!anywhere && strcmp(k->section, section) != 0) continue;
         text_append(list, sizeof list, "%s%s", *list ? ", " : "", k->name);
         if (strcmp(k->name, name) != 0 && !(anywhere && strcmp(k->full, name) == 0)) continue;
-        text_append(found, sizeof found, "%s%s", count++ ? " or " : "", k->full);
+        text_append(found, sizeof found, "%s%s", count ? " or " : "", k->full);
         key = i;
+        count++;
     }
     if (count == 1) return key;
     if (count > 1) config_error("%s needs its section: write %s", name, found);

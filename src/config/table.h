@@ -1,4 +1,4 @@
-/* What is behind config.h. Included only by the files of this folder. Each of them calls only those before it:
+/* The parts of config.h. Included only by the files of this folder. Each of them calls only those before it:
 
        scale.c           the divisor
        value.c           the value of a key as text, and back
@@ -41,7 +41,7 @@ typedef struct {
 void value_unquote(const char *written, char *out, size_t capacity);
 /* Reads a value as in a file into the key's member of a Config, or another variable of that type. */
 void value_parse(const Key *key, const char *written, void *member);
-/* The member's value, as value_parse reads it. */
+/* Writes the member's value as value_parse reads it. */
 void value_text(const Key *key, const void *member, char *out, size_t capacity);
 /* Writes in words what a key accepts, as in "a whole number from 1 to 1024". */
 void value_accepted(const Key *key, char *out, size_t capacity);
@@ -54,19 +54,18 @@ void section_check(const char *section);
 /* Returns the index of the key `name` of [section]. If `section` is empty or "sweep", the name has its own section in
    front, which can be left out if only one section has a key of that name. */
 size_t key_find(const char *section, const char *name);
-size_t key_at(size_t offset); /* the index of the key with this offset, KEY(section.name) */
+/* Returns the index of the key with this offset, KEY(section.name). */
+size_t key_at(size_t offset);
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none. */
 #define KEY(member) offsetof(Config, member)
 
-/* "model.d_k = 7 (line 3)", for messages. */
+/* Writes "model.d_k = 7 (line 3)" for a message, and returns it. */
 const char *key_text(const Config *config, size_t offset, char out[96]);
 
 /* Refuses two values that do not go together (refused.c). */
 void refused_pairs_check(const Config *config);
 
-/* Returns whether [sweep] has this key; without axes (NULL): no. */
-bool axes_have(const SweepAxes *axes, size_t key);
-/* Returns the key's axis, which is added where there is none. */
+/* Returns the key's axis, a new one if it has none. */
 SweepAxis *axes_find(SweepAxes *axes, size_t key);
-/* Gives an axis its list of values, which replaces the list that it may have. */
+/* Gives an axis its list of values, in place of an earlier list. */
 void axis_assign(SweepAxis *axis, const char *written);

@@ -1,5 +1,5 @@
-/* The value of a key: from text to the member of a Config and back, and what a key accepts in words. Three functions
-   belong together: value_parse reads what value_text writes, and value_accepted describes it. */
+/* The value of a key, from text to the member of a Config and back. value_parse reads what value_text writes, and
+   value_accepted describes it in words. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -48,7 +48,7 @@ void value_unquote(const char *written, char *out, size_t capacity) {
     if (*in && *in != ';' && *in != '#') config_error("only a comment may follow the closing double quote");
 }
 
-/* "a, b or c", with `last` = " or " in front of the last word. */
+/* Writes "a, b or c", with `last` = " or " in front of the last word. */
 static void list_words(const char *const *words, const char *last, char *out, size_t capacity) {
     *out = 0;
     for (const char *const *word = words; *word; word++)
@@ -79,7 +79,7 @@ void value_accepted(const Key *key, char *out, size_t capacity) {
     }
 }
 
-/* Returns a text's place among the words, -1 where it is none of them. */
+/* Returns a text's place among the words, -1 if it is none of them. */
 static int find_word(const char *const *words, const char *text) {
     for (int i = 0; words && words[i]; i++)
         if (strcmp(text, words[i]) == 0) return i;
@@ -115,7 +115,7 @@ static _Noreturn void refuse_value(const Key *key, const char *text) {
     config_error("%s takes %s%s", key->name, accepted, hint);
 }
 
-/* Reads one of the key's words, or digits and nothing else: "1e9", "+1" and "0x10" are refused. */
+/* Reads one of the key's words, or digits alone: "1e9", "+1" and "0x10" are refused. */
 static size_t parse_integer(const Key *key, const char *text) {
     const int word = find_word(key->choices, text);
     if (word >= 0) return SIZE_MAX - (size_t)word;

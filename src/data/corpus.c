@@ -1,6 +1,5 @@
-/* The corpus as token ids, and the batches and windows that are taken from it. The whole text is decoded and encoded
-   once and stays in memory, so that a batch is a copy. The training part comes first and the validation part last, and
-   no window crosses from one into the other. */
+/* The corpus as token ids, its batches and its windows. The whole text is decoded and encoded once and stays in memory,
+   so that a batch is a copy. No window crosses from the training part into the validation part. */
 #include "data/corpus.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 static const size_t CORPUS_LIMIT = (size_t)1 << 30; /* bytes */
 enum { RECALL_VALIDATION = 16384 };                 /* characters */
 
-/* Decodes UTF-8 to code points, and returns how many. A zero byte is refused as well, since it is not text. Here and
+/* Decodes UTF-8 to code points and returns their number. Refuses a zero byte as well, since it is not text. Here and
    below, `what` is "the corpus PATH". */
 static size_t decode(const char *what, const char *text, size_t size, uint32_t *characters) {
     size_t count = 0, line = 1;
@@ -31,9 +30,9 @@ static size_t decode(const char *what, const char *text, size_t size, uint32_t *
     return count;
 }
 
-/* Encodes code points as ids, by the given vocabulary or, if that is NULL, by that of the text. */
+/* Encodes code points as ids, by the given vocabulary, or by that of the text if it is NULL. */
 static void encode(Corpus *corpus, const char *what, const uint32_t *characters, const Vocabulary *given) {
-    corpus->vocabulary = vocabulary_make(given ? given->characters : characters, given ? given->count : corpus->count);
+    corpus->vocabulary = given ? *given : vocabulary_make(characters, corpus->count);
     corpus->ids = memory_make(corpus->count, sizeof *corpus->ids, what);
     for (size_t i = 0; i < corpus->count; i++) {
         int32_t id = vocabulary_id(&corpus->vocabulary, characters[i]);
@@ -96,9 +95,8 @@ Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary) {
         letters[i] = 'A' + i;
         letters[RECALL_LETTERS + i] = 'a' + i;
     }
-    const Vocabulary own = vocabulary_make(vocabulary ? vocabulary->characters : letters,
-                                           vocabulary ? vocabulary->count : RECALL_VOCABULARY);
-    return (Corpus){.vocabulary = own, .pairs = pairs};
+    return (Corpus){.vocabulary = vocabulary ? *vocabulary : vocabulary_make(letters, RECALL_VOCABULARY),
+                    .pairs = pairs};
 }
 
 void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]) {
@@ -137,7 +135,7 @@ size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens, 
         recall_record(0, RNG_RECALL_VALIDATION, i, corpus->pairs, T, tokens, targets);
         return T;
     }
-    size_t at = corpus->train + i * T, left = corpus->count - 1 - at, length = left < T ? left : T;
+    const size_t at = corpus->train + i * T, rest = corpus->count - 1 - at, length = rest < T ? rest : T;
     memcpy(tokens, corpus->ids + at, length * sizeof *tokens);
     memcpy(targets, corpus->ids + at + 1, length * sizeof *targets);
     return length;

@@ -1,5 +1,5 @@
-/* Where batches come from: a text as token ids, split into a training part and, after it, a validation part; or the
-   records of the recall task (data/recall.h), which are generated. Targets of -1 do not count in the loss. */
+/* The source of batches: a text as token ids, its training part first and then its validation part; or generated
+   records of the recall task (data/recall.h). Targets of -1 do not count in the loss. */
 #pragma once
 
 #include "data/vocabulary.h"
@@ -12,8 +12,8 @@ typedef struct {
     size_t pairs; /* pairs in a record of recall, which has no ids; 0: the corpus is a text */
 } Corpus;
 
-/* Reads `path` (empty: the built-in corpus): UTF-8 text, without the byte order mark at its start if it has one.
-   If `vocabulary` is NULL, it is built from the text; else it is copied, and must have every character of the text.
+/* Reads `path` (empty: the built-in corpus): UTF-8 text, without a byte order mark at its start. If `vocabulary` is
+   NULL, it is built from the text; else it is used as it is, and must have every character of the text.
    `val_fraction` of the characters, the last ones, are for validation; each part must hold `window` + 1 characters.
    Errors in the text have status STATUS_USAGE. */
 Corpus corpus_load(const char *path, const Vocabulary *vocabulary, double val_fraction, size_t window);
@@ -25,18 +25,18 @@ extern const char sqrtdk_corpus[];
 /* Makes the corpus of the recall task with `pairs` pairs, from 1 to 26; `vocabulary` as for corpus_load. */
 Corpus corpus_recall(size_t pairs, const Vocabulary *vocabulary);
 
-/* A hash of the characters of the vocabulary and the ids of the text (for recall: of the number of pairs), as
-   hexadecimal digits. It tells texts and vocabularies apart. */
+/* Writes a hash of the vocabulary's characters and the ids of the text (of recall: the number of pairs), as hexadecimal
+   digits. It tells texts and vocabularies apart. */
 void corpus_fingerprint(const Corpus *corpus, char out[HASH_DIGITS]);
 
-/* B windows of T tokens from the training part, and as targets the tokens one position later, both (B, T). The windows
-   are drawn from (seed, micro_step): runs with the same seed have the same batches. For recall: B new records. */
+/* Draws B windows of T tokens from the training part by (seed, micro_step), so that runs with the same seed have the
+   same batches. The targets are the tokens one position later. Of recall, makes B new records. */
 void corpus_training_batch(const Corpus *corpus, uint64_t seed, uint64_t micro_step, size_t B, size_t T,
                            int32_t *tokens /* (B,T) */, int32_t *targets /* (B,T) */);
 
-/* Returns how many windows of T the validation part has. They do not overlap, and the last one may be shorter. For
-   recall: as many records as have about 16000 characters in all, the same ones whatever the seed. */
+/* Returns the number of windows of T in the validation part. They do not overlap, and the last one may be shorter. Of
+   recall, these are records with 16384 characters in all, the same ones whatever the seed. */
 size_t corpus_windows(const Corpus *corpus, size_t T);
 size_t corpus_whole_windows(const Corpus *corpus, size_t T); /* without a last window that is shorter */
-/* Window i of the validation part; returns its length, at most T. */
+/* Copies window i of the validation part and returns its length, at most T. */
 size_t corpus_window(const Corpus *corpus, size_t i, size_t T, int32_t *tokens /* (T) */, int32_t *targets /* (T) */);

@@ -1,8 +1,8 @@
 /* Losses of n-gram tables. An n-gram is a context (n-1 characters) and the character that follows it. Each different
    n-gram of the training split has a number. An n-gram is also a context of the next order, under the same number. So a
    key of two numbers (context, character) stands for an n-gram of any order and any vocabulary, and each order needs
-   only one hash table. Each order reads the splits once. The estimates of the order before are kept for each character
-   of the validation split, and the table of the next order refines them. */
+   only one hash table. Each order reads the splits once. Each character of the validation split has the estimate of the
+   order before, and the table of the next order refines it. */
 #include "data/ngrams.h"
 
 #include <math.h>
@@ -10,16 +10,16 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Stands for no number: the training split does not have the context, or the beginning of a split cuts it off. */
+/* The number of a context that the training split does not have, or that the beginning of a split cuts off. */
 #define NEVER UINT32_MAX
 
 typedef struct {
     uint64_t key;
-    uint32_t count;  /* how often it occurs; 0: an empty slot */
+    uint32_t count;  /* of its occurrences; 0: an empty slot */
     uint32_t number; /* n-grams are numbered from 0 in the order of their first occurrences */
 } Ngram;
 
-/* What follows a context: how many characters, N(h), and how many different ones, T(h). */
+/* The characters that follow a context: their count, N(h), and that of different ones, T(h). */
 typedef struct {
     uint32_t count, different;
 } Continuations;
@@ -36,7 +36,7 @@ static uint64_t key_of(uint32_t context, int32_t character, size_t V) {
     return (uint64_t)context * V + (uint64_t)character;
 }
 
-/* The slot of an n-gram; an empty slot if the table does not have the n-gram. */
+/* Returns the slot of an n-gram, an empty one if the table does not have it. */
 static Ngram *find(const Table *t, uint64_t key) {
     size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (t->capacity - 1);
     while (t->slots[at].count && t->slots[at].key != key) at = (at + 1) & (t->capacity - 1);

@@ -1,8 +1,7 @@
-/* Records of the recall task. Each is generated from its own number, so that any of them can be made again without the
-   ones before it, and batches need no state. */
+/* Records of the recall task. A record is generated from its number alone, so batches need no state. */
 #include "data/recall.h"
 
-/* The random numbers of record `number`. `draw` counts those that have been drawn. */
+/* The random numbers of record `number`. `draw` is the index of the next one. */
 typedef struct {
     uint64_t seed, number;
     RngPurpose purpose;

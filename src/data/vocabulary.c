@@ -1,5 +1,5 @@
-/* The vocabulary: it is made from a text, searched by bisection, and saved as vocab.json. The order in the file is
-   checked when it is read, since an id is a place in that order. */
+/* The vocabulary is made from a text, searched by bisection, and saved as vocab.json. Reading checks the order in the
+   file, since an id is a place in that order. */
 #include "data/vocabulary.h"
 
 #include <stdlib.h>
@@ -29,6 +29,7 @@ static int compare_characters(const void *a, const void *b) {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
+
 int32_t vocabulary_id(const Vocabulary *v, uint32_t character) {
     const uint32_t *found = bsearch(&character, v->characters, v->count, sizeof character, compare_characters);
     return found ? (int32_t)(found - v->characters) : -1;

@@ -13,14 +13,14 @@ typedef struct {
 /* Makes a vocabulary from `count` code points in any order, repeated or not. */
 Vocabulary vocabulary_make(const uint32_t *characters, size_t count);
 
-/* The id of a character, or -1. */
+/* Returns the id of a character, or -1. */
 int32_t vocabulary_id(const Vocabulary *vocabulary, uint32_t character);
 
-/* Writes the ids of a UTF-8 text, at most `capacity`, and returns how many these are. A character that is not in the
-   vocabulary is an error of status STATUS_USAGE that names it; `what` names the text. */
+/* Writes the ids of a UTF-8 text, at most `capacity`, and returns their number. A character outside the vocabulary is
+   an error of status STATUS_USAGE, which names the character and, by `what`, the text. */
 size_t vocabulary_encode(const Vocabulary *vocabulary, const char *what, const char *text, size_t size, int32_t *ids,
                          size_t capacity);
 
-/* vocab.json: an array of one-character strings in the order of their ids. */
+/* Write and read vocab.json: an array of one-character strings in the order of their ids. */
 void vocabulary_save(const Vocabulary *vocabulary, const Directory *directory, const char *name);
 Vocabulary vocabulary_load(const char *path);

@@ -268,8 +268,8 @@ function sweep_sentence() {
     const s = undivided ?? compared.sort((a, b) => far(b) - far(a))[0];
     if (!s) return "";
     const saturated = series_of(s, "saturated").points.at(-1)?.[1];
-    return `${undivided ? "Undivided" : s.label} ends ${fixed(far(s), 2)} nats ` +
-        `${s.difference.mean > 0 ? "higher" : "lower"} than ÷ √d_k` + (finite(saturated) ?
+    const gap = far(s) < .005 ? "within 0.005 nats of" : `${fixed(far(s), 2)} nats ${s.difference.mean > 0 ? "higher" : "lower"} than`;
+    return `${undivided ? "Undivided" : s.label} ends ${gap} ÷ √d_k` + (finite(saturated) ?
         `; ${Math.round(100 * saturated)} % of its rows are saturated: one weight is above 0.99.` : ".");
 }
 /* At first: √d_k where there is one, the head with the lowest entropy, and the largest key of a query: the last one,

@@ -37,7 +37,8 @@ function short(x, digits = 4) {
 }
 /* A number without the digits that rounding to double has added. */
 const exact = x => Number.isInteger(x) ? x : Number(x.toPrecision(7));
-const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits) : "–";
+const fixed = (x, digits = 4) => finite(x) ? x.toFixed(digits).replace(/^-(?=[0.]*$)/, "") : "–"; /* never -0.00 */
+const even = x => finite(x) ? x.toPrecision(4) : "–"; /* equal digits in a column */
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const optimizers = {adamw: "AdamW", sgd: "SGD", muon: "Muon"};
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
@@ -63,9 +64,11 @@ function read_csv(text) {
 function read_ini(text) {
     const keys = {};
     let section = "";
-    for (const [, header, key, value] of text.matchAll(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/gm))
+    for (const line of text.split("\n")) { /* U+2028 in a value ends no line */
+        const [, header, key, value] = line.match(/^(?:\[(.+)\]|(\w+)\s*=\s*(.*))$/s) ?? [];
         if (header) section = header;
-        else keys[`${section}.${key}`] = value;
+        else if (key) keys[`${section}.${key}`] = value;
+    }
     return keys;
 }
 

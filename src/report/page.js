@@ -23,7 +23,7 @@ function show_run() {
         ["training loss (one batch)", ...ends("train_loss").map(x => fixed(x))],
         ...recalls.length ? [["accuracy", ...ends("val_accuracy").map(x => fixed(x))]] : [],
         ["entropy of attention", ...ends("entropy").map(x => fixed(x))],
-        ["standard deviation of the scores", ...ends("score_std").map(x => short(x))]]));
+        ["standard deviation of the scores", ...ends("score_std").map(even)]]));
     const corpus = (keys["data.corpus"] || "").replace(/^"|"$/g, "").replace(/^.*\//, "") || "the built-in text";
     const steps = run.metrics_table.step?.at(-1) ?? 0, text = recalls.length ? "recall" : corpus;
     const words = [`${plural(+keys["model.layers"], "layer")} of ${plural(+keys["model.heads"], "head")}, `,
@@ -59,10 +59,10 @@ function show_settings() {
         ...sweep ? [["n", s => String(s.val_loss.n)]] : [], ["validation loss", s => interval(s.val_loss)],
         ...mixed ? [["nats per", s => value(s, "data.task") === "recall" ? "answer" : "character"]] : [],
         ...recalls.length ? [["accuracy", s => fixed(series_of(s, "val_accuracy").points.at(-1)?.[1])]] : [],
-        ...sweep ? [["against ÷ √d_k", s => (s.difference?.mean > 0 ? "+" : "") + interval(s.difference)]] : [],
+        ...sweep ? [["against ÷ √d_k", s => (s.difference?.mean >= 5e-5 ? "+" : "") + interval(s.difference)]] : [],
         ["lowest", s => interval(s.best_val_loss)],
         ["entropy, first → last", s => arrow(s.entropy_first, s.entropy_last, x => fixed(x, 3))],
-        ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, short)],
+        ["score std, first → last", s => arrow(s.score_std_first, s.score_std_last, even)],
         ["runs", links_of], ...keys.map(key => [key_name(key), s => number(value(s, key))])];
     const rows = () => [["setting", ...keys, "n", "val_loss", "half", "difference", "difference_half"],
         ...settings.map(s => [s.label, ...keys.map(key => runs[s.runs[0]].keys[key] ?? ""), s.val_loss.n,

@@ -157,6 +157,7 @@ static void read_header(LogFile *f) {
     LogFields *fields = &f->fields;
     char *end = memchr(f->text, '\n', f->size);
     if (!end) usage_error("%s is damaged: the line of the names of its columns is missing", f->path);
+    if (memchr(f->text, '\r', f->size)) usage_error("%s is damaged: it has a carriage return", f->path);
     f->rows = end + 1;
     fields->count = 1;
     for (const char *c = f->text; c < end; c++) fields->count += *c == ',';

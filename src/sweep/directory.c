@@ -1,4 +1,5 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ static void wait_for(const Sweep *s, const SweepRun *run) {
 
 /* Checks that the run was trained with the config that the sweep's config.ini gives it. */
 static void check_config(const Sweep *s, const SweepRun *run) {
+    const double min_lr = run->config.train.min_lr;
     Config trained;
     char path[PATH_CAPACITY], ours[CONFIG_VALUE_MAX], theirs[CONFIG_VALUE_MAX];
     path_join(path, run->directory, "config.ini");
@@ -94,6 +96,8 @@ static void check_config(const Sweep *s, const SweepRun *run) {
     for (size_t key = 0; key < config_key_count(); key++) {
         config_value_text(&run->config, key, ours, sizeof ours);
         config_value_text(&trained, key, theirs, sizeof theirs);
+        if (strcmp(config_key_name(key), "train.min_lr") == 0 && fabs(min_lr - trained.train.min_lr) < 1e-15 * min_lr)
+            continue; /* up to version 0.6.0, lr/10 was not rounded to its decimal digits */
         if (strcmp(ours, theirs) != 0)
             usage_error("%.400s/config.ini gives the run %s \"%s = %.100s\", but it was trained with \"%s = %.100s\": "
                         "set back whichever of the two files was edited",

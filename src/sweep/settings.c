@@ -66,9 +66,8 @@ static void label_setting(const Sweep *s, SweepSetting *setting) {
    values; `others` is counted without the divisor's as well. */
 static void make_run(Sweep *s, size_t i) {
     SweepRun *run = &s->runs[i];
-    const char *values[SWEEP_AXES_MAX];
     size_t value_index[SWEEP_AXES_MAX] = {0}, others = 0, settings = 1, other_settings = 1, rest = i;
-    combinations_config(&s->config, &s->axes, i, &run->config, values);
+    combinations_config(&s->config, &s->axes, i, &run->config);
     name_run(&s->axes, run);
     for (size_t a = s->axes.count; a-- > 0;) {
         const size_t count = s->axes.axis[a].count, value = rest % count;

@@ -48,10 +48,12 @@ void sweep_write_csv(const Sweep *s) {
 
 /* --- the terminal */
 
-/* Writes "1.6930 ± 0.0123", or "1.6930" for a single value, or "-" for none. */
-static void interval_text(Interval interval, const char *format, char out[64]) {
+/* Writes "1.6930 ± 0.0123", or "1.6930" for a single value, or "-" for none. A difference has a sign, "+0.0123", unless
+   it is zero as printed. */
+static void interval_text(Interval interval, bool difference, char out[64]) {
+    const bool zero = fabs(interval.mean) < .00005;
     snprintf(out, 64, "-");
-    if (interval.count) snprintf(out, 64, format, interval.mean);
+    if (interval.count) snprintf(out, 64, difference && !zero ? "%+.4f" : "%.4f", zero ? 0 : interval.mean);
     if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
@@ -76,9 +78,9 @@ void sweep_print_table(const Sweep *s, FILE *out) {
     for (size_t i = 0; i < s->setting_count; i++) {
         const SweepSetting *setting = &s->settings[i];
         fprintf(out, "%-*s %2zu", field(widest, setting->label), setting->label, setting->finished);
-        interval_text(setting->mean[MEASURE_VAL_LOSS], "%.4f", text);
+        interval_text(setting->mean[MEASURE_VAL_LOSS], false, text);
         fprintf(out, " %*s", field(LOSS, text), text);
-        interval_text(setting->difference, "%+.4f", text);
+        interval_text(setting->difference, true, text);
         if (compared) fprintf(out, " %*s", field(DIFFERENCE, text), text);
         if (setting->mean[MEASURE_ENTROPY_LAST].count)
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,

@@ -143,11 +143,14 @@ static void conclude(const Result *r) {
 
 /* Returns a combination of the [sweep], and its label; without a sweep, the config and "". */
 static Config combination(const Config *config, const SweepAxes *axes, size_t i, char label[LABEL]) {
-    const char *values[SWEEP_AXES_MAX];
     Config c;
-    combinations_config(config, axes, i, &c, values);
+    combinations_config(config, axes, i, &c);
     *label = '\0';
-    for (size_t a = 0; a < axes->count; a++) text_append(label, LABEL, "%s%s", a ? ", " : "", values[a]);
+    for (size_t a = 0; a < axes->count; a++) {
+        char value[CONFIG_VALUE_MAX];
+        config_value_text(&c, axes->axis[a].key, value, sizeof value);
+        text_append(label, LABEL, "%s%s", a ? ", " : "", value);
+    }
     return c;
 }
 

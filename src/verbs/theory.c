@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/results.h"
+#include "base/text.h"
 #include "show/progress.h"
 #include "verbs/theory.h"
 #include "verbs/verbs.h"
@@ -98,11 +99,19 @@ static void print_scoring(const TheoryPoint *points, size_t i) {
     printf("%-8s", scoring.score == THEORY_DOT ? divisor : THEORY_SCORES[scoring.score]);
 }
 
+/* Prints a number with four decimals if `fixed`, else with four digits. */
+static void print_number(double number, int width, bool fixed) {
+    char text[32];
+    text_digits(number, 4, text, sizeof text);
+    if (fixed) snprintf(text, sizeof text, "%.4f", number);
+    printf(" %*s", width, text);
+}
+
 /* Prints a figure, its error and the exact value: blanks where there is none, nothing at the end of a line. */
 static void print_figure(Estimate e, int width, bool fixed, double exact, bool last) {
-    printf(fixed ? " %*.4f ±" : " %*.4g ±", width, e.value);
-    printf(isnan(exact) && last ? "%.1g" : "%-6.1g", e.error);
-    if (!isnan(exact)) printf(fixed ? " %*.4f" : " %*.4g", width, exact);
+    print_number(e.value, width, fixed);
+    printf(isnan(exact) && last ? " ±%.1g" : " ±%-6.1g", e.error);
+    if (!isnan(exact)) print_number(exact, width, fixed);
     else if (!last) printf(" %*s", width, "");
 }
 
@@ -128,9 +137,11 @@ static void print_tables(const TheoryPoint *points, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const TheoryFigures *m = &points[i].measured;
         print_scoring(points, i);
-        printf(" %9.4g ±%-6.1g", m->grad_mean.value, m->grad_mean.error);
+        print_number(m->grad_mean.value, 9, false);
+        printf(" ±%-6.1g", m->grad_mean.error);
         print_figure(m->grad_rms, 9, false, points[i].exact.grad_rms, false);
-        printf(" %9.4g ±%.1g\n", m->grad_median.value, m->grad_median.error);
+        print_number(m->grad_median.value, 9, false);
+        printf(" ±%.1g\n", m->grad_median.error);
     }
 }
 

@@ -1,5 +1,5 @@
 /* The verb why, and what run.c and sweep.c share: paragraphs, which are printed in lines of 80 columns, and the losses
-   of n-gram tables (the ruler), with which losses are compared. */
+   of n-gram tables, the baselines of other losses. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { COLUMNS = 80 };
 
-const char *const RULER_NAMES[NGRAM_ORDERS] = {"single characters", "character pairs", "character triples", "4-grams"};
+const char *const BASELINE_NAMES[NGRAM_ORDERS] = {"single characters", "character pairs", "character triples",
+                                                  "4-grams"};
 
 char *why_next(Why *why) { return why->sentence[why->count++]; }
 
@@ -17,16 +18,17 @@ void why_add_rate(const Config *c, char *paragraph) {
     else why_add(paragraph, "one learning rate (%.4g)", c->train.lr);
 }
 
-void ruler_add(const double ruler[NGRAM_ORDERS], double loss, char *paragraph) {
+void baselines_add(const double baselines[NGRAM_ORDERS], double loss, char *paragraph) {
     size_t above = NGRAM_ORDERS, below = NGRAM_ORDERS; /* the nearest tables; NGRAM_ORDERS: none */
     for (size_t i = 0; i < NGRAM_ORDERS; i++) {
-        if (ruler[i] >= loss && (above == NGRAM_ORDERS || ruler[i] < ruler[above])) above = i;
-        if (ruler[i] < loss && (below == NGRAM_ORDERS || ruler[i] > ruler[below])) below = i;
+        if (baselines[i] >= loss && (above == NGRAM_ORDERS || baselines[i] < baselines[above])) above = i;
+        if (baselines[i] < loss && (below == NGRAM_ORDERS || baselines[i] > baselines[below])) below = i;
     }
-    if (above < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[above], ruler[above]);
+    if (above < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", BASELINE_NAMES[above], baselines[above]);
     if (above < NGRAM_ORDERS && below < NGRAM_ORDERS)
-        why_add(paragraph, ", one of %s %.2f", RULER_NAMES[below], ruler[below]);
-    else if (below < NGRAM_ORDERS) why_add(paragraph, " (a table of %s has %.2f", RULER_NAMES[below], ruler[below]);
+        why_add(paragraph, ", one of %s %.2f", BASELINE_NAMES[below], baselines[below]);
+    else if (below < NGRAM_ORDERS)
+        why_add(paragraph, " (a table of %s has %.2f", BASELINE_NAMES[below], baselines[below]);
     if (above < NGRAM_ORDERS || below < NGRAM_ORDERS) why_add(paragraph, ")");
 }
 
@@ -40,7 +42,7 @@ static void write_lines(char *paragraph, FILE *out) {
     }
 }
 
-/* Returns the sentences about a run or sweep. They are valid until the next call. */
+/* Returns the sentences about a run or sweep, which are valid until the next call. */
 static Why *read_why(const char *directory) {
     static Why why; /* large */
     if (sweep_is(directory)) why_sweep(sweep_view(directory), &why);

@@ -1,6 +1,6 @@
-/* The sentences about one run. Each paragraph takes its figures from one file, and is left out if the file has none:
-   scores, weights and gradients from attention.csv, at the first and the last step that was measured; losses from
-   metrics.csv. */
+/* The sentences about one run. Each paragraph has its figures from one file, and is omitted if the file has none.
+   Scores, weights and gradients are those of attention.csv at its first and its last step, losses those of metrics.csv.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -10,12 +10,12 @@
 typedef struct {
     Run run;
     LogTable metrics, attention;
-    double ruler[NGRAM_ORDERS];
+    double baselines[NGRAM_ORDERS];
     size_t heads;    /* of all layers: the rows of a step in attention.csv */
     size_t measured; /* its steps that are whole; the last one may have been cut off */
 } Files;
 
-/* The mean over all heads of a column of attention.csv, at its first step or the last. */
+/* Returns the mean over all heads of a column of attention.csv, at its first step or the last. */
 static double mean_of(const Files *f, bool last, int column) {
     return log_mean(&f->attention, column, last ? f->measured - 1 : 0, f->heads);
 }
@@ -55,7 +55,7 @@ static void say_scores(const Files *f, Why *why) {
     why_add(p, ".");
 }
 
-/* The mean weight of a key under uniform weights, over the rows with at least two keys. */
+/* Returns the mean weight of a key under uniform weights, over the rows with at least two keys. */
 static double uniform_weight(const Config *c) {
     const size_t most = c->model.context + (c->attention.sink != SINK_NONE);
     double sum = 0;
@@ -97,7 +97,7 @@ static void say_gradients(const Files *f, Why *why) {
     why_add(p, "%s.", f->run.config.attention.score_gradient ? "" : "; training does not use it");
 }
 
-/* How a run that has not finished stands. */
+/* Says how far a run that has not finished has come. */
 static void say_result(const Files *f, Why *why) {
     const char *result = js_as_text(js_get(f->run.description, "result")),
                *error = js_as_text(js_get(f->run.description, "error"));
@@ -111,10 +111,28 @@ static void say_result(const Files *f, Why *why) {
     else why_add(p, ". It was logged up to step %.0f of %zu.", step, f->run.config.train.steps);
 }
 
+/* Adds when the validation loss, which has `end` rows, was first below the loss of each table; and of the tables that
+   it never was below, the highest. */
+static void add_passed(const Files *f, size_t end, char *p) {
+    const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
+    size_t passed = 0, missed = NGRAM_ORDERS; /* NGRAM_ORDERS: none */
+    for (size_t i = 0; i < NGRAM_ORDERS; i++) {
+        size_t row = 0;
+        while (row < end && !(losses[row] < f->baselines[i])) row++;
+        if (row < end) {
+            why_add(p, "%s a table of %s at step %.0f",
+                    passed ? "," : " As far as it was evaluated, it was first below", BASELINE_NAMES[i], steps[row]);
+            passed++;
+        } else if (missed == NGRAM_ORDERS || f->baselines[i] > f->baselines[missed]) missed = i;
+    }
+    if (missed < NGRAM_ORDERS)
+        why_add(p, "%s not below a table of %s", passed ? ", but" : " It was", BASELINE_NAMES[missed]);
+    why_add(p, ".");
+}
+
 static void say_loss(const Files *f, Why *why) {
     const double *losses = f->metrics.column[METRICS_VAL_LOSS], *steps = f->metrics.column[METRICS_STEP];
     const Config *c = &f->run.config;
-    const double *ruler = f->ruler;
     size_t end = f->metrics.rows; /* after the last row with a validation loss */
     while (end > 0 && isnan(losses[end - 1])) end--;
     if (end == 0) return;
@@ -124,20 +142,10 @@ static void say_loss(const Files *f, Why *why) {
     why_add(p, " is %.2f nats per %s", losses[end - 1], config_target(c));
     if (c->eval.batches > 0)
         why_add(p, ", on %zu %s of the validation split", c->eval.batches, c->eval.batches == 1 ? "batch" : "batches");
-    ruler_add(ruler, losses[end - 1], p);
+    baselines_add(f->baselines, losses[end - 1], p);
     if (c->data.task == TASK_RECALL) why_add(p, "; guessing has %.2f", log((double)c->data.recall_pairs));
     why_add(p, ".");
-    if (isnan(ruler[0])) return;
-    for (size_t i = 0, row = 0; i < NGRAM_ORDERS; i++) {
-        while (row < end && !(losses[row] < ruler[i])) row++;
-        if (row == end) {
-            why_add(p, "%s not below a table of %s", i ? ", but" : " It was", RULER_NAMES[i]);
-            break;
-        }
-        why_add(p, "%s a table of %s at step %.0f", i ? "," : " As far as it was evaluated, it was first below",
-                RULER_NAMES[i], steps[row]);
-    }
-    why_add(p, ".");
+    if (!isnan(f->baselines[0])) add_passed(f, end, p);
 }
 
 static void say_limits(const Files *f, Why *why) {
@@ -155,7 +163,7 @@ static void say_limits(const Files *f, Why *why) {
 
 static void read_files(Files *f, const char *directory) {
     run_open(&f->run, directory, NULL, 0, false);
-    run_ngram_losses(directory, f->ruler);
+    run_ngram_losses(directory, f->baselines);
     f->metrics = logs_read_any(f->run.directory, LOG_METRICS);
     f->attention = logs_read_any(f->run.directory, LOG_ATTENTION);
     f->heads = f->run.config.model.layers * f->run.config.model.heads;

@@ -1,11 +1,11 @@
-/* The sentences about a sweep, and its table. Figures are a setting's means over the runs that finished, as in the
-   sweep's own table; the settings with the lowest and the highest validation loss are compared. */
+/* The sentences about a sweep, and their table. Figures are a setting's means over the runs that finished, as in the
+   table that the sweep prints. The settings with the lowest and the highest validation loss are compared. */
 #include <math.h>
 #include <string.h>
 
 #include "why/why.h"
 
-/* Columns of a label; of more settings than ROWS the table has the first BEST, and the last. */
+/* LABEL is in columns of text. Of more settings than ROWS the table has the first BEST and the last ROWS - BEST. */
 enum { LABEL = 26, ROWS = 12, BEST = 7 };
 
 /* The settings that have a finished run with a validation loss, the lowest first. */
@@ -13,36 +13,48 @@ typedef struct {
     const Sweep *sweep;
     const SweepSetting *setting[RUNS_MAX]; /* (count) */
     size_t count;
-    double ruler[NGRAM_ORDERS];
+    double baselines[NGRAM_ORDERS];
 } Ranking;
 
 static double mean_of(const SweepSetting *setting, Measure measure) { return setting->mean[measure].mean; }
 
-/* Returns whether a key that begins so is swept. */
+/* Returns whether [sweep] has a key that begins so. */
 static bool sweeps(const Sweep *s, const char *start) {
     for (size_t a = 0; a < s->axes.count; a++)
         if (strncmp(config_key_name(s->axes.axis[a].key), start, strlen(start)) == 0) return true;
     return false;
 }
 
+/* Returns the loss of the setting at a place of the ranking. */
+static double loss_at(const Ranking *r, size_t at) { return mean_of(r->setting[at], MEASURE_VAL_LOSS); }
+
+/* Returns whether all settings end with the very same loss, as those that differ in a key without effect. */
+static bool all_equal(const Ranking *r) { return r->count > 1 && loss_at(r, 0) == loss_at(r, r->count - 1); }
+
 static void rank(Ranking *r, const Sweep *s) {
-    *r = (Ranking){.sweep = s, .ruler = {NAN, NAN, NAN, NAN}};
+    *r = (Ranking){.sweep = s, .baselines = {NAN, NAN, NAN, NAN}};
     for (const SweepSetting *now = s->settings; now < s->settings + s->setting_count; now++) {
         if (!now->mean[MEASURE_VAL_LOSS].count) continue;
         size_t at = r->count++;
-        for (; at > 0 && mean_of(now, MEASURE_VAL_LOSS) < mean_of(r->setting[at - 1], MEASURE_VAL_LOSS); at--)
-            r->setting[at] = r->setting[at - 1];
+        for (; at > 0 && mean_of(now, MEASURE_VAL_LOSS) < loss_at(r, at - 1); at--) r->setting[at] = r->setting[at - 1];
         r->setting[at] = now;
     }
     const SweepRun *run = s->runs, *end = s->runs + s->run_count;
     while (run < end && run->state != RUN_FINISHED) run++; /* all have one text: the first that has finished will do */
-    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->ruler);
+    if (run < end && !sweeps(s, "data.")) run_ngram_losses(run->directory, r->baselines);
 }
 
-static void add_setting(const Ranking *r, size_t at, const char *rank, char *p) {
-    const double loss = mean_of(r->setting[at], MEASURE_VAL_LOSS);
-    why_add(p, "%s %s%.2f nats per %s", r->setting[at]->label, rank, loss, config_target(&r->sweep->config));
-    ruler_add(r->ruler, loss, p);
+/* Adds the loss at a place of the ranking and who ends with it: "÷ 1 (none) and 1 other end with the highest, 2.31
+   ...", or "All 4 settings" if they are equal. */
+static void add_end(const Ranking *r, size_t at, const char *rank, char *p) {
+    const double loss = loss_at(r, at);
+    size_t equal = 0;
+    for (size_t i = 0; i < r->count; i++) equal += loss_at(r, i) == loss;
+    if (all_equal(r)) why_add(p, "%s %zu settings", sweeps(r->sweep, "train.seed") ? "all" : "All", equal);
+    else why_add(p, "%s", r->setting[at]->label);
+    if (equal > 1 && !all_equal(r)) why_add(p, " and %zu other%s", equal - 1, equal == 2 ? "" : "s");
+    why_add(p, " end%s with %s%.2f nats per %s", equal > 1 ? "" : "s", rank, loss, config_target(&r->sweep->config));
+    baselines_add(r->baselines, loss, p);
     why_add(p, ".");
 }
 
@@ -53,34 +65,43 @@ static void say_losses(const Ranking *r, Why *why) {
         why_add(p, "None of the sweep's %zu runs has finished with a validation loss.", s->run_count);
         return;
     }
+    const size_t last = r->count - 1;
+    const double first_std = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
+    const double last_std = mean_of(r->setting[last], MEASURE_SCORE_STD_FIRST);
+    const char *rank = last == 0 ? "a validation loss of " : all_equal(r) ? "the same validation loss, " : NULL;
     if (sweeps(s, "train.seed")) why_add(p, "On average over the seeds that finished, ");
-    add_setting(r, 0, r->count > 1 ? "ends with the lowest validation loss, " : "ends with a validation loss of ", p);
-    const double first = mean_of(r->setting[0], MEASURE_SCORE_STD_FIRST);
-    const double last = mean_of(r->setting[r->count - 1], MEASURE_SCORE_STD_FIRST);
-    if (r->count > 1) {
+    add_end(r, 0, rank ? rank : "the lowest validation loss, ", p);
+    if (!rank) {
         why_add(p, " ");
-        add_setting(r, r->count - 1, "ends with the highest, ", p);
-        if (isfinite(first) && isfinite(last))
-            why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first, last);
-    } else if (isfinite(first)) why_add(p, " Its scores start with a standard deviation of %.3g.", first);
+        add_end(r, last, "the highest, ", p);
+        if (isfinite(first_std) && isfinite(last_std))
+            why_add(p, " Their scores start with standard deviations of %.3g and %.3g.", first_std, last_std);
+    } else if (last == 0 && isfinite(first_std))
+        why_add(p, " Its scores start with a standard deviation of %.3g.", first_std);
     if (sweeps(s, "data.") || sweeps(s, "eval."))
         why_add(p, " But the runs of this sweep differ in what their losses are measured on.");
-    else if (s->config.eval.batches > 0 && !isnan(*r->ruler))
+    else if (s->config.eval.batches > 0 && !isnan(*r->baselines))
         why_add(p, " Losses are those of %zu %s, a table's that of the whole validation split.", s->config.eval.batches,
                 s->config.eval.batches == 1 ? "batch" : "batches");
 }
 
+/* Adds how far table n is below table n - 1, as in "triples 0.25 below pairs". */
+static void add_gap(const Ranking *r, size_t n, const char *table, const char *other, char *p) {
+    const double gap = r->baselines[n - 1] - r->baselines[n];
+    if (fabs(gap) < .005) why_add(p, "%s level with %s", table, other);
+    else why_add(p, "%s %.2f %s %s", table, fabs(gap), gap > 0 ? "below" : "above", other);
+}
+
 static void say_differences(const Ranking *r, Why *why) {
-    const SweepSetting *lowest = r->setting[0], *highest = r->setting[r->count - 1];
-    const double *table = r->ruler;
+    const double apart = loss_at(r, r->count - 1) - loss_at(r, 0);
     char *p = why_next(why);
-    why_add(p, "Lowest and highest are %.2f apart",
-            mean_of(highest, MEASURE_VAL_LOSS) - mean_of(lowest, MEASURE_VAL_LOSS));
-    if (!isnan(*table))
-        why_add(p,
-                "; a table of character pairs is %.2f below one of single characters, triples %.2f below pairs, "
-                "4-grams %.2f below triples",
-                table[0] - table[1], table[1] - table[2], table[2] - table[3]);
+    if (apart < .005) why_add(p, "Lowest and highest are less than 0.01 apart");
+    else why_add(p, "Lowest and highest are %.2f apart", apart);
+    if (!isnan(*r->baselines)) {
+        add_gap(r, 1, "; a table of character pairs is", "one of single characters", p);
+        add_gap(r, 2, ", triples", "pairs", p);
+        add_gap(r, 3, ", 4-grams", "triples", p);
+    }
     why_add(p, ".");
 }
 
@@ -119,38 +140,40 @@ static void say_limits(const Ranking *r, Why *why) {
 
 /* --- the table */
 
-/* Writes a mean with so many decimals, or digits if it is `rounded`; "-" if nothing was measured, as of the attention
-   of a context of one character. */
-static void add_mean(const SweepSetting *setting, Measure measure, bool rounded, int digits, char *table) {
-    const int width = measure == MEASURE_GRAD_SCORES_FIRST || measure == MEASURE_GRAD_SCORES_LAST ? 8 : 7;
-    const double mean = mean_of(setting, measure);
-    if (isnan(mean)) text_append(table, WHY_TABLE, " %*s", width, "-");
-    else text_append(table, WHY_TABLE, rounded ? " %*.*g" : " %*.*f", width, digits, mean);
-}
+/* The columns of the table. A figure has so many decimals, or so many digits if it is `rounded`. */
+static const struct {
+    Measure measure;
+    int width, digits;
+    bool rounded;
+} COLUMNS[] = {{MEASURE_SCORE_STD_FIRST, 7, 3, true},   {MEASURE_ENTROPY_FIRST, 7, 2, false},
+               {MEASURE_GRAD_SCORES_FIRST, 8, 2, true}, {MEASURE_ENTROPY_LAST, 7, 2, false},
+               {MEASURE_GRAD_SCORES_LAST, 8, 2, true},  {MEASURE_VAL_LOSS, 7, 2, false}};
 
-/* A label that is too long has a line of its own. */
+/* Writes a setting's row. A label that is too long gets a separate line. A figure that was not measured is "-", as that
+   of attention in a context of one character. */
 static void add_row(const SweepSetting *setting, char *table) {
     const size_t columns = utf8_columns(setting->label, strlen(setting->label));
     const bool fits = columns <= LABEL;
     text_append(table, WHY_TABLE, "%s%s%*s %2zu", setting->label, fits ? "" : "\n",
                 (int)(fits ? LABEL - columns : LABEL), "", setting->finished);
-    add_mean(setting, MEASURE_SCORE_STD_FIRST, true, 3, table);
-    add_mean(setting, MEASURE_ENTROPY_FIRST, false, 2, table);
-    add_mean(setting, MEASURE_GRAD_SCORES_FIRST, true, 2, table);
-    add_mean(setting, MEASURE_ENTROPY_LAST, false, 2, table);
-    add_mean(setting, MEASURE_GRAD_SCORES_LAST, true, 2, table);
-    add_mean(setting, MEASURE_VAL_LOSS, false, 2, table);
+    for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
+        const double mean = mean_of(setting, COLUMNS[c].measure);
+        char text[32];
+        if (COLUMNS[c].rounded) text_digits(mean, COLUMNS[c].digits, text, sizeof text);
+        else snprintf(text, sizeof text, "%.*f", COLUMNS[c].digits, mean);
+        text_append(table, WHY_TABLE, " %*s", COLUMNS[c].width, isnan(mean) ? "-" : text);
+    }
     text_append(table, WHY_TABLE, "\n");
 }
 
 static void make_table(const Ranking *r, char *table) {
-    const size_t left_out = r->count > ROWS ? r->count - ROWS : 0;
+    const size_t omitted = r->count > ROWS ? r->count - ROWS : 0;
     snprintf(table, WHY_TABLE, "%*s   %24s %16s\n%*s  n %7s %7s %8s %7s %8s %7s\n", LABEL, "",
              "first measured:", "last:", LABEL, "", "scores", "entropy", "gradient", "entropy", "gradient", "loss");
     for (size_t i = 0; i < r->count; i++) {
-        if (left_out && i == BEST) {
-            text_append(table, WHY_TABLE, "(%zu settings between these are left out)\n", left_out);
-            i += left_out;
+        if (omitted && i == BEST) {
+            text_append(table, WHY_TABLE, "(%zu settings between these are left out)\n", omitted);
+            i += omitted;
         }
         add_row(r->setting[i], table);
     }
@@ -167,7 +190,7 @@ void why_sweep(const Sweep *sweep, Why *why) {
     rank(&r, sweep);
     say_losses(&r, why);
     if (r.count > 0) make_table(&r, why->table);
-    if (r.count > 1) say_differences(&r, why);
+    if (r.count > 1 && !all_equal(&r)) say_differences(&r, why);
     say_unfinished(sweep, why);
     if (r.count > 0) say_limits(&r, why);
 }

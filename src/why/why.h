@@ -1,6 +1,6 @@
-/* What an existing run or sweep shows of its divisor: a few sentences with its own figures, which say no more than its
-   files support. They are made from config.ini, run.json and the logs, through the modules that write these.
-   docs/usage.md has what the sentences are about, docs/formats.md what their figures mean. */
+/* Sentences about the divisor of an existing run or sweep, with figures from its files. They say no more than the files
+   support: config.ini, run.json and the logs, read through the modules that write these. docs/usage.md lists the
+   subjects of the sentences, docs/formats.md defines their figures. */
 #pragma once
 
 #include "base/command.h"
@@ -10,13 +10,13 @@
 enum { WHY_SENTENCES = 8, WHY_BYTES = 2048, WHY_TABLE = 8192 };
 
 typedef struct {
-    char sentence[WHY_SENTENCES][WHY_BYTES]; /* (count): paragraphs of a sentence or a few; at least one */
+    char sentence[WHY_SENTENCES][WHY_BYTES]; /* (count, at least 1): paragraphs of a sentence or a few */
     size_t count;
-    char table[WHY_TABLE]; /* of a sweep, in lines; stands after the first paragraph; else "" */
-} Why;                     /* large: keep it off small stacks */
+    char table[WHY_TABLE]; /* of a sweep, in lines, for behind the first paragraph; of a run "" */
+} Why;                     /* too large for small stacks */
 
-/* The sentences about a run, or about a sweep that sweep_view has read. Files that are not as the program writes them
-   are an error of status STATUS_USAGE. */
+/* Make the sentences about a run, or about a sweep that sweep_view has read. Files that are not as the program writes
+   them are an error of status STATUS_USAGE. */
 void why_run(const char *directory, Why *why);
 void why_sweep(const Sweep *sweep, Why *why);
 /* Writes the first paragraph about the run or sweep of a directory, in lines of at most 80 columns. */
@@ -26,14 +26,13 @@ extern const Verb why_verb;
 
 /* --- shared by run.c and sweep.c (command.c) */
 
-/* A new paragraph, empty, to be filled in with why_add. */
+/* Returns a new, empty paragraph, to which why_add adds. */
 char *why_next(Why *why);
 #define why_add(paragraph, ...) text_append((paragraph), WHY_BYTES, __VA_ARGS__)
-/* Adds "one learning rate (0.001)"; Muon has its own beside AdamW's. */
+/* Adds "one learning rate (0.001)", or with Muon two of them. */
 void why_add_rate(const Config *config, char *paragraph);
 
-/* The n-gram tables, whose losses (run_ngram_losses) are the ruler: nats per character, on the validation split. */
-extern const char *const RULER_NAMES[NGRAM_ORDERS];
-/* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)"; nothing without any.
- */
-void ruler_add(const double ruler[NGRAM_ORDERS], double loss, char *paragraph);
+/* The n-gram tables, whose losses are the baselines (run_ngram_losses): nats per character, on the validation split. */
+extern const char *const BASELINE_NAMES[NGRAM_ORDERS];
+/* Adds the tables next to a loss, " (a table of character pairs has 2.34, one of triples 1.79)", if there are any. */
+void baselines_add(const double baselines[NGRAM_ORDERS], double loss, char *paragraph);
