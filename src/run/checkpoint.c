@@ -5,13 +5,16 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
 static const char *const NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
+static const char EARLIER[] = "checkpoint/earlier.safetensors";
 
 /* --- tensors */
 
@@ -176,13 +179,44 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
     memory_release(mark);
 }
 
+void checkpoint_copy_best(const Run *run, bool repeated) {
+    char best[PATH_CAPACITY], earlier[PATH_CAPACITY];
+    size_t size;
+    if (!run->locked) return;
+    path_join(best, run->directory, NAMES[CHECKPOINT_BEST]);
+    path_join(earlier, run->directory, EARLIER);
+    if ((repeated && path_find(earlier)) || !path_find(best)) return;
+    char *bytes = file_read(best, "the best parameters", SIZE_MAX / 2, &size);
+    file_write(run->locked, EARLIER, bytes, size);
+    memory_free(bytes);
+}
+
+void checkpoint_remove_copy(const Run *run) {
+    if (run->locked) unlinkat(run->locked->fd, EARLIER, 0);
+}
+
+static SafetensorsFile open_file(const char *path, const Model *model) {
+    return safetensors_open(path, size_mul(size_mul(3, model->tensors.parameters), sizeof(real)));
+}
+
+void checkpoint_restore_best(const Run *run, const Model *model, size_t best_step) {
+    char path[PATH_CAPACITY];
+    const size_t mark = memory_mark();
+    path_join(path, run->directory, EARLIER);
+    if (!path_find(path)) return;
+    const SafetensorsFile file = open_file(path, model);
+    if (read_state(run, &file).step == best_step)
+        file_write(run->locked, NAMES[CHECKPOINT_BEST], file.bytes, file.size);
+    checkpoint_remove_copy(run);
+    memory_release(mark);
+}
+
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {
-    const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     const size_t mark = memory_mark();
     char path[PATH_CAPACITY];
     path_join(path, run->directory, NAMES[which]);
     const ArrayList list = list_arrays(run, which, model, moments);
-    const SafetensorsFile file = safetensors_open(path, limit);
+    const SafetensorsFile file = open_file(path, model);
     const RunState s = read_state(run, &file);
     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");
     check_numbers(&file, &list);

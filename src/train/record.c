@@ -15,12 +15,17 @@
 #include "train/summary.h"
 #include "train/trainer.h"
 
-/* Writes the logs to disk first, because the checkpoint names their sizes. */
+/* Returns whether this step is evaluated also in a run that does not end with it. */
+static bool evaluation_is_due(const Trainer *t) { return step_is_due(t->state.step, t->run.config.eval.every); }
+
+/* Writes the logs to disk first, because the checkpoint names their sizes. A run that is resumed from this checkpoint
+   has the best parameters in its logs, or evaluates them again; or it is made longer, and needs the earlier ones. */
 void trainer_save(Trainer *t) {
     const Moments moments = {t->optimizer.m, t->optimizer.v};
     t->state.seconds = omp_get_wtime() - t->start;
     logs_sync(t->logs);
     checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, moments, &t->state);
+    if (t->state.best_step < t->state.step || evaluation_is_due(t)) checkpoint_remove_copy(&t->run);
 }
 
 /* The rows of attention.csv, one for each head of each layer. */
@@ -105,6 +110,7 @@ void trainer_evaluate(Trainer *t) {
     t->val_accuracy = e.accuracy;
     check_finite(t, "validation", e.loss, 0);
     if (logs_rounded(e.loss) < t->state.best_val_loss) {
+        if (isfinite(t->state.best_val_loss)) checkpoint_copy_best(&t->run, evaluation_is_due(t));
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         const RunState best = {.step = t->state.step}; /* without seconds, so that every run writes the same bytes */
