@@ -51,7 +51,7 @@ void run_create(Run *run, const char *out, bool force);
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
-   other processes out until the run is released. A damaged directory, a process that trains there, and the directory of
+   other processes out until the run is released. A damaged directory, a process that writes there, and the directory of
    a sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */

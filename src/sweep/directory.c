@@ -1,9 +1,6 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "sweep/parts.h"
@@ -70,19 +67,14 @@ const Sweep *sweep_view(const char *directory) {
 
 /* --- what is checked before a sweep that is there is trained */
 
-/* Waits for the end of a process that trains the run, which a killed sweep has left. A signal ends the wait, and then
-   the sweep, which starts nothing more. */
-static void wait_for(const Sweep *s, const SweepRun *run) {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    if (!path_exists(run->directory)) return;
-    for (bool waits = false; directory_held(run->directory); waits = true) {
-        if (interrupt_signal()) return;
-        if (!waits)
-            progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left",
-                             run->name);
-        nanosleep(&pause, NULL);
-    }
-    directory_check_free(run->directory);
+/* Notes whether a process that a killed sweep has left trains the run. A process that is not known to live is an error
+   that names it. */
+static void find_process(const Sweep *s, SweepRun *run) {
+    const bool was_awaited = run->awaited, exists = path_exists(run->directory);
+    run->awaited = exists && directory_held(run->directory);
+    if (run->awaited && !was_awaited)
+        progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left", run->name);
+    if (exists && !run->awaited) directory_check_free(run->directory);
 }
 
 /* Checks that the run was trained with the config that the sweep's config.ini gives it. */
@@ -103,8 +95,8 @@ static void check_config(const Sweep *s, const SweepRun *run) {
 
 void sweep_load_run(const Sweep *s, SweepRun *run) {
     directory_check_no_link(run->directory);
-    if (s->shares == 0) wait_for(s, run);
-    if (sweep_read_state(run)) check_config(s, run);
+    if (s->shares == 0) find_process(s, run);
+    if (!run->awaited && sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
@@ -157,7 +149,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-static void describe(const Sweep *s, const char *result) {
+void sweep_describe(const Sweep *s, const char *result, const char *error) {
     Json *list = js_array();
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Json *entry = js_object();
@@ -170,12 +162,8 @@ static void describe(const Sweep *s, const char *result) {
     js_set(s->description, "result", js_text(result));
     js_remove(s->description, "end");
     js_remove(s->description, "error");
+    if (error) js_set(s->description, "error", js_text(error));
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
-}
-
-void sweep_save(Sweep *s, const char *result) {
-    describe(s, result);
-    run_description_save(s->description, s->directory);
 }
 
 /* Writes configs/NAME.ini, from which a run starts, for each run that has not ended. */
@@ -183,7 +171,7 @@ static void save_configs(const Sweep *s) {
     char name[RUN_NAME + 16];
     directory_make_in(s->directory, "configs");
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        if (run->state != RUN_NOT_FINISHED) continue;
+        if (has_ended(run)) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
         FileWriter *config = file_writer_open(s->directory, name);
         config_write(&run->config, config->stream);
@@ -195,7 +183,7 @@ void sweep_open(Sweep *s) {
     if (s->description) describe_resumed(s);
     else make_directory(s);
     save_configs(s);
-    describe(s, "running");
+    sweep_describe(s, "running", NULL);
     /* Last: a directory that has run.json can be resumed. */
     if (s->results) results_begin(s->results, s->description);
     else run_description_save(s->description, s->directory);

@@ -57,6 +57,8 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
     bool damaged;                   /* its logs are not as the program writes them */
+    bool awaited;                   /* a process that a killed sweep has left trains it */
+    bool refused;                   /* a process of this sweep was refused (status 2) and is to be started once more */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     pid_t process;                  /* that trains it, started by this process; 0: none */
     FILE *messages;                 /* a temporary file without a name: what that process writes to stderr */
@@ -108,22 +110,26 @@ size_t share_runs(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 
 /* directory.c. sweep_read plans the sweep of a directory and reads the states of its runs, also while they train; with
    `alone` it locks the directory first. sweep_view reads what the runs measured as well. sweep_load_run reads the state
-   of a run that is now to be trained, and checks the run against its config. It first waits for a process that trains
-   the run, unless it is for a share. If something has changed since the sweep began, the error has status STATUS_USAGE.
-   sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed, and writes
-   configs/NAME.ini for each run that has not ended. sweep_save writes the present states of the runs into run.json;
-   `result` is as for a run ("running", "finished", "interrupted", "failed"). */
+   of a run that is now to be trained, and checks the run against its config. Unless it is for a share, it first notes
+   in run->awaited whether another process trains the run, and then reads nothing. If something has changed since the
+   sweep began, the error has status STATUS_USAGE. sweep_open makes the directory of a new sweep, or notes in run.json
+   that the sweep is resumed, and writes configs/NAME.ini for each run that has not ended. sweep_describe brings the
+   present states of the runs into the description that run.json is written from; `result` is as for a run ("running",
+   "finished", "interrupted", "failed"), and `error` says what the sweep itself failed of, or is NULL. */
 Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone);
 const Sweep *sweep_view(const char *directory);
 void sweep_load_run(const Sweep *sweep, SweepRun *run);
 void sweep_open(Sweep *sweep);
-void sweep_save(Sweep *sweep, const char *result);
+void sweep_describe(const Sweep *sweep, const char *result, const char *error);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
 /* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
    came, which it returns; else 0. A run that fails, or that cannot be started, is recorded as such. An error is raised
    only where the sweep's directory was moved or removed meanwhile. */
 int sweep_train(Sweep *sweep);
+
+/* Returns whether there is nothing to train in a run. */
+static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
 
 /* results.c. sweep_read_state reads from run.json how a run has ended. Where it does not say so, the state stays what
    it was. Returns whether the run was started. sweep_read_measures reads what the run measured, from run.json and both

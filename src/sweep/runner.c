@@ -26,10 +26,10 @@ extern char **environ;
 
 typedef struct {
     Sweep *sweep;
-    SweepRun *run[RUNS_MAX]; /* (count): those of this process. The ones that had ended come first */
+    SweepRun *run[RUNS_MAX]; /* (count): those of this process */
     size_t count;
-    size_t next;  /* the first run whose turn has not come; those before have ended or have a process */
-    size_t alive; /* how many processes there are */
+    size_t next;  /* the first run that waits for its turn; those before have ended or have a process */
+    size_t alive; /* how many processes there are, those included that a killed sweep has left */
     int signal;   /* the signal that ends the sweep; 0: none came */
 } Crew;
 
@@ -128,10 +128,10 @@ static void show_progress(const Crew *c) {
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (size_t i = 0; i < c->count; i++) {
         SweepRun *run = c->run[i];
-        if (run->process) protect(read_run, run, &ignored);
+        const bool trains = run->process || run->awaited;
+        if (trains) protect(read_run, run, &ignored);
         all_steps += (double)run->config.train.steps;
-        const bool has_ended = i < c->next && !run->process;
-        steps += has_ended ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
+        steps += i < c->next && !trains ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
         seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
     progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
@@ -172,14 +172,48 @@ static void stop(Crew *c, int signal) {
         if (c->run[i]->process) kill(c->run[i]->process, signal);
 }
 
+/* Lets a run, whose process has ended, wait for its turn once more. */
+static void put_back(Crew *c, size_t i) {
+    SweepRun *run = c->run[i];
+    c->alive--;
+    c->next--;
+    c->run[i] = c->run[c->next];
+    c->run[c->next] = run;
+}
+
+static void find_awaited(void *of_sweep) {
+    SweepRun *run = of_sweep;
+    run->awaited = false;
+    run->awaited = path_exists(run->directory) && directory_held(run->directory);
+}
+
+/* Puts back the runs whose processes, left by a killed sweep, have ended: or all of them after a signal. */
+static void note_awaited(Crew *c) {
+    for (size_t i = 0; i < c->next; i++) {
+        Error ignored;
+        if (!c->run[i]->awaited) continue;
+        protect(find_awaited, c->run[i], &ignored);
+        if (c->run[i]->awaited && !c->signal) continue;
+        c->run[i]->awaited = false;
+        put_back(c, i);
+    }
+}
+
 static void note_ends(Crew *c) {
     for (size_t i = 0; i < c->next; i++) {
         SweepRun *run = c->run[i];
         int status = 0;
         if (!run->process || waitpid(run->process, &status, WNOHANG) == 0) continue;
-        note_end(run, status);
+        /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
+        const bool again = WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE && !run->refused;
+        if (!again) note_end(run, status);
         fclose(run->messages);
         run->process = 0;
+        run->refused = true;
+        if (again) {
+            put_back(c, i);
+            continue;
+        }
         c->alive--;
         report_end(c, run);
         stop(c, stopped_by(status)); /* one that is stopped stops all */
@@ -188,25 +222,25 @@ static void note_ends(Crew *c) {
 
 /* --- how it starts */
 
-/* Starts a process for the next run, or reads what it measured if it has ended. Another process may have trained a run
-   of a share. */
+/* Starts a process for the next run, unless another process trains it. Reads what it measured if it has ended, maybe by
+   another process since the sweep began. */
 static void start(void *crew) {
     const Crew *c = crew;
     SweepRun *run = c->run[c->next];
-    if (run->state == RUN_NOT_FINISHED && c->sweep->shares) sweep_load_run(c->sweep, run);
-    if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) sweep_read_measures(run);
-    else start_or_resume(c->sweep, run);
+    if (!has_ended(run)) sweep_load_run(c->sweep, run);
+    if (has_ended(run)) sweep_read_measures(run);
+    else if (!run->awaited) start_or_resume(c->sweep, run);
 }
 
-/* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be the processes
-   that are alive which leave no room for it. */
+/* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be for want of what
+   the processes take that are alive. */
 static void start_all(Crew *c) {
     while (c->next < c->count && c->alive < c->sweep->slots) {
         SweepRun *run = c->run[c->next];
         Error why;
         const bool started = protect(start, c, &why);
         if (!started && why.status == STATUS_FAILED && c->alive) return;
-        if (run->process) c->alive++;
+        if (run->process || run->awaited) c->alive++;
         c->next++;
         if (started) continue;
         run->state = RUN_FAILED;
@@ -215,14 +249,14 @@ static void start_all(Crew *c) {
     }
 }
 
-/* Lists the runs of this process. */
+/* Lists the runs of this process. Those that need no process of it come first. */
 static void list_runs(Crew *c) {
     SweepRun *runs[RUNS_MAX];
     const size_t count = share_runs(c->sweep, runs);
     for (size_t i = 0; i < count; i++)
-        if (runs[i]->state != RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+        if (has_ended(runs[i]) || runs[i]->awaited) c->run[c->count++] = runs[i];
     for (size_t i = 0; i < count; i++)
-        if (runs[i]->state == RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+        if (!has_ended(runs[i]) && !runs[i]->awaited) c->run[c->count++] = runs[i];
 }
 
 /* Ends a pause when a process ends. */
@@ -238,6 +272,7 @@ int sweep_train(Sweep *s) {
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
+        note_awaited(c);
         const bool goes_on = !c->signal && directory_in_place(s->directory);
         if (goes_on) start_all(c);
         if (c->alive == 0 && (!goes_on || c->next == c->count)) break;
