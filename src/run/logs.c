@@ -286,6 +286,18 @@ double log_last(const LogTable *table, int column) {
     return NAN;
 }
 
+double log_best(const LogTable *metrics, double *step) {
+    const double *losses = metrics->column[METRICS_VAL_LOSS];
+    double best = NAN;
+    *step = NAN;
+    for (size_t row = 0; row < metrics->rows; row++) {
+        if (isnan(losses[row]) || losses[row] >= best) continue;
+        best = losses[row];
+        *step = metrics->column[METRICS_STEP][row];
+    }
+    return best;
+}
+
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads) {
     const double *steps = attention->column[ATTENTION_STEP];
     const size_t whole = attention->rows / heads;

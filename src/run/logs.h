@@ -105,8 +105,10 @@ LogTable logs_read(const char *directory, Log log);
 LogTable logs_read_any(const char *directory, Log log);
 /* Returns which field of its lines, from 0, is a column of the log with this text; -1: none. */
 int log_field(Log log, int column, const char *text);
-/* The last value of a column that is not empty; NaN when all are. */
+/* Returns the last value of a column that is not empty; NaN if all are. */
 double log_last(const LogTable *table, int column);
+/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first reached. */
+double log_best(const LogTable *metrics, double *step);
 /* Returns how many whole steps attention.csv has: `heads` rows each, for the heads of all layers. The last step may be
    cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);

@@ -69,16 +69,15 @@ static void take_metrics(SweepRun *run) {
     const LogTable table = logs_read_any(run->directory, LOG_METRICS);
     double *r = run->measured;
     const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
-                 *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
+                 last = log_last(&table, METRICS_STEP);
     double sum = 0, count = 0;
     for (size_t row = 0; row < table.rows; row++) {
         if (steps[row] >= 0.9 * last) sum += train[row], count++;
         if (steps[row] >= (double)run->config.train.warmup)
             r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
-        if (!isnan(val[row]) && !(val[row] >= r[MEASURE_BEST_VAL_LOSS]))
-            r[MEASURE_BEST_VAL_LOSS] = val[row], r[MEASURE_BEST_STEP] = steps[row];
-        r[MEASURE_TRAIN_LOSS] = train[row];
     }
+    r[MEASURE_TRAIN_LOSS] = log_last(&table, METRICS_TRAIN_LOSS);
+    r[MEASURE_BEST_VAL_LOSS] = log_best(&table, &r[MEASURE_BEST_STEP]);
     r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
     r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
     r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);

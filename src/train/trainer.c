@@ -72,15 +72,11 @@ static void read_losses(void *trainer) {
     Trainer *t = trainer;
     RunState *s = &t->state;
     const LogTable metrics = logs_read(t->run.directory, LOG_METRICS);
-    s->best_val_loss = INFINITY;
-    s->best_step = 0;
+    double step;
     s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
     s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
-    for (size_t row = 0; row < metrics.rows; row++)
-        if (metrics.column[METRICS_VAL_LOSS][row] < s->best_val_loss) {
-            s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
-            s->best_step = (size_t)metrics.column[METRICS_STEP][row];
-        }
+    s->best_val_loss = fmin(INFINITY, log_best(&metrics, &step)); /* fmin ignores NaN */
+    s->best_step = (size_t)fmax(0, step);
 }
 
 void trainer_begin(Trainer *t) {
