@@ -64,12 +64,12 @@ static void child_trains(char **arguments) {
     TrainOptions options = child_options(arguments);
     options.out = arguments[2];
     config_load(&config, NULL, arguments[1], NULL, 0);
-    outcome = run_loop(trainer_start(&config, &options));
+    outcome = *run_loop(trainer_start(&config, &options));
 }
 static void child_resumes(char **arguments) {
     const TrainOptions options = child_options(arguments);
     const char *set = arguments[2];
-    outcome = run_loop(trainer_resume(arguments[1], &set, *set != '-', &options));
+    outcome = *run_loop(trainer_resume(arguments[1], &set, *set != '-', &options));
 }
 
 /* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3

@@ -107,7 +107,8 @@ LogTable logs_read_any(const char *directory, Log log);
 int log_field(Log log, int column, const char *text);
 /* Returns the last value of a column that is not empty; NaN if all are. */
 double log_last(const LogTable *table, int column);
-/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first reached. */
+/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first reached.
+ */
 double log_best(const LogTable *metrics, double *step);
 /* Returns how many whole steps attention.csv has: `heads` rows each, for the heads of all layers. The last step may be
    cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */

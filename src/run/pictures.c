@@ -10,38 +10,36 @@
 
 enum { HEADS_SHOWN = 48, FEW_POINTS = 20 }; /* HEADS_SHOWN: a picture shows at most so many heads of a layer */
 
-/* What log.attention_text is encoded from and to. */
+/* What encode_wanted encodes log.attention_text from and to. */
 typedef struct {
     const Config *config;
     const Corpus *corpus;
-    int32_t *ids; /* (SNAPSHOT_TEXT_MAX) */
-    size_t length;
+    PictureText *text;
 } WantedText;
 
 static void encode_wanted(void *wanted) {
-    WantedText *w = wanted;
+    const WantedText *w = wanted;
     const char *text = w->config->log.attention_text;
-    w->length =
-        vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->ids, SNAPSHOT_TEXT_MAX);
+    w->text->length = vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->text->ids,
+                                        SNAPSHOT_TEXT_MAX);
 }
 
-void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, char note[PICTURE_NOTE]) {
-    WantedText wanted = {config, corpus, ids, 0};
+PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
+    PictureText t = {0};
     int32_t targets[SNAPSHOT_TEXT_MAX];
     Error why;
-    *note = 0;
     const bool given = *config->log.attention_text;
-    if (given && protect(encode_wanted, &wanted, &why)) {
-        *length = wanted.length < T ? wanted.length : T;
-        if (wanted.length > T)
-            snprintf(note, PICTURE_NOTE, "pictures show the first %zu characters of log.attention_text", T);
+    if (given && protect(encode_wanted, &(WantedText){config, corpus, &t}, &why)) {
+        if (t.length > T)
+            snprintf(t.note, sizeof t.note, "pictures show the first %zu characters of log.attention_text", T);
+        if (t.length > T) t.length = T;
     } else {
-        if (given) snprintf(note, PICTURE_NOTE, "pictures show validation text instead: %.400s", why.message);
-        *length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
-        corpus_window(corpus, 0, *length, ids, targets);
+        if (given) snprintf(t.note, sizeof t.note, "pictures show validation text instead: %.400s", why.message);
+        t.length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+        corpus_window(corpus, 0, t.length, t.ids, targets);
     }
-    for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
+    for (size_t i = 0; i < t.length; i++) t.characters[i] = corpus->vocabulary.characters[t.ids[i]];
+    return t;
 }
 
 /* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in

@@ -45,9 +45,6 @@ Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone
     s->directory = alone ? directory_lock(path) : directory_open(path);
     s->description = run_description_load(s->directory->path);
     description_config(s->description, s->directory->path, &s->config, &s->axes, NULL, 0);
-    const char *name = js_as_text(js_get(s->description, "name"));
-    if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
-    text_make_plain(s->config.name);
     sweep_plan(s);
     name_directories(s);
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */

@@ -205,7 +205,8 @@ static void note_ends(Crew *c) {
         int status = 0;
         if (!run->process || waitpid(run->process, &status, WNOHANG) == 0) continue;
         /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
-        const bool again = WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE && !run->refused;
+        const bool again =
+            WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE && !run->refused && !c->sweep->shares;
         if (!again) note_end(run, status);
         fclose(run->messages);
         run->process = 0;

@@ -56,7 +56,7 @@ void trainer_measure(Trainer *t) {
     const Batch batch = {t->measured_tokens, t->measured_targets, t->measured_batch, m->shape.T};
     measure_gradients(m, &batch, t->measure_scratch, t->gradients);
     measure_heads(m, t->measured_batch, m->shape.T, t->heads);
-    model_forward(m, &(Batch){t->text, NULL, 1, s->T});
+    model_forward(m, &(Batch){t->text.ids, NULL, 1, s->T});
     measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
     snapshot_save(s, t->run.locked);

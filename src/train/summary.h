@@ -22,4 +22,4 @@ void print_summary(Progress *to, const char *mark, const Run *run, const Engine 
                    double measured_std, const char *note);
 
 /* Prints to standard output how a run ended, and where its results are. */
-void print_outcome(const TrainOutcome *outcome);
+void print_outcome(const Trainer *trainer);

@@ -41,16 +41,14 @@ static void make_arrays(Trainer *t) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     const size_t threads = t->options->threads ? t->options->threads : t->run.threads;
-    uint32_t text[SNAPSHOT_TEXT_MAX];
-    size_t length;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     model_make(&t->model, &shape, batch_size(t), threads, true);
     engine_make(&t->engine, c->train.engine, c->train.shards, &t->model);
     optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
     training_memory_check(training_memory(&t->engine, &t->optimizer));
     make_batches(t);
-    picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, t->text_note);
-    t->snapshot = snapshot_make(shape.L, shape.attention.H, text, length);
+    t->text = picture_text(c, &t->run.corpus, shape.T);
+    t->snapshot = snapshot_make(shape.L, shape.attention.H, t->text.characters, t->text.length);
 }
 
 /* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
@@ -112,12 +110,6 @@ void trainer_end(Trainer *t) {
     if (t->failure.status) error_raise_again(&t->failure);
 }
 
-TrainOutcome trainer_outcome(const Trainer *t) {
-    TrainOutcome outcome = {.state = t->state, .signal = t->signal, .had_finished = t->had_finished};
-    memcpy(outcome.directory, t->run.directory, sizeof outcome.directory);
-    return outcome;
-}
-
 /* --- a new run and a resumed one */
 
 static Trainer *make_trainer(const TrainOptions *options) {
@@ -148,7 +140,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);
     run_begin(&t->run, &t->model, options->command_line, options->progress);
-    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note);
+    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text.note);
     t->start = omp_get_wtime();
     return t;
 }
@@ -199,7 +191,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
     if (out) { /* as comments, so that `out`, which begins with a config, is still one */
         run_count_ngrams(&t->run);
         fputc('\n', out);
-        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text_note);
+        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text.note);
     }
     memory_release(mark);
     return bytes;

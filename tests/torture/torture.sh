@@ -42,9 +42,10 @@ field() { printf '%s\n' "$rows" | sed -n "s/^$1  *|/$1 |/p" | cut -d '|' -f "$2"
 
 # --- what runs and sweeps come to, apart from the times
 
-# A page without times, commands and paths.
+# A page without times, commands and paths, and without the excerpt of the text, which a page lacks if it cannot be read.
 page() {
-    sed -E 's/"(command|start|end|logs)":"[^"]*",?//g; s/"seconds":[^,}]*,?//g; s/"resumed":\[[^]]*\],?//g
+    sed -E 's/"(command|start|end|logs|no_excerpt)":"[^"]*",?//g; s/"seconds":[^,}]*,?//g; s/"resumed":\[[^]]*\],?//g
+        s/"excerpt":\[(\{[^{}]*\},?)*\],?//g; s/,}/}/g
         s/(corpus|out) = [^\\]*\\n//g; s/(\\n[0-9]+,[0-9]+,)[0-9]+\.[0-9]{3},/\1/g' "$1"
 }
 # The results below a directory, a line each.
