@@ -75,8 +75,8 @@ static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
 
 /* --- the state */
 
-/* Whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide neither
-   what is trained nor what is measured at which step. */
+/* Returns whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide
+   neither what is trained nor what is measured at which step. */
 static bool must_match(const char *key) {
     static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
                                             "train.engine", /* both engines compute the same, to rounding */
@@ -129,8 +129,8 @@ static void check_keys(const char *path, const char *version, const Json *config
     }
 }
 
-/* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. A key that it does
-   not have had its default: the version that made it had no such key. */
+/* Compares the config that the checkpoint was made with, key by key, with config.ini. A key that it does not have had
+   its default: the version that made it had no such key. */
 static void check_config(const Run *run, const char *path, const Json *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));

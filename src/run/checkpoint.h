@@ -12,16 +12,16 @@
 
 typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
 
-/* Where an optimizer keeps its moments, flat as the parameters; NULL: nowhere. A velocity is a first moment. */
+/* Points to the moments of an optimizer, flat as the parameters; NULL: it has none. A velocity is a first moment. */
 typedef struct {
     real *first, *second;
 } Moments;
 
 /* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
-   their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
-   moments and state, it needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the
-   resumed run reaches that step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train
-   the run are compared, so that no checkpoint of copies that differ replaces a good one. */
+   their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of moments and state, it
+   needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the resumed run reaches that
+   step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train the run are compared: a
+   checkpoint of copies that differ must not replace a good one. */
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
 
 /* Copies best.safetensors to earlier.safetensors, before better parameters take its place. If a resumed run would

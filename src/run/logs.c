@@ -137,7 +137,7 @@ int log_field(Log log, int column, const char *text) {
     }
 }
 
-/* A log as text. */
+/* The text of a log. */
 typedef struct {
     Log log;
     char path[PATH_CAPACITY], *text; /* (size), and a zero byte */
@@ -231,8 +231,8 @@ LogTable logs_read_any(const char *directory, Log log) {
 
 /* --- resuming */
 
-/* The step that a row or a sample begins with; SIZE_MAX where there is none, as in a line that was never whole. Of a
-   row `field` is the step. */
+/* Returns the step that a row or a sample begins with; SIZE_MAX if there is none, as in a line that was never whole. Of
+   a row `field` is the step. */
 static size_t step_of(Log log, int field, const char *line) {
     size_t step;
     char behind;
@@ -245,7 +245,7 @@ static size_t step_of(Log log, int field, const char *line) {
     return read == 2 && (behind == ',' || behind == '\n') ? step : SIZE_MAX;
 }
 
-/* Whether the first `size` bytes of a log are what the checkpoint of `step` has left there: whole lines, which have the
+/* Returns whether the first `size` bytes of a log are as they were at the checkpoint of `step`: whole lines, with the
    rows of all steps before that one and of no others. Matches their columns. */
 static bool rows_end_before(LogFile *f, size_t size, size_t step) {
     const int field = f->log == LOG_SAMPLES ? 0 : log_field(f->log, STEP, f->text);

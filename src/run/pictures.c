@@ -42,8 +42,8 @@ PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
     return t;
 }
 
-/* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in
-   run.json; for recall the losses of guessing and of right answers (data/recall.h). Returns how many. */
+/* Lists the losses to compare with, which are drawn as thin lines, and returns their number: for a text the losses of
+   n-gram tables, which are in run.json; for recall the losses of guessing and of right answers (data/recall.h). */
 static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64]) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
     const double pairs = (double)run->config.data.recall_pairs;

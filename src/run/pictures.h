@@ -17,7 +17,7 @@ typedef struct {
    has a character that the corpus lacks, the beginning of the validation split. */
 PictureText picture_text(const Config *config, const Corpus *corpus, size_t T);
 
-/* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
+/* Draws DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 void picture_loss(const Run *run);
 
 /* Returns heads of a snapshot as one figure, which points into the snapshot. The caller sets its titles and writes the

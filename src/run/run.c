@@ -153,7 +153,7 @@ void description_check_corpus(const Json *d, const char *directory, const char *
                     *path ? path : "the built-in one", directory);
 }
 
-/* What description_config loads. */
+/* The arguments of load_config. */
 typedef struct {
     Config *config;
     SweepAxes *axes;
@@ -243,7 +243,7 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
     run->vocabulary = vocabulary_load(path);
 }
 
-/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ, which this finds. */
+/* Finds a machine that computes wrongly: every rank has a copy of the parameters, and these copies then differ. */
 void run_compare_parameters(const Model *model, size_t step) {
     char what[64], hash[HASH_DIGITS];
     if (ranks_count() == 1) return;

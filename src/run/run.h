@@ -20,14 +20,14 @@ typedef struct {
     ResultsDirectory *results;    /* of a new run; NULL for one that was opened */
     Json *description;            /* run.json, once it is written or read */
 
-    /* What is known of an opened run, which was trained before. */
+    /* Of an opened run, which was trained before: */
     Vocabulary vocabulary; /* from vocab.json; a new run uses its corpus's */
     size_t threads;        /* from run.json; 1 if it names none */
     bool finished;         /* whether run.json says so */
     size_t step;           /* the step of the checkpoint that run_load_model has read */
 } Run;                     /* large: keep it off small stacks */
 
-/* How far a run has come. */
+/* The progress of a run. */
 typedef struct {
     size_t step;                 /* updates so far */
     double seconds;              /* spent on them */
@@ -65,9 +65,9 @@ void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 void run_compare(const Run *run, const Model *model, size_t step);
 void run_compare_parameters(const Model *model, size_t step);
 
-/* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
-   result back to "running" and removes the entries about how it ended before. Tells `progress` so, and also if bits
-   will not repeat because threads or kernels are not what they were. */
+/* Notes that the run is resumed at `step`. Writes config.ini as it is now; in run.json adds an entry to `resumed`, sets
+   the result back to "running" and removes the entries about its former end. Tells `progress` so, and also if bits
+   will not repeat because threads or kernels are others than before. */
 void run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress);
 /* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if the status of `failure` is not
    STATUS_OK. */

@@ -21,9 +21,9 @@ static void name_directories(Sweep *s) {
         snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory->path, run->name);
 }
 
-/* Takes from an entry of the sweep's run.json that a run has failed, since the run's own run.json may not say so: its
-   process was killed, or could not begin. [sweep] may grow, but not lose a run. */
-static void take_recorded(Sweep *s, const Json *entry) {
+/* Reads from an entry of the sweep's run.json that a run has failed. The run's run.json may not say so: its process was
+   killed, or could not begin. [sweep] may grow, but not lose a run. */
+static void read_recorded(Sweep *s, const Json *entry) {
     const char *name = js_as_text(js_get(entry, "name")), *result = js_as_text(js_get(entry, "result")),
                *error = js_as_text(js_get(entry, "error"));
     SweepRun *run = s->runs, *end = s->runs + s->run_count;
@@ -51,7 +51,7 @@ Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     const Json *recorded = js_get(s->description, "runs");
-    for (size_t i = 0; i < js_array_size(recorded); i++) take_recorded(s, js_at(recorded, i));
+    for (size_t i = 0; i < js_array_size(recorded); i++) read_recorded(s, js_at(recorded, i));
     for (size_t i = 0; i < s->run_count; i++) sweep_read_state(&s->runs[i]);
     return s;
 }
@@ -63,16 +63,6 @@ const Sweep *sweep_view(const char *directory) {
 }
 
 /* --- what is checked before a sweep that is there is trained */
-
-/* Notes whether a process that a killed sweep has left trains the run. A process that is not known to live is an error
-   that names it. */
-static void find_process(const Sweep *s, SweepRun *run) {
-    const bool was_awaited = run->awaited, exists = path_exists(run->directory);
-    run->awaited = exists && directory_held(run->directory);
-    if (run->awaited && !was_awaited)
-        progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left", run->name);
-    if (exists && !run->awaited) directory_check_free(run->directory);
-}
 
 /* Checks that the run was trained with the config that the sweep's config.ini gives it. */
 static void check_config(const Sweep *s, const SweepRun *run) {
@@ -91,23 +81,26 @@ static void check_config(const Sweep *s, const SweepRun *run) {
 }
 
 void sweep_load_run(const Sweep *s, SweepRun *run) {
+    const bool alone = s->shares == 0 && path_exists(run->directory);
     directory_check_no_link(run->directory);
-    if (s->shares == 0) find_process(s, run);
-    if (!run->awaited && sweep_read_state(run)) check_config(s, run);
+    run->awaited = alone && directory_held(run->directory);
+    if (run->awaited) return;
+    if (alone) directory_check_free(run->directory);
+    if (sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
 
-/* Returns whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it
-   is swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
+/* Omits from the sweep's config.ini keys that vary between runs but were not set by the user. Such a key is swept, or
+   follows from a swept key, as d_k from heads: if it were written, it would no longer follow. */
 static bool differs(const void *sweep, size_t key) {
     const Sweep *s = sweep;
-    char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
+    char base[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(&s->config, key)) return false;
-    config_value_text(&s->config, key, own, sizeof own);
+    config_value_text(&s->config, key, base, sizeof base);
     for (size_t i = 0; i < s->run_count; i++) {
         config_value_text(&s->runs[i].config, key, value, sizeof value);
-        if (strcmp(own, value) != 0) return true;
+        if (strcmp(base, value) != 0) return true;
     }
     return false;
 }

@@ -1,8 +1,8 @@
-/* The runs of a sweep, each trained by a process of its own, a few at a time. The process is the running program,
-   started once more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed
-   the command. The outcome of a run is read from the run's directory; the reason of a failure is the last line that the
-   process writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them.
-   All are in one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
+/* Trains the runs of a sweep, a few at a time, each by a process. The process is the running program, started once
+   more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed the command.
+   The outcome of a run is read from the run's directory; the reason of a failure is the last line that the process
+   writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them. All are in
+   one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -40,23 +40,23 @@ typedef struct {
 static void leave_launcher(void) {
     static const char *const beginnings[] = {"OMPI_",  "PMI_",  "PMIX_",     "PRTE_",
                                              "HYDRA_", "HYDI_", "MPI_LOCAL", "SLURM_STEP"};
-    char **kept = environ;
+    char **end = environ;
     for (char **variable = environ; *variable; variable++) {
         bool is_of_launcher = false;
         for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
             is_of_launcher = is_of_launcher || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
-        if (!is_of_launcher) *kept++ = *variable;
+        if (!is_of_launcher) *end++ = *variable;
     }
-    *kept = NULL;
+    *end = NULL;
 }
 
 /* Starts the program with these words, ended by NULL. An error has status STATUS_FAILED, and may be due to the other
    processes. */
 static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
     posix_spawn_file_actions_t actions;
-    char *own = program_path();
+    char *found = program_path();
     /* On Linux the last name leads to the running program even where its file was replaced or removed. */
-    const char *path = s->options->program ? s->options->program : own ? own : "/proc/self/exe";
+    const char *path = s->options->program ? s->options->program : found ? found : "/proc/self/exe";
     FILE *messages = run->messages = tmpfile();
     int failed = messages ? posix_spawn_file_actions_init(&actions) : errno;
     if (messages && !failed) {
@@ -66,7 +66,7 @@ static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
         if (!failed) failed = posix_spawn(&run->process, path, &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
-    free(own);
+    free(found);
     if (!failed) return;
     if (messages) fclose(messages);
     run->process = 0;
@@ -95,8 +95,10 @@ static int stopped_by(int status) {
     return 0;
 }
 
+static bool is_refused(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE; }
+
 /* Writes into run->message why the run's process has not finished it. */
-static void take_reason(SweepRun *run, int status) {
+static void read_reason(SweepRun *run, int status) {
     char line[2048] = "";
     const size_t name = strlen(program_name);
     rewind(run->messages);
@@ -119,7 +121,7 @@ static void read_run(void *run) {
     sweep_read_measures(run);
 }
 
-/* A run that ended early makes no more steps: it counts as if it had made them all. */
+/* Shows the steps of all runs. A run that ended early makes no more steps: it counts as if it had made them all. */
 static void show_progress(const Crew *c) {
     const Sweep *s = c->sweep;
     char line[160], left[32];
@@ -153,18 +155,18 @@ static void report_end(const Crew *c, const SweepRun *run) {
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
-/* Notes how a run has ended, by the status of its process and what that has left in the run's directory. */
+/* Notes how a run has ended, by the status of its process and by the files in its directory. */
 static void note_end(SweepRun *run, int status) {
     Error why;
     const bool read = protect(read_run, run, &why);
     if (stopped_by(status) || run->state == RUN_DIVERGED) return;
-    if (read && status == 0 && run->state == RUN_FINISHED) return;
+    if (read && run->state == RUN_FINISHED && (status == 0 || is_refused(status))) return;
     run->state = RUN_FAILED;
     if (status == 0 && !read) text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
-    else take_reason(run, status);
+    else read_reason(run, status);
 }
 
-/* A signal, unless it is 0 or not the first, ends all runs, once they have saved a checkpoint. */
+/* Passes a signal to all runs, which then save a checkpoint and end; unless it is 0 or not the first. */
 static void stop(Crew *c, int signal) {
     if (!signal || c->signal) return;
     c->signal = signal;
@@ -172,52 +174,53 @@ static void stop(Crew *c, int signal) {
         if (c->run[i]->process) kill(c->run[i]->process, signal);
 }
 
-/* Lets a run, whose process has ended, wait for its turn once more. */
-static void put_back(Crew *c, size_t i) {
+static void find_process(void *of_sweep) {
+    SweepRun *run = of_sweep;
+    run->awaited = false;
+    run->awaited = path_exists(run->directory) && directory_held(run->directory);
+}
+
+/* Notes the end of a process that this one has not started. What it has left is read when the run has its turn again.
+ */
+static void note_other_end(Crew *c, size_t i) {
     SweepRun *run = c->run[i];
+    Error ignored;
+    protect(find_process, run, &ignored);
+    if (run->awaited && !c->signal) return;
+    run->awaited = false;
     c->alive--;
     c->next--;
     c->run[i] = c->run[c->next];
     c->run[c->next] = run;
 }
 
-static void find_awaited(void *of_sweep) {
-    SweepRun *run = of_sweep;
-    run->awaited = false;
-    run->awaited = path_exists(run->directory) && directory_held(run->directory);
+static void announce_wait(const Crew *c, const SweepRun *run) {
+    progress_message(c->sweep->options->progress, "waiting for the end of %s, which a killed sweep has left",
+                     run->name);
 }
 
-/* Puts back the runs whose processes, left by a killed sweep, have ended: or all of them after a signal. */
-static void note_awaited(Crew *c) {
-    for (size_t i = 0; i < c->next; i++) {
-        Error ignored;
-        if (!c->run[i]->awaited) continue;
-        protect(find_awaited, c->run[i], &ignored);
-        if (c->run[i]->awaited && !c->signal) continue;
-        c->run[i]->awaited = false;
-        put_back(c, i);
+static void note_end_of(Crew *c, SweepRun *run, int status) {
+    Error ignored;
+    /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
+    if (is_refused(status) && !c->sweep->shares) protect(find_process, run, &ignored);
+    if (!run->awaited) note_end(run, status);
+    fclose(run->messages);
+    run->process = 0;
+    if (run->awaited) {
+        announce_wait(c, run);
+        return;
     }
+    c->alive--;
+    report_end(c, run);
+    stop(c, stopped_by(status)); /* one that is stopped stops all */
 }
 
 static void note_ends(Crew *c) {
     for (size_t i = 0; i < c->next; i++) {
-        SweepRun *run = c->run[i];
         int status = 0;
-        if (!run->process || waitpid(run->process, &status, WNOHANG) == 0) continue;
-        /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
-        const bool again =
-            WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE && !run->refused && !c->sweep->shares;
-        if (!again) note_end(run, status);
-        fclose(run->messages);
-        run->process = 0;
-        run->refused = true;
-        if (again) {
-            put_back(c, i);
-            continue;
-        }
-        c->alive--;
-        report_end(c, run);
-        stop(c, stopped_by(status)); /* one that is stopped stops all */
+        if (c->run[i]->awaited) note_other_end(c, i);
+        else if (c->run[i]->process && waitpid(c->run[i]->process, &status, WNOHANG) != 0)
+            note_end_of(c, c->run[i], status);
     }
 }
 
@@ -242,6 +245,7 @@ static void start_all(Crew *c) {
         const bool started = protect(start, c, &why);
         if (!started && why.status == STATUS_FAILED && c->alive) return;
         if (run->process || run->awaited) c->alive++;
+        if (started && run->awaited) announce_wait(c, run);
         c->next++;
         if (started) continue;
         run->state = RUN_FAILED;
@@ -273,7 +277,6 @@ int sweep_train(Sweep *s) {
     for (;;) {
         note_ends(c);
         stop(c, interrupt_signal());
-        note_awaited(c);
         const bool goes_on = !c->signal && directory_in_place(s->directory);
         if (goes_on) start_all(c);
         if (c->alive == 0 && (!goes_on || c->next == c->count)) break;

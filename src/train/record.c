@@ -1,4 +1,4 @@
-/* What a run records of a step, in the order of the loop: the validation loss, attention, the logs, a checkpoint.
+/* Records a step of a run, in the order of the loop: the validation loss, attention, the logs, a checkpoint.
 
    A checkpoint is of the parameters after state.step updates, before anything was measured at that step, and it names
    the sizes that the logs had then. A resumed run cuts its logs back to these sizes and measures the step again, to the
@@ -28,7 +28,7 @@ void trainer_save(Trainer *t) {
     if (t->state.best_step < t->state.step || evaluation_is_due(t)) checkpoint_remove_copy(&t->run);
 }
 
-/* The rows of attention.csv, one for each head of each layer. */
+/* Writes the rows of attention.csv, one for each head of each layer. */
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {

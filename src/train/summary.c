@@ -42,7 +42,7 @@ static void format_count(size_t n, char out[32]) {
     for (; power > 1; power /= 1000) text_append(out, 32, ",%03zu", n % power / (power / 1000));
 }
 
-/* Where the lines of a summary go, and what each begins with. */
+/* The destination of a summary's lines, and the mark that each begins with. */
 typedef struct {
     Progress *to;
     const char *mark;

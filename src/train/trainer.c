@@ -51,7 +51,8 @@ static void make_arrays(Trainer *t) {
     t->snapshot = snapshot_make(shape.L, shape.attention.H, t->text.characters, t->text.length);
 }
 
-/* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
+/* Returns the standard deviation of the first block's scores on the first slice of the first batch, as a mean over
+   heads. */
 static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
     const size_t B = model_slice(s, batch_size(t));

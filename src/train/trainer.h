@@ -36,7 +36,7 @@ typedef struct {
     Logs *logs;
     int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
-    /* What attention is measured on: a fixed validation batch and a fixed text. */
+    /* Attention is measured on a fixed validation batch and a fixed text. */
     int32_t *measured_tokens, *measured_targets; /* (measured_batch, T) */
     size_t measured_batch;
     double *measure_scratch;       /* measure_gradients_scratch */
