@@ -64,13 +64,18 @@ static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char l
 
 /* Draws the losses. Up to FEW_POINTS validation losses are points without a line: between points so far apart, a line
    would run beside the training loss. */
-static void draw_losses(const Run *run, const LogTable *metrics) {
+void picture_loss(const Run *run) {
+    const size_t mark = memory_mark();
     const Config *c = &run->config;
-    const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
+    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
+    const double *steps = metrics.column[METRICS_STEP], *losses = metrics.column[METRICS_VAL_LOSS];
     char title[512], subtitle[256], label[64] = "validation", name[64];
     size_t count = 0, last = 0;
-    for (size_t i = 0; i < metrics->rows; i++)
-        if (isfinite(losses[i])) count++, last = i;
+    for (size_t i = 0; i < metrics.rows; i++) {
+        if (!isfinite(losses[i])) continue;
+        count++;
+        last = i;
+    }
     scale_text(c->attention.scale_divisor, name, sizeof name);
     config_scores_title(c, 0, title, sizeof title);
     if (count) {
@@ -85,16 +90,10 @@ static void draw_losses(const Run *run, const LogTable *metrics) {
     Level levels[CHART_LEVELS_MAX];
     const size_t level_count = loss_levels(run, levels, texts);
     const Series series[] = {
-        {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
-        {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
+        {"training (one batch)", steps, metrics.column[METRICS_TRAIN_LOSS], metrics.rows, gray, .thickness = 1.5},
+        {label, steps, losses, metrics.rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
     const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
     chart_save(&chart, run->locked, "loss.png");
-}
-
-void picture_loss(const Run *run) {
-    const size_t mark = memory_mark();
-    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
-    draw_losses(run, &metrics);
     memory_release(mark);
 }
 

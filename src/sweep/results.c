@@ -72,7 +72,9 @@ static void read_metrics(SweepRun *run) {
                  last = log_last(&table, METRICS_STEP);
     double sum = 0, count = 0;
     for (size_t row = 0; row < table.rows; row++) {
-        if (steps[row] >= 0.9 * last) sum += train[row], count++;
+        const bool is_late = steps[row] >= 0.9 * last;
+        sum += is_late ? train[row] : 0;
+        count += is_late;
         if (steps[row] >= (double)run->config.train.warmup)
             r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
     }

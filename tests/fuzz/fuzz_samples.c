@@ -20,10 +20,10 @@ static void check_rest(const char *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const size_t mark = memory_mark();
-    const Directory *directory = fuzz_opened_directory();
     size_t now;
     if (size < 3) return 0;
+    const size_t mark = memory_mark();
+    const Directory *directory = fuzz_opened_directory();
     Logs *begun = logs_start(directory);
     logs_sizes(begun, size_of);
     memory_free(begun);
