@@ -50,12 +50,12 @@ static void loop(void *trainer) {
 
 /* Trains a run that was started or resumed, unless it had finished. After an error in the loop, its pictures, its page
    and run.json are written all the same. */
-static TrainOutcome run_loop(Trainer *t) {
+static const Trainer *run_loop(Trainer *t) {
     if (!t->had_finished) {
         protect(loop, t, &t->failure);
         trainer_end(t);
     }
-    return trainer_outcome(t);
+    return t;
 }
 
 static int run_train(const Command *command) {
@@ -69,9 +69,9 @@ static int run_train(const Command *command) {
         trainer_check(&config, &options, stdout);
         return 0;
     }
-    const TrainOutcome outcome = run_loop(trainer_start(&config, &options));
-    print_outcome(&outcome);
-    return outcome.signal;
+    const Trainer *t = run_loop(trainer_start(&config, &options));
+    print_outcome(t);
+    return t->signal;
 }
 
 static long long resume_jobs; /* 0: not given */
@@ -89,9 +89,9 @@ static int run_resume(const Command *command) {
     options.jobs = (size_t)resume_jobs;
     if (sweep) return sweep_resume(directory, &options, stdout);
     options.threads = (size_t)command->threads; /* 0: as many as the run had */
-    const TrainOutcome outcome = run_loop(trainer_resume(directory, overrides->items, overrides->count, &options));
-    print_outcome(&outcome);
-    return outcome.signal;
+    const Trainer *t = run_loop(trainer_resume(directory, overrides->items, overrides->count, &options));
+    print_outcome(t);
+    return t->signal;
 }
 
 static const Verb train_verb = {

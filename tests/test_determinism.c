@@ -17,7 +17,7 @@ static void train_here(const char *ini, const char *run, size_t threads) {
     const TrainOptions options = {
         .threads = threads, .out = run, .command_line = "", .progress = progress_make(stderr, true)};
     config_load(&config, NULL, ini, NULL, 0);
-    outcome = run_loop(trainer_start(&config, &options));
+    outcome = *run_loop(trainer_start(&config, &options));
 }
 
 /* Trains in another process of this program (see main). */

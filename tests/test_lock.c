@@ -65,12 +65,12 @@ static void assert_refuses(const char *on, const char *job, const char *words) {
 static void excludes(void **state) {
     (void)state;
     char words[64];
-    snprintf(words, sizeof words, "run is in use: process %d is training there; wait", (int)getpid());
+    snprintf(words, sizeof words, "run is in use: process %d is writing there; wait", (int)getpid());
     make_run();
     for (flocks = FLOCK; flocks <= FLOCK_FOR_ALL; flocks++) {
         assert_true(locks());
         if (flocks != FLOCK_FOR_ALL) assert_refuses("a", NULL, words);
-        assert_refuses("b", NULL, " of a is training there; if that process is known to have ended, remove ");
+        assert_refuses("b", NULL, " of a is writing there; if that process is known to have ended, remove ");
         if (flocks != FLOCK_FOR_ALL) assert_refused(words, directory_check_free(in("run")));
         directory_check(run_directory);
         unlock();
@@ -86,11 +86,11 @@ static void who_is_replaced(void **state) {
     make_run();
     for (flocks = FLOCK; flocks <= FLOCK_FOR_ALL; flocks++) {
         left_by("a", "3");
-        assert_refuses("b", NULL, " of a (job 812_3) is training there");
+        assert_refuses("b", NULL, " of a (job 812_3) is writing there");
         assert_refuses("b", "4", "/run/owner");
         assert_int_equal(status_of(start("a", "4", lock_and_die)), 0);
         assert_int_equal(status_of(start("b", "4", lock_and_die)), 0);
-        assert_refuses("a", NULL, " of b (job 812_4) is training there");
+        assert_refuses("a", NULL, " of b (job 812_4) is writing there");
         assert_int_equal(remove(in("run/owner")), 0);
         assert_unlocked();
     }
@@ -156,7 +156,7 @@ static void owners_read_by_name(void **state) {
     for (size_t i = 0; i < COUNT_OF(others); i++) assert_that(!owner_parse(others[i], &o), "%s", others[i]);
     make_run();
     put_text("run/owner", texts[0]);
-    assert_refused("process 23853 of node7 (job 812) is training there", directory_lock(in("run")));
+    assert_refused("process 23853 of node7 (job 812) is writing there", directory_lock(in("run")));
     setenv("SLURM_JOB_ID", "812", 1);
     assert_unlocked();
     unsetenv("SLURM_JOB_ID");

@@ -64,12 +64,12 @@ static void child_trains(char **arguments) {
     TrainOptions options = child_options(arguments);
     options.out = arguments[2];
     config_load(&config, NULL, arguments[1], NULL, 0);
-    outcome = run_loop(trainer_start(&config, &options));
+    outcome = *run_loop(trainer_start(&config, &options));
 }
 static void child_resumes(char **arguments) {
     const TrainOptions options = child_options(arguments);
     const char *set = arguments[2];
-    outcome = run_loop(trainer_resume(arguments[1], &set, *set != '-', &options));
+    outcome = *run_loop(trainer_resume(arguments[1], &set, *set != '-', &options));
 }
 
 /* child train|resume CONFIG|DIR OUT|train.steps=N THREADS DIES STOPS -> 0 done, 99 died, 143 stopped, 1..3
@@ -269,6 +269,41 @@ static void steps_raised(void **state) {
     assert_int_equal(child("resume", in("run"), "train.steps=8", 0, -1, -1), 100);
 }
 
+/* A run that was made longer has the best parameters of the longer run, also where the last evaluation of the shorter
+   one, which the longer one does not make, found better ones; and wherever either of them dies. */
+static void best_of_the_longer_run(void **state) {
+    (void)state;
+    static const char *const same_bests = "for run in whole run; do grep best_ $run/run.json >$run.bests; done; "
+                                          "cmp whole.bests run.bests && ! ls run/checkpoint/earlier*";
+    long deaths[2] = {0};
+    CHILDREN_TRAIN("train.lr=0.3", "train.min_lr=0.3", "train.seed=48");
+    assert_int_equal(run("whole", 1, -1, -1), 0);
+    assert_true(shell("grep -q '\"best_step\": 0' whole/run.json"));
+    CHILDREN_TRAIN("train.lr=0.3", "train.min_lr=0.3", "train.seed=48", "train.steps=1");
+    assert_int_equal(run("short", 1, -1, -1), 0);
+    assert_true(shell("grep -q '\"best_step\": 1' short/run.json"));
+    for (int which = 0; which < 2; which++) {
+        for (long n = 0;; n += STRIDE) {
+            int status = 0;
+            remove_run("run");
+            if (which == 0) status = run("run", 1, n, -1);
+            else assert_true(shell("cp -a short run"));
+            if (which == 1) status = child("resume", in("run"), "train.steps=8", 0, n, -1);
+            const bool died = status == 99, begun = path_exists(in("run/run.json"));
+            assert_true(died || status == 0);
+            if (begun) status = child("resume", in("run"), "train.steps=8", 0, -1, -1);
+            assert_that(!begun || status == 0 || status == 100, "status %d: %s", status, said);
+            /* where it died while it wrote a file that the longer run does not write, a part of that file stays */
+            assert_true(!begun || shell("find run -name '*.new' -delete"));
+            if (begun) assert_same_run("whole", "run");
+            assert_true(!begun || shell(same_bests));
+            if (!died) break;
+            deaths[which] += begun;
+        }
+    }
+    assert_that(deaths[0] > 10 / STRIDE && deaths[1] > 20 / STRIDE, "%ld and %ld deaths", deaths[0], deaths[1]);
+}
+
 /* Keys that may change between start and resume: nothing that the run computes or writes depends on them. */
 static void free_keys(void **state) {
     (void)state;
@@ -322,9 +357,10 @@ static void one_process_at_a_time(void **state) {
 int main(int argc, char **argv) {
     if (argc == 8 && strcmp(argv[1], "child") == 0) return child_main(argv + 2);
     const struct CMUnitTest tests[] = {
-        TRAINING_TEST(dies_anywhere), TRAINING_TEST(stops_anywhere), TRAINING_TEST(doubling_intervals),
-        TRAINING_TEST(steps_raised),  TRAINING_TEST(free_keys),      TRAINING_TEST(one_process_at_a_time),
-        TRAINING_TEST(no_former_end),
+        TRAINING_TEST(dies_anywhere),      TRAINING_TEST(stops_anywhere),
+        TRAINING_TEST(doubling_intervals), TRAINING_TEST(steps_raised),
+        TRAINING_TEST(free_keys),          TRAINING_TEST(one_process_at_a_time),
+        TRAINING_TEST(no_former_end),      TRAINING_TEST(best_of_the_longer_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void every_file(void **state) {
     };
     CONFIGURE("model.layers=2");
     train("run", 1);
-    assert_string_equal(outcome.directory, in("run"));
+    assert_string_equal(outcome.run.directory, in("run"));
     for (size_t n = 0; n < COUNT_OF(names); n++) {
         char path[256];
         size_t size;

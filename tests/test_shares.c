@@ -135,7 +135,7 @@ static void four_shares(void **state) {
         assert_true(!path_exists(in(file_of("sweep", 2, 4, 0, "owner"))));
         assert_int_equal(status_of(start_share("b", "1/4")), STATUS_FAILED);
         assert_true(
-            shell("grep -q '^.1/2. .*: failed: .* of a (job 77) is training there; .* remove .*/owner$' shares"));
+            shell("grep -q '^.1/2. .*: failed: .* of a (job 77) is writing there; .* remove .*/owner$' shares"));
         assert_non_null(strstr(contents(in(file_of("sweep", 0, 4, 1, "run.json")), NULL), "finished"));
         shares[0] = start_share_with("b", "1/4", "77", 0);
         shares[1] = start_share("b", "2/4");

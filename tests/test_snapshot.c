@@ -104,7 +104,7 @@ static void drawn_again(void **state) {
         assert_int_equal(remove(in(names[i])), 0);
     }
     const size_t mark = memory_mark();
-    assert_true(run_loop(trainer_resume(in("run"), NULL, 0, &options)).had_finished);
+    assert_true(run_loop(trainer_resume(in("run"), NULL, 0, &options))->had_finished);
     memory_release(mark);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *after = contents(in(names[i]), &size);

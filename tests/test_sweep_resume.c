@@ -355,6 +355,72 @@ static void waiting_is_ended(void **state) {
     resumes("sweep");
 }
 
+/* A process that a killed sweep has left may lock its run only after resume has started another one: that one is
+   refused, and resume waits for the end of the first. */
+static void started_twice(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("straight", 2);
+    assert_fails(STATUS_FAILED, FAILS, sweep_with(no_such_luck(), "sweep", 2, false));
+    const char *run = in("sweep/scale_divisor=none+seed=2");
+    const char *late = program_where(THE_ONE, "echo >>starts; until [ -e go ]; do sleep .01; done; cd \"$OLDPWD\"");
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        Progress progress = {.stream = fopen(in("said"), "w")};
+        const TrainOptions options = {.command_line = "./train resume", .program = late, .progress = &progress};
+        setvbuf(progress.stream, NULL, _IOLBF, 0);
+        _exit(works(sweep_resume(in("sweep"), &options, no_table)) ? 0 : (int)err.status);
+    }
+    assert_true(shell("until [ -e starts ]; do sleep .01; done"));
+    assert_true(directory_make_new(run));
+    const size_t mark = memory_mark();
+    directory_lock(run);
+    assert_true(shell("touch go; until grep -q 'waiting for the end of scale_divisor=none+seed=2' said; do sleep .02; "
+                      "done"));
+    memory_release(mark);
+    assert_int_equal(status_of(child), 0);
+    assert_true(shell("[ $(wc -l <starts) = 2 ] && ! grep failed said"));
+    assert_same_sweep("straight", "sweep");
+}
+
+/* What the sweep itself cannot write is recorded as its failure, and mended when it is resumed. */
+static void results_that_cannot_be_written(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    assert_true(shell("mv sweep/summary.csv . && mkdir sweep/summary.csv"));
+    assert_fails(STATUS_FAILED, "cannot write", resume(NULL, "sweep"));
+    assert_result("sweep", "failed");
+    assert_true(shell("grep -q '\"error\": \"cannot write .*summary.csv: ' sweep/run.json && rmdir sweep/summary.csv"));
+    resumes("sweep");
+    assert_true(shell("cmp summary.csv sweep/summary.csv && ! grep error sweep/run.json"));
+}
+
+/* A run that was killed when it had finished and its page was not written yet, or the page of an earlier stop was
+   there, gets the page from its sweep. The pages of the others stay. */
+static void pages_of_killed_runs(void **state) {
+    (void)state;
+    CONFIGURE(FOUR);
+    sweep("sweep", 2);
+    const TrainOptions options = {
+        .command_line = "./train sweep", .progress = progress_make(stderr, true), .report = report_write};
+    for (int i = 0; i < 2; i++) {
+        const size_t mark = memory_mark();
+        assert_true(shell("cd sweep && rm scale_divisor=none+seed=1/report.html && "
+                          "echo old >scale_divisor=none+seed=2/report.html && "
+                          "touch -d 2020-01-01 scale_divisor=none+seed=2/report.html && "
+                          "touch -r scale_divisor=sqrt_dk+seed=1/report.html ../before"));
+        if (i == 0) assert_int_equal(sweep_resume(in("sweep"), &options, no_table), 0);
+        else sweep_tables(in("sweep"), &options, no_table);
+        memory_release(mark);
+        assert_true(shell("cd sweep && for seed in 1 2; do tail -n 1 scale_divisor=none+seed=$seed/report.html | "
+                          "grep -q '</html>' || exit 1; done"));
+        assert_true(shell("! [ sweep/scale_divisor=sqrt_dk+seed=1/report.html -nt before ]"));
+    }
+}
+
 /* A process that a signal ends before it notes signals has been stopped, which is no failure, and stops the sweep. */
 static void stopped_at_birth(void **state) {
     (void)state;
@@ -451,6 +517,9 @@ int main(void) {
         SWEEP_TEST(a_killed_run),
         SWEEP_TEST(a_killed_parent),
         SWEEP_TEST(waiting_is_ended),
+        SWEEP_TEST(started_twice),
+        SWEEP_TEST(results_that_cannot_be_written),
+        SWEEP_TEST(pages_of_killed_runs),
         SWEEP_TEST(stopped_at_birth),
         SWEEP_TEST(signals_reach_all),
         SWEEP_TEST(stopped_and_continued),

@@ -81,7 +81,7 @@ static void refused(void **state) {
     CONFIGURE("train.steps=1", "log.attention_text=the keys and queries"); /* of which the context shows 16 */
     train(NULL, 1);                                                        /* log.out: the next free name */
     assert_int_equal(snapshot_load(in("run-2"), &config, 1).T, 16);
-    assert_string_equal(outcome.directory, in("run-2"));
+    assert_string_equal(outcome.run.directory, in("run-2"));
     assert_true(path_exists(in("run-2/checkpoint/last.safetensors")));
 }
 

@@ -12,7 +12,7 @@
 
 static Config config;
 static SweepAxes axes;
-static TrainOutcome outcome;
+static Trainer outcome; /* of the last run */
 
 #define TRAINING_TEST(function) cmocka_unit_test_setup_teardown(function, temporary_enter, temporary_leave)
 
@@ -50,13 +50,13 @@ static inline void train(const char *name, size_t threads) {
                                   .out = name ? in(name) : NULL,
                                   .command_line = "./train tiny.ini",
                                   .progress = progress_make(stderr, true)};
-    outcome = run_loop(trainer_start(&config, &options));
+    outcome = *run_loop(trainer_start(&config, &options));
     memory_release(mark);
 }
 static inline void resume_with_key(const char *name, const char *set) {
     const size_t mark = memory_mark();
     const TrainOptions options = {.command_line = "./train resume", .progress = progress_make(stderr, true)};
-    outcome = run_loop(trainer_resume(in(name), &set, 1, &options));
+    outcome = *run_loop(trainer_resume(in(name), &set, 1, &options));
     memory_release(mark);
 }
 

@@ -96,7 +96,7 @@ static OwnerState find_owner(const Directory *d, const Owner *self, Owner *other
 }
 
 static _Noreturn void in_use_by_another(const Directory *d) {
-    usage_error("%s is in use: another process is training there", d->path);
+    usage_error("%s is in use: another process is writing there", d->path);
 }
 
 /* Checks that this process may make the owner's file. */
@@ -112,10 +112,10 @@ static void check_owner(const Directory *d, OwnerState state, const Owner *other
     if (other->process == 0) in_use_by_another(d);
     if (!here)
         usage_error(
-            "%s is in use: process %ld of %s%s is training there; if that process is known to have ended, remove "
+            "%s is in use: process %ld of %s%s is writing there; if that process is known to have ended, remove "
             "%s/" OWNER_FILE,
             d->path, other->process, other->host, job, d->path);
-    usage_error("%s is in use: process %ld%s is training there; wait for it, or stop it", d->path, other->process, job);
+    usage_error("%s is in use: process %ld%s is writing there; wait for it, or stop it", d->path, other->process, job);
 }
 
 /* Returns whether `owner` is known to be another process's, or gone. */

@@ -60,9 +60,9 @@ void report_write_noting(const Directory *into, FILE *notes) {
     char csv[PATH_CAPACITY];
     path_join(csv, directory, "theory.csv");
     const bool is_sweep = sweep_is(directory);
-    const Json *data = path_exists(csv) ? report_theory_data(directory)
-                       : is_sweep       ? report_sweep_data(directory)
-                                        : report_run_data(&directory, 1);
+    const Json *data = path_find(csv) ? report_theory_data(directory)
+                       : is_sweep     ? report_sweep_data(directory)
+                                      : report_run_data(&directory, 1);
     save(data, into, "report.html");
     const Json *list = js_get(data, "notes");
     for (size_t i = 0; notes && i < js_array_size(list); i++) print_plain(notes, "%s", js_as_text(js_at(list, i)));

@@ -5,13 +5,16 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 
 enum { FORMAT = 3 }; /* of the state: another number where an entry or a key has got another meaning */
 static const char *const NAMES[] = {
     [CHECKPOINT_LAST] = "checkpoint/last.safetensors", [CHECKPOINT_BEST] = "checkpoint/best.safetensors"};
+static const char EARLIER[] = "checkpoint/earlier.safetensors";
 
 /* --- tensors */
 
@@ -72,8 +75,8 @@ static void check_numbers(const SafetensorsFile *file, const ArrayList *list) {
 
 /* --- the state */
 
-/* Whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide neither
-   what is trained nor what is measured at which step. */
+/* Returns whether a key must have the value of the checkpoint when a run is resumed. All must, except a few that decide
+   neither what is trained nor what is measured at which step. */
 static bool must_match(const char *key) {
     static const char *const free_keys[] = {"data.corpus",  /* the text may move; run.json has its fingerprint */
                                             "train.engine", /* both engines compute the same, to rounding */
@@ -126,8 +129,8 @@ static void check_keys(const char *path, const char *version, const Json *config
     }
 }
 
-/* Compares the config that the checkpoint was made with, key by key, with what config.ini says now. A key that it does
-   not have had its default: the version that made it had no such key. */
+/* Compares the config that the checkpoint was made with, key by key, with config.ini. A key that it does not have had
+   its default: the version that made it had no such key. */
 static void check_config(const Run *run, const char *path, const Json *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const char *key = config_key_name(i), *then = js_as_text(js_get(config, key));
@@ -176,13 +179,44 @@ void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Momen
     memory_release(mark);
 }
 
+void checkpoint_copy_best(const Run *run, bool repeated) {
+    char best[PATH_CAPACITY], earlier[PATH_CAPACITY];
+    size_t size;
+    if (!run->locked) return;
+    path_join(best, run->directory, NAMES[CHECKPOINT_BEST]);
+    path_join(earlier, run->directory, EARLIER);
+    if ((repeated && path_find(earlier)) || !path_find(best)) return;
+    char *bytes = file_read(best, "the best parameters", SIZE_MAX / 2, &size);
+    file_write(run->locked, EARLIER, bytes, size);
+    memory_free(bytes);
+}
+
+void checkpoint_remove_copy(const Run *run) {
+    if (run->locked) unlinkat(run->locked->fd, EARLIER, 0);
+}
+
+static SafetensorsFile open_file(const char *path, const Model *model) {
+    return safetensors_open(path, size_mul(size_mul(3, model->tensors.parameters), sizeof(real)));
+}
+
+void checkpoint_restore_best(const Run *run, const Model *model, size_t best_step) {
+    char path[PATH_CAPACITY];
+    const size_t mark = memory_mark();
+    path_join(path, run->directory, EARLIER);
+    if (!path_find(path)) return;
+    const SafetensorsFile file = open_file(path, model);
+    if (read_state(run, &file).step == best_step)
+        file_write(run->locked, NAMES[CHECKPOINT_BEST], file.bytes, file.size);
+    checkpoint_remove_copy(run);
+    memory_release(mark);
+}
+
 RunState checkpoint_load(const Run *run, Checkpoint which, Model *model, Moments moments) {
-    const size_t limit = size_mul(size_mul(3, model->tensors.parameters), sizeof(real));
     const size_t mark = memory_mark();
     char path[PATH_CAPACITY];
     path_join(path, run->directory, NAMES[which]);
     const ArrayList list = list_arrays(run, which, model, moments);
-    const SafetensorsFile file = safetensors_open(path, limit);
+    const SafetensorsFile file = open_file(path, model);
     const RunState s = read_state(run, &file);
     safetensors_take(&file, list.items, list.count, "the model of config.ini and vocab.json");
     check_numbers(&file, &list);

@@ -3,24 +3,34 @@
    its metadata the state of the run as JSON (docs/formats.md). It is written under a new name, flushed to disk and
    renamed, so a kill, a full disk or a failing call leaves the old checkpoint or the new one, whole. run.json is
    written after the first checkpoint, so a directory with run.json always has a checkpoint.
-   RUN/checkpoint/best.safetensors has only the parameters, the step and the config. A run cannot be resumed from it. */
+   RUN/checkpoint/best.safetensors has only the parameters, the step and the config. A run cannot be resumed from it.
+   A resumed run may have to return to the parameters that were the best at its checkpoint, since rows of its logs are
+   cut. Those are in RUN/checkpoint/earlier.safetensors while best.safetensors has others. */
 #pragma once
 
 #include "run/run.h"
 
 typedef enum { CHECKPOINT_LAST, CHECKPOINT_BEST } Checkpoint;
 
-/* Where an optimizer keeps its moments, flat as the parameters; NULL: nowhere. A velocity is a first moment. */
+/* Points to the moments of an optimizer, flat as the parameters; NULL: it has none. A velocity is a first moment. */
 typedef struct {
     real *first, *second;
 } Moments;
 
 /* Writes a checkpoint into RUN/checkpoint/, which must exist. The logs must be on disk (logs_sync), since the state has
-   their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of
-   moments and state, it needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the
-   resumed run reaches that step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train
-   the run are compared, so that no checkpoint of copies that differ replaces a good one. */
+   their sizes. CHECKPOINT_BEST has the parameters with the lowest validation loss so far; of moments and state, it
+   needs only the step. After a kill it may be of a later step than CHECKPOINT_LAST, until the resumed run reaches that
+   step again. Before CHECKPOINT_LAST is written, the parameters of all processes that train the run are compared: a
+   checkpoint of copies that differ must not replace a good one. */
 void checkpoint_save(const Run *run, Checkpoint which, const Model *model, Moments moments, const RunState *state);
+
+/* Copies best.safetensors to earlier.safetensors, before better parameters take its place. If a resumed run would
+   repeat the evaluation that found these (`repeated`), a copy that is there stays: it has the best parameters of the
+   last checkpoint's logs. */
+void checkpoint_copy_best(const Run *run, bool repeated);
+void checkpoint_remove_copy(const Run *run);
+/* Makes the copy best.safetensors again if it is of `best_step`, the best step in the logs. Removes it. */
+void checkpoint_restore_best(const Run *run, const Model *model, size_t best_step);
 
 /* Fills the model's parameters and the moments that are not NULL, and sets the model's divisor to that of the
    checkpoint's step. Returns what the checkpoint holds: step, seconds and sizes of the logs. Whatever is not as

@@ -137,7 +137,7 @@ int log_field(Log log, int column, const char *text) {
     }
 }
 
-/* A log as text. */
+/* The text of a log. */
 typedef struct {
     Log log;
     char path[PATH_CAPACITY], *text; /* (size), and a zero byte */
@@ -232,8 +232,8 @@ LogTable logs_read_any(const char *directory, Log log) {
 
 /* --- resuming */
 
-/* The step that a row or a sample begins with; SIZE_MAX where there is none, as in a line that was never whole. Of a
-   row `field` is the step. */
+/* Returns the step that a row or a sample begins with; SIZE_MAX if there is none, as in a line that was never whole. Of
+   a row `field` is the step. */
 static size_t step_of(Log log, int field, const char *line) {
     size_t step;
     char behind;
@@ -246,7 +246,7 @@ static size_t step_of(Log log, int field, const char *line) {
     return read == 2 && (behind == ',' || behind == '\n') ? step : SIZE_MAX;
 }
 
-/* Whether the first `size` bytes of a log are what the checkpoint of `step` has left there: whole lines, which have the
+/* Returns whether the first `size` bytes of a log are as they were at the checkpoint of `step`: whole lines, with the
    rows of all steps before that one and of no others. Matches their columns. */
 static bool rows_end_before(LogFile *f, size_t size, size_t step) {
     const int field = f->log == LOG_SAMPLES ? 0 : log_field(f->log, STEP, f->text);
@@ -285,6 +285,18 @@ double log_last(const LogTable *table, int column) {
     for (size_t row = table->rows; row-- > 0;)
         if (!isnan(table->column[column][row])) return table->column[column][row];
     return NAN;
+}
+
+double log_best(const LogTable *metrics, double *step) {
+    const double *losses = metrics->column[METRICS_VAL_LOSS];
+    double best = NAN;
+    *step = NAN;
+    for (size_t row = 0; row < metrics->rows; row++) {
+        if (isnan(losses[row]) || losses[row] >= best) continue;
+        best = losses[row];
+        *step = metrics->column[METRICS_STEP][row];
+    }
+    return best;
 }
 
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads) {

@@ -56,7 +56,7 @@ extern const char *const LOG_NAMES[LOG_COUNT]; /* "metrics.csv" */
 enum { METRICS_TABLE(CONSTANT_OF) METRICS_COLUMNS };
 enum { ATTENTION_TABLE(CONSTANT_OF) ATTENTION_COLUMNS, LOG_COLUMNS_MAX = ATTENTION_COLUMNS };
 
-/* Which column each field of a log's lines is; -1: none of this version's. */
+/* The column of each field of a log's lines; -1: this version has no such column. */
 enum { LOG_FIELDS_MAX = 64 };
 typedef struct {
     int count, column[LOG_FIELDS_MAX];
@@ -80,15 +80,15 @@ Logs *logs_start(const Directory *directory);
 Logs *logs_resume(const Directory *directory, size_t step, const size_t size[LOG_COUNT]);
 void logs_cut(const Logs *logs, const size_t size[LOG_COUNT]);
 
-/* Appends a row of metrics.csv or attention.csv, from a number for each column, with the fields of the file: a field
-   that is no column is left empty. */
+/* Appends a row of metrics.csv or attention.csv, from a number for each column, with the fields of the file. A field
+   that is no column stays empty. */
 void logs_append(const Logs *logs, Log log, const double row[]);
 /* Hands the appended rows to the system, so that a full disk is an error at the row that does not fit. */
 void logs_flush(const Logs *logs, Log log);
 /* Forces the logs, and the names in the run's directory, to disk. This must precede a checkpoint, which says that they
    are there. */
 void logs_sync(const Logs *logs);
-/* How many bytes the logs have now. */
+/* Returns the sizes of the logs in bytes. */
 void logs_sizes(const Logs *logs, size_t size[LOG_COUNT]);
 
 /* Rows of a log, by column. */
@@ -98,20 +98,23 @@ typedef struct {
     double *numbers;                 /* the memory of the columns */
 } LogTable;
 
-/* Reads metrics.csv or attention.csv of a run's directory. A last line without its end is left out: its writer was
+/* Reads metrics.csv or attention.csv of a run's directory, apart from a last line without its end: its writer was
    killed or is not done. Errors have status STATUS_USAGE and name file and line. */
 LogTable logs_read(const char *directory, Log log);
 /* As logs_read, but if the directory has no such file, the table has no rows. */
 LogTable logs_read_any(const char *directory, Log log);
 /* Returns which field of its lines, from 0, is a column of the log with this text; -1: none. */
 int log_field(Log log, int column, const char *text);
-/* The last value of a column that is not empty; NaN when all are. */
+/* Returns the last value of a column that is not empty; NaN if all are. */
 double log_last(const LogTable *table, int column);
+/* Returns the lowest validation loss in metrics.csv, NaN if there is none, and the step at which it was first reached.
+ */
+double log_best(const LogTable *metrics, double *step);
 /* Returns how many whole steps attention.csv has: `heads` rows each, for the heads of all layers. The last step may be
    cut off and does not count. A step with another number of rows is an error of status STATUS_USAGE. */
 size_t log_whole_steps(const LogTable *attention, const char *directory, size_t heads);
 /* Returns the mean over all heads of a column of attention.csv at the step-th of its steps, counted from 0. */
 double log_mean(const LogTable *attention, int column, size_t step, size_t heads);
 
-/* A loss as metrics.csv has it: rounded to the digits that are written. */
+/* Rounds a loss to the digits that metrics.csv has. */
 double logs_rounded(double loss);

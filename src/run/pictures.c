@@ -10,42 +10,40 @@
 
 enum { HEADS_SHOWN = 48, FEW_POINTS = 20 }; /* HEADS_SHOWN: a picture shows at most so many heads of a layer */
 
-/* What log.attention_text is encoded from and to. */
+/* What encode_wanted encodes log.attention_text from and to. */
 typedef struct {
     const Config *config;
     const Corpus *corpus;
-    int32_t *ids; /* (SNAPSHOT_TEXT_MAX) */
-    size_t length;
+    PictureText *text;
 } WantedText;
 
 static void encode_wanted(void *wanted) {
-    WantedText *w = wanted;
+    const WantedText *w = wanted;
     const char *text = w->config->log.attention_text;
-    w->length =
-        vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->ids, SNAPSHOT_TEXT_MAX);
+    w->text->length = vocabulary_encode(&w->corpus->vocabulary, "log.attention_text", text, strlen(text), w->text->ids,
+                                        SNAPSHOT_TEXT_MAX);
 }
 
-void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, char note[PICTURE_NOTE]) {
-    WantedText wanted = {config, corpus, ids, 0};
+PictureText picture_text(const Config *config, const Corpus *corpus, size_t T) {
+    PictureText t = {0};
     int32_t targets[SNAPSHOT_TEXT_MAX];
     Error why;
-    *note = 0;
     const bool given = *config->log.attention_text;
-    if (given && protect(encode_wanted, &wanted, &why)) {
-        *length = wanted.length < T ? wanted.length : T;
-        if (wanted.length > T)
-            snprintf(note, PICTURE_NOTE, "pictures show the first %zu characters of log.attention_text", T);
+    if (given && protect(encode_wanted, &(WantedText){config, corpus, &t}, &why)) {
+        if (t.length > T)
+            snprintf(t.note, sizeof t.note, "pictures show the first %zu characters of log.attention_text", T);
+        if (t.length > T) t.length = T;
     } else {
-        if (given) snprintf(note, PICTURE_NOTE, "pictures show validation text instead: %.400s", why.message);
-        *length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
-        corpus_window(corpus, 0, *length, ids, targets);
+        if (given) snprintf(t.note, sizeof t.note, "pictures show validation text instead: %.400s", why.message);
+        t.length = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
+        corpus_window(corpus, 0, t.length, t.ids, targets);
     }
-    for (size_t i = 0; i < *length; i++) text[i] = corpus->vocabulary.characters[ids[i]];
+    for (size_t i = 0; i < t.length; i++) t.characters[i] = corpus->vocabulary.characters[t.ids[i]];
+    return t;
 }
 
-/* Levels that losses can be compared with, drawn as thin lines: for a text the losses of n-gram tables, which are in
-   run.json; for recall the losses of guessing and of right answers (data/recall.h). Returns how many. */
+/* Lists the losses to compare with, which are drawn as thin lines, and returns their number: for a text the losses of
+   n-gram tables, which are in run.json; for recall the losses of guessing and of right answers (data/recall.h). */
 static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char labels[CHART_LEVELS_MAX][64]) {
     static const char *const tables[NGRAM_ORDERS] = {"characters", "character pairs", "triples", "4-grams"};
     const double pairs = (double)run->config.data.recall_pairs;
@@ -66,13 +64,18 @@ static size_t loss_levels(const Run *run, Level levels[CHART_LEVELS_MAX], char l
 
 /* Draws the losses. Up to FEW_POINTS validation losses are points without a line: between points so far apart, a line
    would run beside the training loss. */
-static void draw_losses(const Run *run, const LogTable *metrics) {
+void picture_loss(const Run *run) {
+    const size_t mark = memory_mark();
     const Config *c = &run->config;
-    const double *steps = metrics->column[METRICS_STEP], *losses = metrics->column[METRICS_VAL_LOSS];
+    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
+    const double *steps = metrics.column[METRICS_STEP], *losses = metrics.column[METRICS_VAL_LOSS];
     char title[512], subtitle[256], label[64] = "validation", name[64];
     size_t count = 0, last = 0;
-    for (size_t i = 0; i < metrics->rows; i++)
-        if (isfinite(losses[i])) count++, last = i;
+    for (size_t i = 0; i < metrics.rows; i++) {
+        if (!isfinite(losses[i])) continue;
+        count++;
+        last = i;
+    }
     scale_text(c->attention.scale_divisor, name, sizeof name);
     config_scores_title(c, 0, title, sizeof title);
     if (count) {
@@ -87,16 +90,10 @@ static void draw_losses(const Run *run, const LogTable *metrics) {
     Level levels[CHART_LEVELS_MAX];
     const size_t level_count = loss_levels(run, levels, texts);
     const Series series[] = {
-        {"training (one batch)", steps, metrics->column[METRICS_TRAIN_LOSS], metrics->rows, gray, .thickness = 1.5},
-        {label, steps, losses, metrics->rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
+        {"training (one batch)", steps, metrics.column[METRICS_TRAIN_LOSS], metrics.rows, gray, .thickness = 1.5},
+        {label, steps, losses, metrics.rows, color, .thickness = count <= FEW_POINTS ? 0 : 2.5, .markers = true}};
     const Chart chart = {title, subtitle, y_label, series, 2, levels, level_count};
     chart_save(&chart, run->locked, "loss.png");
-}
-
-void picture_loss(const Run *run) {
-    const size_t mark = memory_mark();
-    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
-    draw_losses(run, &metrics);
     memory_release(mark);
 }
 

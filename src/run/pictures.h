@@ -6,14 +6,18 @@
 #include "run/snapshot.h"
 #include "show/heatmap.h"
 
-/* The fixed text of a run's heatmaps, in ids and code points, at most T characters: log.attention_text or, if that is
-   empty, longer than SNAPSHOT_TEXT_MAX or has a character that the corpus lacks, the beginning of the validation split.
-   `note` says why the text is not what was asked for; it is empty otherwise. */
-enum { PICTURE_NOTE = 512 };
-void picture_text(const Config *config, const Corpus *corpus, size_t T, int32_t ids[SNAPSHOT_TEXT_MAX],
-                  uint32_t text[SNAPSHOT_TEXT_MAX], size_t *length, char note[PICTURE_NOTE]);
+/* The fixed text of a run's heatmaps. */
+typedef struct {
+    int32_t ids[SNAPSHOT_TEXT_MAX];
+    uint32_t characters[SNAPSHOT_TEXT_MAX]; /* code points */
+    size_t length;
+    char note[512]; /* says why this is not the text that was asked for; else empty */
+} PictureText;
+/* Makes the text, of at most T characters: log.attention_text or, if that is empty, longer than SNAPSHOT_TEXT_MAX or
+   has a character that the corpus lacks, the beginning of the validation split. */
+PictureText picture_text(const Config *config, const Corpus *corpus, size_t T);
 
-/* DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
+/* Draws DIRECTORY/loss.png: training and validation loss over the steps, from metrics.csv. */
 void picture_loss(const Run *run);
 
 /* Returns heads of a snapshot as one figure, which points into the snapshot. The caller sets its titles and writes the

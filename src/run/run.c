@@ -153,7 +153,7 @@ void description_check_corpus(const Json *d, const char *directory, const char *
                     *path ? path : "the built-in one", directory);
 }
 
-/* What description_config loads. */
+/* The arguments of load_config. */
 typedef struct {
     Config *config;
     SweepAxes *axes;
@@ -172,11 +172,15 @@ void description_config(const Json *d, const char *directory, Config *config, Sw
                         const char *const *overrides, size_t count) {
     const Json *resumed = js_get(d, "resumed"), *last = js_at(resumed, js_array_size(resumed) - 1);
     const char *version = js_as_text(js_get(last ? last : d, "version"));
+    const char *name = js_as_text(js_get(d, "name"));
     Error error;
-    if (protect(load_config, &(ConfigOfResults){config, axes, directory, overrides, count}, &error)) return;
-    if (!version || strcmp(version, SQRTDK_VERSION) == 0) error_raise_again(&error);
-    error_raise(error.status, "%s; sqrtdk %.40s wrote that file, and this is %s", error.message, version,
-                SQRTDK_VERSION);
+    const bool loaded = protect(load_config, &(ConfigOfResults){config, axes, directory, overrides, count}, &error);
+    if (!loaded && (!version || strcmp(version, SQRTDK_VERSION) == 0)) error_raise_again(&error);
+    if (!loaded)
+        error_raise(error.status, "%s; sqrtdk %.40s wrote that file, and this is %s", error.message, version,
+                    SQRTDK_VERSION);
+    if (name) snprintf(config->name, sizeof config->name, "%s", name);
+    text_make_plain(config->name);
 }
 
 void run_count_ngrams(Run *run) {
@@ -231,17 +235,15 @@ void run_open(Run *run, const char *directory, const char *const *overrides, siz
         usage_error("%s is a sweep, whose runs are below it: name one, such as %s/%s", run->directory, run->directory,
                     first);
     description_config(d, run->directory, &run->config, NULL, overrides, count);
-    const char *name = js_as_text(js_get(d, "name")), *result = js_as_text(js_get(d, "result"));
+    const char *result = js_as_text(js_get(d, "result"));
     const bool known = js_as_integer(js_get(d, "threads"), &threads) && threads > 0 && threads <= THREADS_MAX;
     run->threads = known ? (size_t)threads : 1;
     run->finished = result && strcmp(result, "finished") == 0;
-    if (name) snprintf(run->config.name, sizeof run->config.name, "%s", name);
-    text_make_plain(run->config.name);
     path_join(path, run->directory, "vocab.json");
     run->vocabulary = vocabulary_load(path);
 }
 
-/* Every rank has its own copy of the parameters. If a machine computes wrongly, the copies differ, which this finds. */
+/* Finds a machine that computes wrongly: every rank has a copy of the parameters, and these copies then differ. */
 void run_compare_parameters(const Model *model, size_t step) {
     char what[64], hash[HASH_DIGITS];
     if (ranks_count() == 1) return;

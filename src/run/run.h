@@ -20,14 +20,14 @@ typedef struct {
     ResultsDirectory *results;    /* of a new run; NULL for one that was opened */
     Json *description;            /* run.json, once it is written or read */
 
-    /* What is known of an opened run, which was trained before. */
+    /* Of an opened run, which was trained before: */
     Vocabulary vocabulary; /* from vocab.json; a new run uses its corpus's */
     size_t threads;        /* from run.json; 1 if it names none */
     bool finished;         /* whether run.json says so */
     size_t step;           /* the step of the checkpoint that run_load_model has read */
 } Run;                     /* large: keep it off small stacks */
 
-/* How far a run has come. */
+/* The progress of a run. */
 typedef struct {
     size_t step;                 /* updates so far */
     double seconds;              /* spent on them */
@@ -51,7 +51,7 @@ void run_create(Run *run, const char *out, bool force);
 void run_begin(Run *run, const Model *model, const char *command_line, Progress *progress);
 
 /* Opens the directory of a run that is there, with `overrides` ("section.key=value") for its config; `exclusive` keeps
-   other processes out until the run is released. A damaged directory, a process that trains there, and the directory of
+   other processes out until the run is released. A damaged directory, a process that writes there, and the directory of
    a sweep are errors of status STATUS_USAGE. Loads neither the text nor the parameters. */
 void run_open(Run *run, const char *directory, const char *const *overrides, size_t count, bool exclusive);
 /* Loads the text of an opened run, which must be the one it was trained on: its fingerprint is in run.json. */
@@ -65,9 +65,9 @@ void run_load_model(Run *run, Model *model, size_t max_batch, size_t threads);
 void run_compare(const Run *run, const Model *model, size_t step);
 void run_compare_parameters(const Model *model, size_t step);
 
-/* The run is resumed at `step`: writes config.ini as it is now, and in run.json adds an entry to `resumed`, sets the
-   result back to "running" and removes the entries about how it ended before. Tells `progress` so, and also if bits
-   will not repeat because threads or kernels are not what they were. */
+/* Notes that the run is resumed at `step`. Writes config.ini as it is now; in run.json adds an entry to `resumed`, sets
+   the result back to "running" and removes the entries about its former end. Tells `progress` so, and also if bits
+   will not repeat because threads or kernels are others than before. */
 void run_resumed(const Run *run, const Model *model, size_t step, const char *command, Progress *progress);
 /* Writes to run.json how the run has ended: early if `signal` is not 0, with an error if the status of `failure` is not
    STATUS_OK. */
@@ -76,8 +76,8 @@ void run_ended(const Run *run, const RunState *state, int signal, Error failure)
 /* Loads the text that a config names, with `vocabulary` or, if that is NULL, with the text's own. Raises the errors of
    corpus_load. */
 Corpus config_corpus(const Config *config, const Vocabulary *vocabulary);
-/* Reads config.ini of the run or sweep in `directory`, whose run.json is `d`. A key that this version does not have is
-   refused, as in every config. An error names the version that wrote the file, where it is another one. */
+/* Reads config.ini of the run or sweep in `directory`, whose run.json is `d` and names it. A key that this version does
+   not have is refused, as in every config. An error names the version that wrote the file, where it is another one. */
 void description_config(const Json *d, const char *directory, Config *config, SweepAxes *axes,
                         const char *const *overrides, size_t count);
 /* Checks that `text`, of `path`, is the text that the run or sweep in `directory`, whose run.json is `d`, was trained

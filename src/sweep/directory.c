@@ -1,10 +1,7 @@
 /* The directory of a sweep: its config.ini and run.json, and the state of its runs when it is resumed. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "sweep/parts.h"
@@ -25,9 +22,9 @@ static void name_directories(Sweep *s) {
         snprintf(run->directory, sizeof run->directory, "%s/%s", s->directory->path, run->name);
 }
 
-/* Takes from an entry of the sweep's run.json that a run has failed, since the run's own run.json may not say so: its
-   process was killed, or could not begin. [sweep] may grow, but not lose a run. */
-static void take_recorded(Sweep *s, const Json *entry) {
+/* Reads from an entry of the sweep's run.json that a run has failed. The run's run.json may not say so: its process was
+   killed, or could not begin. [sweep] may grow, but not lose a run. */
+static void read_recorded(Sweep *s, const Json *entry) {
     const char *name = js_as_text(js_get(entry, "name")), *result = js_as_text(js_get(entry, "result")),
                *error = js_as_text(js_get(entry, "error"));
     SweepRun *run = s->runs, *end = s->runs + s->run_count;
@@ -49,16 +46,13 @@ Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone
     s->directory = alone ? directory_lock(path) : directory_open(path);
     s->description = run_description_load(s->directory->path);
     description_config(s->description, s->directory->path, &s->config, &s->axes, NULL, 0);
-    const char *name = js_as_text(js_get(s->description, "name"));
-    if (name) snprintf(s->config.name, sizeof s->config.name, "%s", name);
-    text_make_plain(s->config.name);
     sweep_plan(s);
     name_directories(s);
     /* Every run has as many threads as the first runs had, whatever the number of processors is now. */
     if (js_as_integer(js_get(s->description, "threads_per_run"), &threads) && threads > 0 && threads <= THREADS_MAX)
         s->threads = (size_t)threads;
     const Json *recorded = js_get(s->description, "runs");
-    for (size_t i = 0; i < js_array_size(recorded); i++) take_recorded(s, js_at(recorded, i));
+    for (size_t i = 0; i < js_array_size(recorded); i++) read_recorded(s, js_at(recorded, i));
     for (size_t i = 0; i < s->run_count; i++) sweep_read_state(&s->runs[i]);
     return s;
 }
@@ -70,21 +64,6 @@ const Sweep *sweep_view(const char *directory) {
 }
 
 /* --- what is checked before a sweep that is there is trained */
-
-/* Waits for the end of a process that trains the run, which a killed sweep has left. A signal ends the wait, and then
-   the sweep, which starts nothing more. */
-static void wait_for(const Sweep *s, const SweepRun *run) {
-    const struct timespec pause = {.tv_nsec = 20000000};
-    if (!path_exists(run->directory)) return;
-    for (bool waits = false; directory_held(run->directory); waits = true) {
-        if (interrupt_signal()) return;
-        if (!waits)
-            progress_message(s->options->progress, "waiting for the end of %s, which a killed sweep has left",
-                             run->name);
-        nanosleep(&pause, NULL);
-    }
-    directory_check_free(run->directory);
-}
 
 /* Checks that the run was trained with the config that the sweep's config.ini gives it. */
 static void check_config(const Sweep *s, const SweepRun *run) {
@@ -106,23 +85,26 @@ static void check_config(const Sweep *s, const SweepRun *run) {
 }
 
 void sweep_load_run(const Sweep *s, SweepRun *run) {
+    const bool alone = s->shares == 0 && path_exists(run->directory);
     directory_check_no_link(run->directory);
-    if (s->shares == 0) wait_for(s, run);
+    run->awaited = alone && directory_held(run->directory);
+    if (run->awaited) return;
+    if (alone) directory_check_free(run->directory);
     if (sweep_read_state(run)) check_config(s, run);
 }
 
 /* --- how it is written */
 
-/* Returns whether the sweep's config.ini must leave a key out: nobody set it, and some run has another value. Then it
-   is swept or follows from a swept key (d_k from heads), and written down it would no longer follow. */
+/* Omits from the sweep's config.ini keys that vary between runs but were not set by the user. Such a key is swept, or
+   follows from a swept key, as d_k from heads: if it were written, it would no longer follow. */
 static bool differs(const void *sweep, size_t key) {
     const Sweep *s = sweep;
-    char own[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
+    char base[CONFIG_VALUE_MAX], value[CONFIG_VALUE_MAX];
     if (config_is_given(&s->config, key)) return false;
-    config_value_text(&s->config, key, own, sizeof own);
+    config_value_text(&s->config, key, base, sizeof base);
     for (size_t i = 0; i < s->run_count; i++) {
         config_value_text(&s->runs[i].config, key, value, sizeof value);
-        if (strcmp(own, value) != 0) return true;
+        if (strcmp(base, value) != 0) return true;
     }
     return false;
 }
@@ -161,7 +143,7 @@ static void describe_resumed(Sweep *s) {
     js_append(js_list(s->description, "resumed"), now);
 }
 
-static void describe(const Sweep *s, const char *result) {
+void sweep_describe(const Sweep *s, const char *result, const char *error) {
     Json *list = js_array();
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
         Json *entry = js_object();
@@ -174,12 +156,8 @@ static void describe(const Sweep *s, const char *result) {
     js_set(s->description, "result", js_text(result));
     js_remove(s->description, "end");
     js_remove(s->description, "error");
+    if (error) js_set(s->description, "error", js_text(error));
     if (strcmp(result, "running") != 0) js_set(s->description, "end", time_now());
-}
-
-void sweep_save(Sweep *s, const char *result) {
-    describe(s, result);
-    run_description_save(s->description, s->directory);
 }
 
 /* Writes configs/NAME.ini, from which a run starts, for each run that has not ended. */
@@ -187,7 +165,7 @@ static void save_configs(const Sweep *s) {
     char name[RUN_NAME + 16];
     directory_make_in(s->directory, "configs");
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        if (run->state != RUN_NOT_FINISHED) continue;
+        if (has_ended(run)) continue;
         snprintf(name, sizeof name, "configs/%s.ini", run->name);
         FileWriter *config = file_writer_open(s->directory, name);
         config_write(&run->config, config->stream);
@@ -199,7 +177,7 @@ void sweep_open(Sweep *s) {
     if (s->description) describe_resumed(s);
     else make_directory(s);
     save_configs(s);
-    describe(s, "running");
+    sweep_describe(s, "running", NULL);
     /* Last: a directory that has run.json can be resumed. */
     if (s->results) results_begin(s->results, s->description);
     else run_description_save(s->description, s->directory);

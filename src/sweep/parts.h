@@ -57,6 +57,7 @@ typedef struct {
     SweepRunState state;
     char message[1024];             /* why it diverged or failed, one line; else empty */
     bool damaged;                   /* its logs are not as the program writes them */
+    bool awaited;                   /* a process that a killed sweep has left trains it */
     double measured[MEASURE_COUNT]; /* once read; NaN where the run did not get that far */
     pid_t process;                  /* that trains it, started by this process; 0: none */
     FILE *messages;                 /* a temporary file without a name: what that process writes to stderr */
@@ -91,51 +92,70 @@ typedef struct {
     size_t share, shares;       /* this process trains a share of the runs (share_runs); 0 shares: it has them all */
 } Sweep;                        /* large: keep it off small stacks */
 
-/* settings.c. sweep_plan makes runs and settings from `config` and `axes`. Errors have status STATUS_USAGE: no [sweep],
-   too many combinations, a combination that is no valid config. */
+/* Returns whether there is nothing to train in a run. */
+static inline bool has_ended(const SweepRun *run) { return run->state == RUN_FINISHED || run->state == RUN_DIVERGED; }
+
+/* --- settings.c */
+
+/* Makes runs and settings from the sweep's `config` and `axes`. Errors have status STATUS_USAGE: no [sweep], too many
+   combinations, a combination that is no valid config. */
 void sweep_plan(Sweep *sweep);
-/* The name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the short
-   name is also that of another swept key or of a column of summary.csv. */
+/* Returns the name of a swept key in names of runs and as a column: "scale_divisor", or with its section where the
+   short name is also that of another swept key or of a column of summary.csv. */
 const char *sweep_key(const SweepAxes *axes, size_t axis);
 
-/* share.c. Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have
-   status STATUS_USAGE. *share counts from 0. */
+/* --- share.c */
+
+/* Reads the text of --share: "2/8", or "auto" for the environment of a batch system or of mpirun. Errors have status
+   STATUS_USAGE. *share counts from 0. */
 void share_read(const char *text, size_t *share, size_t *shares);
-/* share.c. Lists the runs that this process trains, in the order in which they start, and returns how many they are. A
-   share has every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So
-   these are spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
+/* Lists the runs that this process trains, in the order in which they start, and returns their number. A share has
+   every shares-th run of a fixed order: settings as if shuffled, the runs of a setting one after another. So these are
+   spread over as many shares as can be, and no share has all runs with one value of a key but by chance. */
 size_t share_runs(const Sweep *sweep, SweepRun *runs[RUNS_MAX]);
 
-/* directory.c. sweep_read plans the sweep of a directory and reads the states of its runs, also while they train; with
-   `alone` it locks the directory first. sweep_view reads what the runs measured as well. sweep_load_run reads the state
-   of a run that is now to be trained, and checks the run against its config. It first waits for a process that trains
-   the run, unless it is for a share. If something has changed since the sweep began, the error has status STATUS_USAGE.
-   sweep_open makes the directory of a new sweep, or notes in run.json that the sweep is resumed, and writes
-   configs/NAME.ini for each run that has not ended. sweep_save writes the present states of the runs into run.json;
-   `result` is as for a run ("running", "finished", "interrupted", "failed"). */
+/* --- directory.c */
+
+/* Plans the sweep of a directory and reads the states of its runs, also while they train; with `alone` it locks the
+   directory first. */
 Sweep *sweep_read(const char *directory, const TrainOptions *options, bool alone);
+/* Reads a sweep and what its runs measured. */
 const Sweep *sweep_view(const char *directory);
+/* Reads the state of a run that is now to be trained, and checks the run against its config. Unless it is for a share,
+   it first notes in run->awaited whether another process trains the run, and then reads nothing. If something has
+   changed since the sweep began, the error has status STATUS_USAGE. */
 void sweep_load_run(const Sweep *sweep, SweepRun *run);
+/* Makes the directory of a new sweep, or notes in run.json that the sweep is resumed. Writes configs/NAME.ini for each
+   run that has not ended. */
 void sweep_open(Sweep *sweep);
-void sweep_save(Sweep *sweep, const char *result);
+/* Brings the present states of the runs into the description from which run.json is written. `result` is as for a run
+   ("running", "finished", "interrupted", "failed"), and `error` says what the sweep itself failed of, or is NULL. */
+void sweep_describe(const Sweep *sweep, const char *result, const char *error);
 void sweep_write_config(const Sweep *sweep, FILE *out);
 
-/* runner.c. Trains the runs of this process that have not ended, `slots` at a time, until none is left or a signal
-   came, which it returns; else 0. A run that fails, or that cannot be started, is recorded as such. An error is raised
-   only where the sweep's directory was moved or removed meanwhile. */
+/* --- runner.c */
+
+/* Trains the runs of this process that have not ended, `slots` at a time, until all have or a signal came. Returns the
+   signal, or 0. A run that fails, or that cannot be started, is recorded as such. An error is raised only where the
+   sweep's directory was moved or removed meanwhile. */
 int sweep_train(Sweep *sweep);
 
-/* results.c. sweep_read_state reads from run.json how a run has ended. Where it does not say so, the state stays what
-   it was. Returns whether the run was started. sweep_read_measures reads what the run measured, from run.json and both
-   logs; a run that was not started has measured nothing. If a file is not as the program writes it, the error has
-   status STATUS_USAGE. sweep_read_back reads what all runs measured, after which a run whose files are not as the
-   program writes them has failed, and summarizes it. sweep_summarize computes the statistics of every setting; only
-   runs that finished count. */
+/* --- results.c */
+
+/* Reads from run.json how a run has ended. Where it does not say so, the state stays as it was. Returns whether the run
+   was started. */
 bool sweep_read_state(SweepRun *run);
+/* Reads what the run measured, from run.json and both logs; a run that was not started has measured nothing. If a file
+   is not as the program writes it, the error has status STATUS_USAGE. */
 void sweep_read_measures(SweepRun *run);
+/* Reads what all runs measured, and summarizes it. A run whose files are not as the program writes them has failed. */
 void sweep_read_back(Sweep *sweep);
+/* Computes the statistics of every setting; only runs that finished count. */
 void sweep_summarize(Sweep *sweep);
 
-/* tables.c: summary.csv, a row for each run; the terminal's table, a row for each setting. */
+/* --- tables.c */
+
+/* Writes summary.csv, a row for each run. */
 void sweep_write_csv(const Sweep *sweep);
+/* Prints a row for each setting. */
 void sweep_print_table(const Sweep *sweep, FILE *out);

@@ -58,27 +58,28 @@ static void clear(SweepRun *run) {
     for (Measure m = 0; m < MEASURE_COUNT; m++) run->measured[m] = NAN;
 }
 
-static void take_description(SweepRun *run) {
+static void read_description(SweepRun *run) {
     const Json *json = load_description(run);
     js_as_number(js_get(json, "steps"), &run->measured[MEASURE_STEPS]);
     js_as_number(js_get(json, "seconds"), &run->measured[MEASURE_SECONDS]);
     js_as_number(js_get(json, "threads"), &run->measured[MEASURE_THREADS]);
 }
 
-static void take_metrics(SweepRun *run) {
+static void read_metrics(SweepRun *run) {
     const LogTable table = logs_read_any(run->directory, LOG_METRICS);
     double *r = run->measured;
     const double *steps = table.column[METRICS_STEP], *train = table.column[METRICS_TRAIN_LOSS],
-                 *val = table.column[METRICS_VAL_LOSS], last = log_last(&table, METRICS_STEP);
+                 last = log_last(&table, METRICS_STEP);
     double sum = 0, count = 0;
     for (size_t row = 0; row < table.rows; row++) {
-        if (steps[row] >= 0.9 * last) sum += train[row], count++;
+        const bool is_late = steps[row] >= 0.9 * last;
+        sum += is_late ? train[row] : 0;
+        count += is_late;
         if (steps[row] >= (double)run->config.train.warmup)
             r[MEASURE_GRAD_NORM_MAX] = fmax(r[MEASURE_GRAD_NORM_MAX], table.column[METRICS_GRAD_NORM][row]);
-        if (!isnan(val[row]) && !(val[row] >= r[MEASURE_BEST_VAL_LOSS]))
-            r[MEASURE_BEST_VAL_LOSS] = val[row], r[MEASURE_BEST_STEP] = steps[row];
-        r[MEASURE_TRAIN_LOSS] = train[row];
     }
+    r[MEASURE_TRAIN_LOSS] = log_last(&table, METRICS_TRAIN_LOSS);
+    r[MEASURE_BEST_VAL_LOSS] = log_best(&table, &r[MEASURE_BEST_STEP]);
     r[MEASURE_TRAIN_LOSS_MEAN] = sum / count;
     r[MEASURE_VAL_LOSS] = log_last(&table, METRICS_VAL_LOSS);
     r[MEASURE_VAL_ACCURACY] = log_last(&table, METRICS_VAL_ACCURACY);
@@ -87,8 +88,8 @@ static void take_metrics(SweepRun *run) {
     r[MEASURE_GRAD_NORM_MEDIAN] = estimate_median(table.column[METRICS_GRAD_NORM], table.rows).value; /* sorts it */
 }
 
-/* Takes the means over all heads, at the first step that has a value and at the last step. */
-static void take_attention(SweepRun *run) {
+/* Computes the means over all heads, at the first step that has a value and at the last step. */
+static void read_attention(SweepRun *run) {
     const LogTable table = logs_read_any(run->directory, LOG_ATTENTION);
     const size_t heads = (size_t)(run->config.model.layers * run->config.model.heads),
                  steps = log_whole_steps(&table, run->directory, heads);
@@ -104,16 +105,16 @@ static void take_attention(SweepRun *run) {
 void sweep_read_measures(SweepRun *run) {
     const size_t mark = memory_mark();
     clear(run);
-    take_description(run);
+    read_description(run);
     if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) run_check_logs(run->directory);
-    take_metrics(run);
-    take_attention(run);
+    read_metrics(run);
+    read_attention(run);
     memory_release(mark);
 }
 
 /* --- over seeds */
 
-/* One measure of each run of a setting, by seed; NaN for a run that did not finish, since where it stopped is no
+/* Lists one measure of each run of a setting, by seed; NaN for a run that did not finish, since its last step is no
    result. */
 static void measure_all(const Sweep *s, const SweepSetting *setting, Measure which, double values[SWEEP_VALUES_MAX]) {
     for (size_t i = 0; i < setting->count; i++) {

@@ -1,8 +1,8 @@
-/* The runs of a sweep, each trained by a process of its own, a few at a time. The process is the running program,
-   started once more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed
-   the command. The outcome of a run is read from the run's directory; the reason of a failure is the last line that the
-   process writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them.
-   All are in one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
+/* Trains the runs of a sweep, a few at a time, each by a process. The process is the running program, started once
+   more: it gets the config that the sweep has written for the run, or resumes it, as if a user had typed the command.
+   The outcome of a run is read from the run's directory; the reason of a failure is the last line that the process
+   writes to stderr. If the sweep's process is killed, the runs train on, and a resumed sweep waits for them. All are in
+   one process group, so that a terminal's Ctrl-C and Ctrl-Z reach them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -26,10 +26,10 @@ extern char **environ;
 
 typedef struct {
     Sweep *sweep;
-    SweepRun *run[RUNS_MAX]; /* (count): those of this process. The ones that had ended come first */
+    SweepRun *run[RUNS_MAX]; /* (count): those of this process */
     size_t count;
-    size_t next;  /* the first run whose turn has not come; those before have ended or have a process */
-    size_t alive; /* how many processes there are */
+    size_t next;  /* the first run that waits for its turn; those before have ended or have a process */
+    size_t alive; /* how many processes there are, those included that a killed sweep has left */
     int signal;   /* the signal that ends the sweep; 0: none came */
 } Crew;
 
@@ -40,23 +40,23 @@ typedef struct {
 static void leave_launcher(void) {
     static const char *const beginnings[] = {"OMPI_",  "PMI_",  "PMIX_",     "PRTE_",
                                              "HYDRA_", "HYDI_", "MPI_LOCAL", "SLURM_STEP"};
-    char **kept = environ;
+    char **end = environ;
     for (char **variable = environ; *variable; variable++) {
         bool is_of_launcher = false;
         for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
             is_of_launcher = is_of_launcher || strncmp(*variable, beginnings[i], strlen(beginnings[i])) == 0;
-        if (!is_of_launcher) *kept++ = *variable;
+        if (!is_of_launcher) *end++ = *variable;
     }
-    *kept = NULL;
+    *end = NULL;
 }
 
 /* Starts the program with these words, ended by NULL. An error has status STATUS_FAILED, and may be due to the other
    processes. */
 static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
     posix_spawn_file_actions_t actions;
-    char *own = program_path();
+    char *found = program_path();
     /* On Linux the last name leads to the running program even where its file was replaced or removed. */
-    const char *path = s->options->program ? s->options->program : own ? own : "/proc/self/exe";
+    const char *path = s->options->program ? s->options->program : found ? found : "/proc/self/exe";
     FILE *messages = run->messages = tmpfile();
     int failed = messages ? posix_spawn_file_actions_init(&actions) : errno;
     if (messages && !failed) {
@@ -66,7 +66,7 @@ static void start_process(const Sweep *s, SweepRun *run, char *const *words) {
         if (!failed) failed = posix_spawn(&run->process, path, &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
-    free(own);
+    free(found);
     if (!failed) return;
     if (messages) fclose(messages);
     run->process = 0;
@@ -95,8 +95,10 @@ static int stopped_by(int status) {
     return 0;
 }
 
+static bool is_refused(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == STATUS_USAGE; }
+
 /* Writes into run->message why the run's process has not finished it. */
-static void take_reason(SweepRun *run, int status) {
+static void read_reason(SweepRun *run, int status) {
     char line[2048] = "";
     const size_t name = strlen(program_name);
     rewind(run->messages);
@@ -119,7 +121,7 @@ static void read_run(void *run) {
     sweep_read_measures(run);
 }
 
-/* A run that ended early makes no more steps: it counts as if it had made them all. */
+/* Shows the steps of all runs. A run that ended early makes no more steps: it counts as if it had made them all. */
 static void show_progress(const Crew *c) {
     const Sweep *s = c->sweep;
     char line[160], left[32];
@@ -128,10 +130,10 @@ static void show_progress(const Crew *c) {
     if (!progress_is_due(s->options->progress, omp_get_wtime())) return;
     for (size_t i = 0; i < c->count; i++) {
         SweepRun *run = c->run[i];
-        if (run->process) protect(read_run, run, &ignored);
+        const bool trains = run->process || run->awaited;
+        if (trains) protect(read_run, run, &ignored);
         all_steps += (double)run->config.train.steps;
-        const bool has_ended = i < c->next && !run->process;
-        steps += has_ended ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
+        steps += i < c->next && !trains ? (double)run->config.train.steps : fmax(0, run->measured[MEASURE_STEPS]);
         seconds += fmax(0, run->measured[MEASURE_SECONDS]);
     }
     progress_duration(seconds / steps * (all_steps - steps) / (double)s->slots, left, sizeof left);
@@ -153,18 +155,18 @@ static void report_end(const Crew *c, const SweepRun *run) {
                      run->state == RUN_FAILED ? "failed: " : how, run->message);
 }
 
-/* Notes how a run has ended, by the status of its process and what that has left in the run's directory. */
+/* Notes how a run has ended, by the status of its process and by the files in its directory. */
 static void note_end(SweepRun *run, int status) {
     Error why;
     const bool read = protect(read_run, run, &why);
     if (stopped_by(status) || run->state == RUN_DIVERGED) return;
-    if (read && status == 0 && run->state == RUN_FINISHED) return;
+    if (read && run->state == RUN_FINISHED && (status == 0 || is_refused(status))) return;
     run->state = RUN_FAILED;
     if (status == 0 && !read) text_clip(why.message, sizeof run->message - 4, run->message, sizeof run->message);
-    else take_reason(run, status);
+    else read_reason(run, status);
 }
 
-/* A signal, unless it is 0 or not the first, ends all runs, once they have saved a checkpoint. */
+/* Passes a signal to all runs, which then save a checkpoint and end; unless it is 0 or not the first. */
 static void stop(Crew *c, int signal) {
     if (!signal || c->signal) return;
     c->signal = signal;
@@ -172,41 +174,78 @@ static void stop(Crew *c, int signal) {
         if (c->run[i]->process) kill(c->run[i]->process, signal);
 }
 
+static void find_process(void *of_sweep) {
+    SweepRun *run = of_sweep;
+    run->awaited = false;
+    run->awaited = path_exists(run->directory) && directory_held(run->directory);
+}
+
+/* Notes the end of a process that this one has not started. What it has left is read when the run has its turn again.
+ */
+static void note_other_end(Crew *c, size_t i) {
+    SweepRun *run = c->run[i];
+    Error ignored;
+    protect(find_process, run, &ignored);
+    if (run->awaited && !c->signal) return;
+    run->awaited = false;
+    c->alive--;
+    c->next--;
+    c->run[i] = c->run[c->next];
+    c->run[c->next] = run;
+}
+
+static void announce_wait(const Crew *c, const SweepRun *run) {
+    progress_message(c->sweep->options->progress, "waiting for the end of %s, which a killed sweep has left",
+                     run->name);
+}
+
+static void note_end_of(Crew *c, SweepRun *run, int status) {
+    Error ignored;
+    /* A sweep that is killed as it starts a process leaves one without a lock, which may then have refused ours. */
+    if (is_refused(status) && !c->sweep->shares) protect(find_process, run, &ignored);
+    if (!run->awaited) note_end(run, status);
+    fclose(run->messages);
+    run->process = 0;
+    if (run->awaited) {
+        announce_wait(c, run);
+        return;
+    }
+    c->alive--;
+    report_end(c, run);
+    stop(c, stopped_by(status)); /* one that is stopped stops all */
+}
+
 static void note_ends(Crew *c) {
     for (size_t i = 0; i < c->next; i++) {
-        SweepRun *run = c->run[i];
         int status = 0;
-        if (!run->process || waitpid(run->process, &status, WNOHANG) == 0) continue;
-        note_end(run, status);
-        fclose(run->messages);
-        run->process = 0;
-        c->alive--;
-        report_end(c, run);
-        stop(c, stopped_by(status)); /* one that is stopped stops all */
+        if (c->run[i]->awaited) note_other_end(c, i);
+        else if (c->run[i]->process && waitpid(c->run[i]->process, &status, WNOHANG) != 0)
+            note_end_of(c, c->run[i], status);
     }
 }
 
 /* --- how it starts */
 
-/* Starts a process for the next run, or reads what it measured if it has ended. Another process may have trained a run
-   of a share. */
+/* Starts a process for the next run, unless another process trains it. Reads what it measured if it has ended, maybe by
+   another process since the sweep began. */
 static void start(void *crew) {
     const Crew *c = crew;
     SweepRun *run = c->run[c->next];
-    if (run->state == RUN_NOT_FINISHED && c->sweep->shares) sweep_load_run(c->sweep, run);
-    if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED) sweep_read_measures(run);
-    else start_or_resume(c->sweep, run);
+    if (!has_ended(run)) sweep_load_run(c->sweep, run);
+    if (has_ended(run)) sweep_read_measures(run);
+    else if (!run->awaited) start_or_resume(c->sweep, run);
 }
 
-/* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be the processes
-   that are alive which leave no room for it. */
+/* Starts as many runs as may be trained now. A run that cannot be started has failed, unless it may be for want of what
+   the processes take that are alive. */
 static void start_all(Crew *c) {
     while (c->next < c->count && c->alive < c->sweep->slots) {
         SweepRun *run = c->run[c->next];
         Error why;
         const bool started = protect(start, c, &why);
         if (!started && why.status == STATUS_FAILED && c->alive) return;
-        if (run->process) c->alive++;
+        if (run->process || run->awaited) c->alive++;
+        if (started && run->awaited) announce_wait(c, run);
         c->next++;
         if (started) continue;
         run->state = RUN_FAILED;
@@ -215,14 +254,14 @@ static void start_all(Crew *c) {
     }
 }
 
-/* Lists the runs of this process. */
+/* Lists the runs of this process. Those that need no process of it come first. */
 static void list_runs(Crew *c) {
     SweepRun *runs[RUNS_MAX];
     const size_t count = share_runs(c->sweep, runs);
     for (size_t i = 0; i < count; i++)
-        if (runs[i]->state != RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+        if (has_ended(runs[i]) || runs[i]->awaited) c->run[c->count++] = runs[i];
     for (size_t i = 0; i < count; i++)
-        if (runs[i]->state == RUN_NOT_FINISHED) c->run[c->count++] = runs[i];
+        if (!has_ended(runs[i]) && !runs[i]->awaited) c->run[c->count++] = runs[i];
 }
 
 /* Ends a pause when a process ends. */

@@ -13,11 +13,11 @@ static const char *short_name(const SweepAxes *axes, size_t axis) {
 
 const char *sweep_key(const SweepAxes *axes, size_t axis) {
     const char *name = short_name(axes, axis);
-    bool taken = strcmp(name, "divisor") == 0 || strcmp(name, "result") == 0 || strcmp(name, "error") == 0;
-    for (Measure m = 0; m < MEASURE_COUNT; m++) taken = taken || strcmp(MEASURES[m].name, name) == 0;
+    bool ambiguous = strcmp(name, "divisor") == 0 || strcmp(name, "result") == 0 || strcmp(name, "error") == 0;
+    for (Measure m = 0; m < MEASURE_COUNT; m++) ambiguous = ambiguous || strcmp(MEASURES[m].name, name) == 0;
     for (size_t other = 0; other < axes->count; other++)
-        taken = taken || (other != axis && strcmp(short_name(axes, other), name) == 0);
-    return taken ? config_key_name(axes->axis[axis].key) : name;
+        ambiguous = ambiguous || (other != axis && strcmp(short_name(axes, other), name) == 0);
+    return ambiguous ? config_key_name(axes->axis[axis].key) : name;
 }
 
 /* Returns whether a swept key is this one, "section.key". */

@@ -1,7 +1,9 @@
 /* A sweep from its config to its tables: plan it, check every run, make or enter the directory, train, read
    everything back from disk, write the tables. Nothing is written before every run is known to be good. */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/lock.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "sweep/parts.h"
@@ -79,29 +81,68 @@ static void print_unfinished(const Sweep *s, size_t unfinished, FILE *out) {
     print_plain(out, "%zu of %zu runs did not finish; to resume: %s resume %s", unfinished, s->run_count, program_name,
                 s->directory->path);
     for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
-        if (run->state == RUN_FINISHED || run->state == RUN_DIVERGED || named++ >= 8) continue;
+        if (has_ended(run) || named++ >= 8) continue;
         print_plain(out, "  %s: %s", run->name, SWEEP_RUN_STATES[run->state]);
     }
     if (named > 8) print_plain(out, "  and %zu more", named - 8);
 }
 
+static double time_of(const struct stat *file) {
+    return (double)file->st_mtim.tv_sec + 1e-9 * (double)file->st_mtim.tv_nsec;
+}
+
+/* Returns whether a run that has ended has no page of its end, since its process was killed before that was written. A
+   process that holds the directory has yet to write it. */
+static bool lacks_page(const SweepRun *run) {
+    char json[PATH_CAPACITY], page[PATH_CAPACITY];
+    struct stat ended, written;
+    path_join(json, run->directory, "run.json");
+    path_join(page, run->directory, "report.html");
+    if (!has_ended(run) || stat(json, &ended) != 0) return false;
+    const bool has_page = stat(page, &written) == 0 && time_of(&written) >= time_of(&ended);
+    return !has_page && !directory_held(run->directory);
+}
+
+static void write_results(void *sweep) {
+    const Sweep *s = sweep;
+    sweep_write_csv(s);
+    run_description_save(s->description, s->directory);
+    if (!s->options->report) return;
+    for (const SweepRun *run = s->runs; run < s->runs + s->run_count; run++) {
+        const size_t mark = memory_mark();
+        if (lacks_page(run)) s->options->report(directory_open(run->directory));
+        memory_release(mark);
+    }
+    s->options->report(s->directory);
+}
+
+static void save_description(void *sweep) {
+    const Sweep *s = sweep;
+    run_description_save(s->description, s->directory);
+}
+
 /* Trains, if it is to, the runs that have not ended. Writes the tables from the runs so far, and records how the sweep
    ended. If all runs had ended before and a log cannot be read, the user has to repair it, and the old tables stay.
-   Raises an error if a run failed. Returns the signal that ended the training, or 0. */
+   Raises an error if a run failed, or if the results cannot be written, which run.json then says. Returns the signal
+   that ended the training, or 0. */
 static int complete(Sweep *s, bool trains, FILE *out) {
     const bool had_ended = count_unfinished(s) == 0;
     const int caught = trains ? sweep_train(s) : 0;
+    Error why, ignored;
     sweep_read_back(s);
     const size_t unfinished = count_unfinished(s);
     const SweepRun *failed = first_failed(s);
     if (had_ended && failed)
         usage_error("%s has finished, but %s cannot be read: %s", s->directory->path, failed->name, failed->message);
-    sweep_write_csv(s);
     const int signal = unfinished ? caught : 0; /* or it came too late to matter */
     const char *result = unfinished == 0 ? "finished" : signal ? "interrupted" : failed ? "failed" : "running";
     const char *recorded = js_as_text(js_get(s->description, "result"));
-    if (!recorded || strcmp(result, recorded) != 0) sweep_save(s, result);
-    if (s->options->report) s->options->report(s->directory);
+    if (!recorded || strcmp(result, recorded) != 0 || js_get(s->description, "error")) sweep_describe(s, result, NULL);
+    if (!protect(write_results, s, &why)) {
+        sweep_describe(s, "failed", why.message);
+        protect(save_description, s, &ignored);
+        error_raise_again(&why);
+    }
     sweep_print_table(s, out);
     fputs("\nn counts finished runs; ± is half a 95 % interval over their seeds. Entropy goes\n"
           "from the first to the last step: 1 is uniform attention, 0 one-hot.\n\n",

@@ -1,6 +1,6 @@
 /* An ablation: every combination of a config's [sweep] section, side by side on the cores. Each run is trained in a
-   directory of its own by a process of its own, this program started once more. A run that fails or is killed takes no
-   other with it, and the tables are made from what the runs wrote. */
+   directory by a process: this program, started once more. A run that fails or is killed ends no other run, and the
+   tables are made from what the runs wrote. */
 #pragma once
 
 #include "train/trainer.h"
@@ -16,10 +16,10 @@
 int sweep_run(const Config *config, const SweepAxes *axes, const TrainOptions *options, FILE *out);
 
 /* sweep_is returns whether `directory` is that of a sweep. If it is, sweep_resume continues it, ignoring options->out:
-   runs that have finished or diverged are kept, the others are resumed or started, once the processes that a killed
-   sweep has left have ended theirs. If nothing is left to train, only the tables are written again, from what the runs
-   left on disk. Refused (STATUS_USAGE): a directory in which another process is training, a run that was trained with
-   another config than config.ini gives it now, another text. */
+   runs that have finished or diverged stay as they are, the others are resumed or started. A run that a process of a
+   killed sweep still trains is waited for. If there is nothing to train, only the tables are written again, from the
+   files of the runs. Refused (STATUS_USAGE): a directory in which another process is training, a run that was trained
+   with another config than config.ini gives it now, another text. */
 bool sweep_is(const char *directory);
 int sweep_resume(const char *directory, const TrainOptions *options, FILE *out);
 

@@ -57,7 +57,7 @@ static void interval_text(Interval interval, bool difference, char out[64]) {
     if (interval.count > 1) text_append(out, 64, " ± %.4f", interval.half);
 }
 
-/* The width for printf, which counts bytes, of a field of so many columns that holds the text. */
+/* Returns the width for printf, which counts bytes, of a field of so many columns that holds the text. */
 static int field(size_t columns, const char *text) {
     return (int)(columns + strlen(text) - utf8_columns(text, strlen(text)));
 }
@@ -86,9 +86,9 @@ void sweep_print_table(const Sweep *s, FILE *out) {
             fprintf(out, "  %.3f -> %.3f", setting->mean[MEASURE_ENTROPY_FIRST].mean,
                     setting->mean[MEASURE_ENTROPY_LAST].mean);
         /* The next line counts the setting's runs that are in no mean. */
-        const size_t left = setting->count - setting->finished - setting->diverged;
+        const size_t unfinished = setting->count - setting->finished - setting->diverged;
         if (setting->diverged) fprintf(out, "\n    %zu diverged", setting->diverged);
-        if (left) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", left);
+        if (unfinished) fprintf(out, "%s%zu not finished", setting->diverged ? "; " : "\n    ", unfinished);
         fputc('\n', out);
     }
 }

@@ -1,4 +1,4 @@
-/* What a run records of a step, in the order of the loop: the validation loss, attention, the logs, a checkpoint.
+/* Records a step of a run, in the order of the loop: the validation loss, attention, the logs, a checkpoint.
 
    A checkpoint is of the parameters after state.step updates, before anything was measured at that step, and it names
    the sizes that the logs had then. A resumed run cuts its logs back to these sizes and measures the step again, to the
@@ -15,15 +15,20 @@
 #include "train/summary.h"
 #include "train/trainer.h"
 
-/* Writes the logs to disk first, because the checkpoint names their sizes. */
+/* Returns whether this step is evaluated also in a run that does not end with it. */
+static bool evaluation_is_due(const Trainer *t) { return step_is_due(t->state.step, t->run.config.eval.every); }
+
+/* Writes the logs to disk first, because the checkpoint names their sizes. A run that is resumed from this checkpoint
+   has the best parameters in its logs, or evaluates them again; or it is made longer, and needs the earlier ones. */
 void trainer_save(Trainer *t) {
     const Moments moments = {t->optimizer.m, t->optimizer.v};
     t->state.seconds = omp_get_wtime() - t->start;
     logs_sync(t->logs);
     checkpoint_save(&t->run, CHECKPOINT_LAST, &t->model, moments, &t->state);
+    if (t->state.best_step < t->state.step || evaluation_is_due(t)) checkpoint_remove_copy(&t->run);
 }
 
-/* The rows of attention.csv, one for each head of each layer. */
+/* Writes the rows of attention.csv, one for each head of each layer. */
 static void log_heads(const Trainer *t) {
     const size_t H = t->model.shape.attention.H;
     for (size_t i = 0; i < t->model.shape.L * H; i++) {
@@ -51,7 +56,7 @@ void trainer_measure(Trainer *t) {
     const Batch batch = {t->measured_tokens, t->measured_targets, t->measured_batch, m->shape.T};
     measure_gradients(m, &batch, t->measure_scratch, t->gradients);
     measure_heads(m, t->measured_batch, m->shape.T, t->heads);
-    model_forward(m, &(Batch){t->text, NULL, 1, s->T});
+    model_forward(m, &(Batch){t->text.ids, NULL, 1, s->T});
     measure_snapshot(m, s->T, &s->attention);
     s->step = t->state.step;
     snapshot_save(s, t->run.locked);
@@ -105,6 +110,7 @@ void trainer_evaluate(Trainer *t) {
     t->val_accuracy = e.accuracy;
     check_finite(t, "validation", e.loss, 0);
     if (logs_rounded(e.loss) < t->state.best_val_loss) {
+        if (isfinite(t->state.best_val_loss)) checkpoint_copy_best(&t->run, evaluation_is_due(t));
         t->state.best_val_loss = logs_rounded(e.loss);
         t->state.best_step = t->state.step;
         const RunState best = {.step = t->state.step}; /* without seconds, so that every run writes the same bytes */

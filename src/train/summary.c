@@ -42,7 +42,7 @@ static void format_count(size_t n, char out[32]) {
     for (; power > 1; power /= 1000) text_append(out, 32, ",%03zu", n % power / (power / 1000));
 }
 
-/* Where the lines of a summary go, and what each begins with. */
+/* The destination of a summary's lines, and the mark that each begins with. */
 typedef struct {
     Progress *to;
     const char *mark;
@@ -127,11 +127,11 @@ void print_summary(Progress *to, const char *mark, const Run *run, const Engine 
     say_wrapped(l, "note", note);
 }
 
-void print_outcome(const TrainOutcome *outcome) {
-    const RunState *s = &outcome->state;
-    const char *directory = outcome->directory;
+void print_outcome(const Trainer *t) {
+    const RunState *s = &t->state;
+    const char *directory = t->run.directory;
     char time[32];
-    if (outcome->had_finished) {
+    if (t->had_finished) {
         print_plain(stdout,
                     "%s has already finished; its pictures and its page were made again; to train it longer: %s resume "
                     "%s --set train.steps=N",
@@ -139,13 +139,13 @@ void print_outcome(const TrainOutcome *outcome) {
         return;
     }
     progress_duration(s->seconds, time, sizeof time);
-    printf("%s after %zu step%s and %s", outcome->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s", time);
+    printf("%s after %zu step%s and %s", t->signal ? "stopped" : "done", s->step, s->step == 1 ? "" : "s", time);
     if (isfinite(s->train_loss)) printf(": train loss %.4f", s->train_loss);
     if (isfinite(s->val_loss)) printf(", validation loss %.4f", s->val_loss);
     putchar('\n');
     if (isfinite(s->val_loss))
         printf("the best validation loss was %.4f, at step %zu\n", s->best_val_loss, s->best_step);
-    if (outcome->signal) print_plain(stdout, "to resume: %s resume %s", program_name, directory);
+    if (t->signal) print_plain(stdout, "to resume: %s resume %s", program_name, directory);
     puts("results");
     print_plain(stdout, "  page to look at  %s/report.html", directory);
     print_plain(stdout, "  loss curves      %s/loss.png", directory);

@@ -41,19 +41,18 @@ static void make_arrays(Trainer *t) {
     const Config *c = &t->run.config;
     const ModelShape shape = model_shape(c, t->run.corpus.vocabulary.count);
     const size_t threads = t->options->threads ? t->options->threads : t->run.threads;
-    uint32_t text[SNAPSHOT_TEXT_MAX];
-    size_t length;
     t->state = (RunState){.train_loss = NAN, .val_loss = NAN, .best_val_loss = INFINITY};
     model_make(&t->model, &shape, batch_size(t), threads, true);
     engine_make(&t->engine, c->train.engine, c->train.shards, &t->model);
     optimizer_make(&t->optimizer, c, &t->model.tensors, threads);
     training_memory_check(training_memory(&t->engine, &t->optimizer));
     make_batches(t);
-    picture_text(c, &t->run.corpus, shape.T, t->text, text, &length, t->text_note);
-    t->snapshot = snapshot_make(shape.L, shape.attention.H, text, length);
+    t->text = picture_text(c, &t->run.corpus, shape.T);
+    t->snapshot = snapshot_make(shape.L, shape.attention.H, t->text.characters, t->text.length);
 }
 
-/* The standard deviation of the first block's scores on the first slice of the first batch, as a mean over heads. */
+/* Returns the standard deviation of the first block's scores on the first slice of the first batch, as a mean over
+   heads. */
 static double measure_scores(Trainer *t) {
     const ModelShape *s = &t->model.shape;
     const size_t B = model_slice(s, batch_size(t));
@@ -72,20 +71,18 @@ static void read_losses(void *trainer) {
     Trainer *t = trainer;
     RunState *s = &t->state;
     const LogTable metrics = logs_read(t->run.directory, LOG_METRICS);
-    s->best_val_loss = INFINITY;
-    s->best_step = 0;
+    double step;
     s->train_loss = log_last(&metrics, METRICS_TRAIN_LOSS);
     s->val_loss = log_last(&metrics, METRICS_VAL_LOSS);
-    for (size_t row = 0; row < metrics.rows; row++)
-        if (metrics.column[METRICS_VAL_LOSS][row] < s->best_val_loss) {
-            s->best_val_loss = metrics.column[METRICS_VAL_LOSS][row];
-            s->best_step = (size_t)metrics.column[METRICS_STEP][row];
-        }
+    s->best_val_loss = fmin(INFINITY, log_best(&metrics, &step)); /* fmin ignores NaN */
+    s->best_step = (size_t)fmax(0, step);
 }
 
 void trainer_begin(Trainer *t) {
     logs_cut(t->logs, t->state.log_size);
-    if (t->run.locked) read_losses(t);
+    if (!t->run.locked) return;
+    read_losses(t);
+    checkpoint_restore_best(&t->run, &t->model, t->state.best_step);
 }
 
 static void draw_losses(void *trainer) {
@@ -112,12 +109,6 @@ void trainer_end(Trainer *t) {
         if (!protect(parts[i], t, &later) && !t->failure.status) t->failure = later;
     }
     if (t->failure.status) error_raise_again(&t->failure);
-}
-
-TrainOutcome trainer_outcome(const Trainer *t) {
-    TrainOutcome outcome = {.state = t->state, .signal = t->signal, .had_finished = t->had_finished};
-    memcpy(outcome.directory, t->run.directory, sizeof outcome.directory);
-    return outcome;
 }
 
 /* --- a new run and a resumed one */
@@ -150,7 +141,7 @@ Trainer *trainer_start(const Config *config, const TrainOptions *options) {
     logs_sizes(t->logs, t->state.log_size);
     trainer_save(t);
     run_begin(&t->run, &t->model, options->command_line, options->progress);
-    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text_note);
+    print_summary(options->progress, "", &t->run, &t->engine, &t->optimizer, measure_scores(t), t->text.note);
     t->start = omp_get_wtime();
     return t;
 }
@@ -201,7 +192,7 @@ size_t trainer_check(const Config *config, const TrainOptions *options, FILE *ou
     if (out) { /* as comments, so that `out`, which begins with a config, is still one */
         run_count_ngrams(&t->run);
         fputc('\n', out);
-        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text_note);
+        print_summary(&(Progress){.stream = out}, "; ", &t->run, &t->engine, &t->optimizer, NAN, t->text.note);
     }
     memory_release(mark);
     return bytes;

@@ -23,14 +23,6 @@ typedef struct {
 } TrainOptions;          /* of one run, or of a sweep's runs */
 TrainOptions train_options(const Command *command);
 
-/* The outcome of a run: its directory, how many steps it made and what ended it. */
-typedef struct {
-    char directory[RESULTS_PATH];
-    RunState state;
-    int signal;        /* the signal that ended it early, or 0 */
-    bool had_finished; /* there was nothing left to train */
-} TrainOutcome;
-
 /* Arrays are made before the first step. What a step makes, for pictures, snapshots' files and checkpoints, is released
    at its end. */
 typedef struct {
@@ -44,14 +36,13 @@ typedef struct {
     Logs *logs;
     int32_t *tokens, *targets; /* (batch, T): for training, evaluation or sampling, whichever is in progress */
 
-    /* What attention is measured on: a fixed validation batch and a fixed text. */
+    /* Attention is measured on a fixed validation batch and a fixed text. */
     int32_t *measured_tokens, *measured_targets; /* (measured_batch, T) */
     size_t measured_batch;
     double *measure_scratch;       /* measure_gradients_scratch */
     HeadStatistics *heads;         /* (L, H) */
     GradientStatistics *gradients; /* (L, H) */
-    int32_t text[SNAPSHOT_TEXT_MAX];
-    char text_note[PICTURE_NOTE]; /* says why `text` is not log.attention_text; else empty */
+    PictureText text;
     Snapshot snapshot;
 
     double loss, norm;             /* of this step: the training loss, and the norm of its gradients */
@@ -91,7 +82,6 @@ void trainer_save(Trainer *trainer);
 /* Draws the loss curves, and writes to run.json and the page how the run ended, also if an error ended the loop
    (trainer->failure). Each of these is tried, and then the first error is raised. */
 void trainer_end(Trainer *trainer);
-TrainOutcome trainer_outcome(const Trainer *trainer);
 
 /* Raises the error with which trainer_start would refuse to start. Writes no file. Returns the bytes of memory that it
    would take (training_memory). What would be trained goes to `out`, unless NULL: corpus, model, memory and machine, as

@@ -42,6 +42,12 @@ field() { printf '%s\n' "$rows" | sed -n "s/^$1  *|/$1 |/p" | cut -d '|' -f "$2"
 
 # --- what runs and sweeps come to, apart from the times
 
+# A page without times, commands and paths, and without the excerpt of the text, which a page lacks if it cannot be read.
+page() {
+    sed -E 's/"(command|start|end|logs|no_excerpt)":"[^"]*",?//g; s/"seconds":[^,}]*,?//g; s/"resumed":\[[^]]*\],?//g
+        s/"excerpt":\[(\{[^{}]*\},?)*\],?//g; s/,}/}/g
+        s/(corpus|out) = [^\\]*\\n//g; s/(\\n[0-9]+,[0-9]+,)[0-9]+\.[0-9]{3},/\1/g' "$1"
+}
 # The results below a directory, a line each.
 digest() {
     (cd "$1" && for run in $(find . -name config.ini ! -path '*.old*' -exec dirname {} \; | sort); do
@@ -50,6 +56,7 @@ digest() {
         [ -f "$run/metrics.csv" ] && cut -d , -f 1,2,4- "$run/metrics.csv" | cksum
         [ -f "$run/metrics.csv" ] && cat "$run/attention.csv" "$run/samples.txt" "$run/loss.png" "$run/attention/"* | cksum
         [ -f "$run/summary.csv" ] && sed 's/,[^,]*$//' "$run/summary.csv" | cksum
+        [ -f "$run/report.html" ] && page "$run/report.html" | cksum
         grep -E '^  "(result|steps|train_loss|val_loss|best_val_loss|best_step)":' "$run/run.json"
     done) 2>&1
 }
@@ -80,7 +87,8 @@ check_after() { # STATUS BEFORE COMMAND AFTER
     case $4 in "resumes sweep"*) reference=swept ;; becomes*) reference=${4#becomes } ;; esac
     whole_or_old_page run/report.html
     case $1$4 in
-    0reads | 0times | 0measures) ;;
+    0times | 0measures) ;;
+    0reads) [ ! -d run ] || [ "$(digest run)" = "$(cat "$work/$reference.digest")" ] || fault "status 0, and other results" ;;
     0*) [ "$(digest run)" = "$(cat "$work/$reference.digest")" ] || fault "status 0, and other results" ;;
     esac
     case $4 in
@@ -133,6 +141,9 @@ try() {
     if [ "$2" = kill ]; then # shellcheck disable=SC2086
         timeout -s KILL "$3" "$train" $command >"$here/said.out" 2>"$here/said" || status=$?
         [ "$status" = 137 ] || [ "$status" = 0 ] || fault "killed after $3 s: status $status"
+        for owner in run/owner run/*/owner; do # SIGKILL is sent, and the process may not have ended
+            [ ! -f "$owner" ] || flock -w 60 "$(dirname "$owner")" true
+        done
     else
         [ "$4" = once ] || export REFUSE_LASTING=1
         # shellcheck disable=SC2086
