@@ -276,12 +276,12 @@ for file in nowhere/a.png nowhere/a.safetensors corpus.txt/a.png; do
 done
 cp -R ours sunk && sed -i.was 's/^sink = none/sink = one/' sunk/config.ini
 cp -R ours unbest && rm unbest/checkpoint/best.safetensors
-refuses 2 'name the new directory: ./train export ours --hf DIR' "$train" export ours
+refuses 2 'name a new or an empty directory: ./train export ours --hf DIR' "$train" export ours
 refuses 2 'directory is there already: name a new or an empty directory' "$train" export ours --hf directory
 refuses 2 'corpus.txt is there already' "$train" export ours --hf corpus.txt --best
-mkdir left.new
-refuses 2 'left.new is in the way, perhaps left by an export that was killed: remove it' "$train" export ours --hf left/
-rmdir left.new
+mkdir begun && : >begun/run.json.new
+refuses 2 'begun is there already' "$train" export ours --hf begun # a training begins there
+rm -r begun
 refuses 1 'cannot make the directory corpus.txt' "$train" export ours --hf corpus.txt/a
 refuses 2 "cannot hold this model, because of attention.sink: GPT-2's softmax" "$train" export sunk --hf exported
 refuses 2 'cannot read the tensors unbest/checkpoint/best.safetensors' "$train" export unbest --hf exported --best
@@ -477,6 +477,14 @@ check "samples of two seeds" differ "$([ "$one" = "$other" ] && echo agree || ec
 check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1)"
 check "characters of a sample" 204 "$(printf '%s.' "$one" | wc -m | awk '{ print $1 - 1 }')"
 check "the prompt of a sample" 'The ' "$(printf '%.4s' "$one")"
+ends 0 "$train" sample ours --tokens 200 # in the same second as the next one
+seed=$(sed -n 's/^note: --seed \([0-9]*\) draws this text again$/\1/p' "$said/err") drawn=$(cat "$said/out")
+check "the text of the seed that was drawn" "$drawn" "$("$train" sample ours --tokens 200 --seed "$seed" 2>/dev/null)"
+check "two samples without a seed" differ "$([ "$drawn" = "$("$train" sample ours --tokens 200 -q)" ] && echo agree || echo differ)"
+for words in '--quiet' '--seed 1' '--temperature 0'; do # shellcheck disable=SC2086 # an option and its value
+    ends 0 "$train" sample ours --tokens 2 $words
+    check "stderr of: $name" "" "$(cat "$said/err")"
+done
 
 # --- a model for transformers: tests/export_transformers.py reads it
 listing >"$said/before"
@@ -488,7 +496,20 @@ for words in exported 'deep/er/ --best'; do # shellcheck disable=SC2086 # perhap
     check "files of: $name" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
         "$(find "${words%%/ *}" -type f -exec basename {} \; | sort | tr '\n' ' ' | sed 's/ $//')"
 done
-rm -r exported deep
+rm -r exported/* deep
+# shellcheck disable=SC2016 # expanded by the inner shell
+ends 1 env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
+    sh -c 'cd exported && trap "" XFSZ; ulimit -f 2; "$@"' sh "$PWD/$train" export ../ours --hf .
+check_match "stderr of: $name" 'cannot write ./model.safetensors: File too large' "$(cat "$said/err")"
+check "left by an export that failed" "" "$(find exported -mindepth 1)"
+for words in '.' "$PWD/exported --best"; do # shellcheck disable=SC2086 # perhaps with an option
+    check "export --hf $words, from there" "model     ${words%% *}, of step 20" "$(cd exported && "../$train" export ../ours --hf $words)"
+    check "the working directory" "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" \
+        "$(cd exported && echo *)"
+    check "an export over it" 2 "$(cd exported && "../$train" export ../ours --hf . >/dev/null 2>&1; echo $?)"
+    rm exported/*
+done
+rm -r exported
 check "changed by exporting" "" "$(listing | diff "$said/before" -)"
 
 # --- attention, in every form

@@ -57,12 +57,16 @@ static real *weight_gradient(const Worker *w, TensorRole role, size_t layer) {
     return tensor_at(&w->m->tensors, w->gradients, role, layer);
 }
 
+void start_clock(const Worker *w) {
+    if (w->m->profiles) w->m->profiles[w->thread].last = omp_get_wtime();
+}
+
 void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction) {
     const Hook *hook = w->m->hook;
     if (w->m->profiles) {
         Profile *p = &w->m->profiles[w->thread];
         const double now = omp_get_wtime();
-        if (op != OP_COUNT) p->seconds[op] += now - p->last;
+        p->seconds[op] += now - p->last;
         p->last = now;
     }
     if (hook && a)
@@ -203,7 +207,7 @@ void op_attention_forward(const Worker *w, const Activation *att) {
     attention_forward(&a, w->pairs, scratch_of(w));
     end_operation(w, OP_ATTENTION, NULL, FORWARD);
     exchange_rows(w);
-    end_operation(w, OP_COUNT, att, FORWARD);
+    end_operation(w, OP_WAIT, att, FORWARD);
 }
 
 void op_attention_backward(const Worker *w, const Activation *qkv, const Activation *att) {
@@ -212,7 +216,7 @@ void op_attention_backward(const Worker *w, const Activation *qkv, const Activat
     attention_backward(&a, w->pairs, qkv->gradient, att->gradient, scratch_of(w));
     end_operation(w, OP_ATTENTION_BACK, NULL, BACKWARD);
     exchange_rows(w);
-    end_operation(w, OP_COUNT, qkv, BACKWARD);
+    end_operation(w, OP_WAIT, qkv, BACKWARD);
 }
 
 /* One thread of the team adds up all its partial gradients: they are too few to be split among threads. */

@@ -29,8 +29,10 @@ static inline Range columns_of(const Worker *w, size_t columns) {
     return range_split(columns, CACHE_LINE, w->id, w->count);
 }
 
-/* Ends an operation: the time since the last one ended counts as `op` (OP_COUNT: not at all), and this thread's rows of
-   `a` (NULL: none), or of its gradient, are complete. */
+/* Starts the clock of this thread, which runs on from operation to operation. */
+void start_clock(const Worker *w);
+/* Ends an operation: the time since the last one ended counts as `op`, and this thread's rows of `a` (NULL: none), or
+   of its gradient, are complete. */
 void end_operation(const Worker *w, PassOperation op, const Activation *a, Direction direction);
 /* Waits until all threads of the team have called it. */
 void barrier(const Worker *w);

@@ -3,8 +3,6 @@
    heads have the width d_model / heads; its divisor is the square root of this width; and its names have a prefix. */
 #include "verbs/export.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -167,24 +165,15 @@ static void add_tokenizer_config(const Run *run, Json *config) {
     js_set(config, "model_max_length", js_size(run->config.model.context));
 }
 
-/* The files of JSON: what is the same in each export, and what the run adds. There are no special tokens: none begins
+/* The files of JSON: what is the same in each export, and what the run adds. They are written in this order, after the
+   tensors; config.json is the last, since a directory without it is no model. There are no special tokens: none begins
    or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5. */
+#define TENSORS "model.safetensors"
 #define JSON(...) #__VA_ARGS__
 static const struct {
     const char *name, *constant;
     void (*add)(const Run *run, Json *json);
 } FILES[] = {
-    {"config.json", JSON({
-         "architectures" : ["GPT2LMHeadModel"],
-         "model_type" : "gpt2",
-         "scale_attn_weights" : true,
-         "dtype" : "float32",
-         "torch_dtype" : "float32",
-         "bos_token_id" : null,
-         "eos_token_id" : null,
-         "pad_token_id" : null
-     }),
-     add_config},
     {"generation_config.json",
      JSON({"do_sample" : true, "top_k" : 0, "bos_token_id" : null, "eos_token_id" : null, "pad_token_id" : null}),
      add_generation},
@@ -203,50 +192,62 @@ static const struct {
     {"tokenizer_config.json",
      JSON({"tokenizer_class" : "PreTrainedTokenizerFast", "clean_up_tokenization_spaces" : false}),
      add_tokenizer_config},
+    {"config.json", JSON({
+         "architectures" : ["GPT2LMHeadModel"],
+         "model_type" : "gpt2",
+         "scale_attn_weights" : true,
+         "dtype" : "float32",
+         "torch_dtype" : "float32",
+         "bos_token_id" : null,
+         "eos_token_id" : null,
+         "pad_token_id" : null
+     }),
+     add_config},
 };
+enum { FILE_COUNT = sizeof FILES / sizeof *FILES };
 
 /* --- the directory */
 
-enum { PATH_NEW = RESULTS_PATH + sizeof FILE_NEW };
+/* A directory that is filled by an export. After an error it becomes what it was. */
+typedef struct {
+    char path[RESULTS_PATH];
+    const Directory *directory;
+    bool made, complete; /* made: by this export */
+} Export;
 
-/* Checks that a directory can be made: at `path` is nothing or an unused one, and at PATH.new nothing. */
+static void remove_directory(void *block) {
+    const Export *e = block;
+    if (e->made && !e->complete && rmdir(e->path) != 0) error_append("; %s is left: remove it", e->path);
+}
+
+static void remove_files(void *block) {
+    const Export *e = *(const Export **)block;
+    if (e->complete) return;
+    unlinkat(e->directory->fd, TENSORS, 0);
+    for (size_t i = 0; i < FILE_COUNT; i++) unlinkat(e->directory->fd, FILES[i].name, 0);
+}
+
+/* Raises an error unless there is nothing at `path`, or an empty directory. */
 static void check_path(const char *path) {
-    char new[PATH_NEW];
-    snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    if (path_find(path) && !results_unused(path))
+    char begun[PATH_CAPACITY];
+    path_join(begun, path, "run.json" FILE_NEW);
+    if (path_find(path) && (!results_unused(path) || path_exists(begun)))
         usage_error("%s is there already: name a new or an empty directory after --hf", path);
-    if (path_find(new)) usage_error("%s is in the way, perhaps left by an export that was killed: remove it", new);
 }
 
-/* Removes PATH.new, whose path is in the block; empty: it is not there, or has got its name. */
-static void remove_beginning(void *block) {
-    const char *path = block;
-    if (!*path) return;
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) directory_empty(fd);
-    if (fd >= 0) close(fd);
-    if (rmdir(path) != 0) error_append("; %s is left: remove it", path);
-}
-
-/* Writes the files into PATH.new, which then takes the name `path`: all of them are there, or none. */
 static void write_files(const Run *run, const Model *m, const char *path) {
-    char new[PATH_NEW], above[PATH_CAPACITY];
-    snprintf(new, sizeof new, "%s" FILE_NEW, path);
-    path_join(above, path, "..");
-    char *beginning = memory_make_undone(sizeof new, remove_beginning, "an export");
-    if (!directory_make_new(new)) runtime_error("cannot make the directory %s: %s", new, strerror(EEXIST));
-    memcpy(beginning, new, sizeof new);
-    const Directory *directory = directory_open(new);
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+    Export *e = memory_make_undone(sizeof *e, remove_directory, "an export");
+    snprintf(e->path, sizeof e->path, "%s", path);
+    e->made = directory_make_new(path);
+    e->directory = directory_open(path);
+    *(Export **)memory_make_undone(sizeof e, remove_files, "an export") = e;
+    save_tensors(m, e->directory, TENSORS);
+    for (size_t i = 0; i < FILE_COUNT; i++) {
         Json *json = js_parse(FILES[i].constant, strlen(FILES[i].constant), FILES[i].name);
         FILES[i].add(run, json);
-        js_save(json, JS_INDENTED, directory, FILES[i].name);
+        js_save(json, JS_INDENTED, e->directory, FILES[i].name);
     }
-    save_tensors(m, directory, "model.safetensors");
-    if (rename(new, path) != 0) runtime_error("cannot write %s: %s", path, strerror(errno));
-    *beginning = 0;
-    const Directory *parent = directory_open(above);
-    directory_sync(parent->fd, parent->path);
+    e->complete = true;
 }
 
 /* --- the verb */
@@ -255,7 +256,7 @@ static const char *hf;
 static bool best;
 
 static const Option OPTIONS[] = {
-    {"hf", "DIR", "the new directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
+    {"hf", "DIR", "a new or an empty directory, for Hugging Face transformers", OPTION_DIRECTORY, &hf, 0, 0},
     {"best", NULL, "the weights of the lowest validation loss, not the last", OPTION_SWITCH, &best, 0, 0},
     {0},
 };
@@ -264,7 +265,7 @@ static int run_export(const Command *command) {
     static Run run;
     char path[RESULTS_PATH];
     Model model;
-    if (!hf) usage_error("name the new directory: %s export %s --hf DIR", program_name, command->target);
+    if (!hf) usage_error("name a new or an empty directory: %s export %s --hf DIR", program_name, command->target);
     results_name(path, hf, 1);
     run_open(&run, command->target, NULL, 0, false);
     export_check(&run.config);
