@@ -82,7 +82,7 @@ CONFIG
 { cat tiny.ini && printf '[sweep]\nattention.scale_divisor = none, sqrt_dk\n'; } >sweep.ini
 
 # --- help
-for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'export --help' 'gradcheck --help' \
+for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --help' 'eval -h' 'help sample' 'attend -h' 'export --help' 'gradcheck --help' 'help config' \
     'x.ini --help'; do
     # shellcheck disable=SC2086 # a list of words
     ends 0 "$train" $words
@@ -92,6 +92,9 @@ for words in --help -h help --version 'bench --help' 'resume --help' 'sweep --he
 done
 check "help sweep" "$("$train" sweep --help)" "$("$train" help sweep)"
 check "help" "$("$train" --help)" "$("$train" help)"
+check "lines of --help on a terminal of 24" ok "$("$train" --help | awk 'END { print NR < 24 ? "ok" : NR }')"
+check "a config and --help" "$("$train" help train)" "$("$train" x.ini --help)"
+refuses 2 'there is no verb conf: ./train --help lists the verbs' "$train" help conf
 for word in -V --vers --v; do check "$word" "$("$train" --version)" "$("$train" $word)"; done
 check "help train" "usage: ./train CONFIG.ini [options]" "$("$train" help train | head -n 1)"
 check "train CONFIG.ini" "$("$train" tiny.ini --dry-run)" "$("$train" train tiny.ini --dry)"
@@ -104,10 +107,10 @@ check "commands in docs/usage.md" "$verbs" \
     "$(sed -n 's/^\.\/train \([^-][^ ]*\).*/\1/p' "$repository/docs/usage.md" | sort -u)"
 options() { grep -oE -e '--[a-z][a-z-]*' | grep -vxE -e '--(threads|quiet|help)' | sort -u; }
 for verb in $verbs; do
-    expected=$("$train" "$verb" --help | sed '/--version/d; /^Start with/,$d' | options)
+    expected=$("$train" help "$(echo "$verb" | sed 's/^CONFIG.ini$/train/')" | options)
     check "options of $verb in docs/usage.md" "$expected" "$(grep "^\./train $verb " "$repository/docs/usage.md" | options)"
 done
-check "docs/config.md has the keys as --help prints them" "$("$train" --help | sed -e '1,/^keys of a config/d' -e '/^exit status: /,$d')" \
+check "docs/config.md has the keys as help config prints them" "$("$train" help config)" \
     "$(sed -n '/^\[data\]$/,/ are escapes\.$/p' "$repository/docs/config.md")"
 grep -oE '"[a-z][^" ]* [^"%]+"' "$repository/src/config/refused.c" | tr -d '"' >"$said/reasons"
 while read -r reason; do
@@ -294,7 +297,7 @@ for words in 'attend ours --out large.png' 'export ours --hf exported'; do # she
     refuses 1 'cannot write.*: File too large' env GCOV_PREFIX="$said/gcov" GCOV_ERROR_FILE=/dev/null \
         sh -c 'trap "" XFSZ; ulimit -f 2; "$@"' sh "$train" $words
 done
-for words in --help 'eval ours' 'sample ours --tokens 9999' 'attend ours --csv' \
+for words in --help 'eval ours' 'sample ours --seed 1 --tokens 9999' 'attend ours --csv' \
     'attend ours --show' 'attend ours --show --text a' 'why ours'; do
     # shellcheck disable=SC2016,SC2086 # expanded by the inner shell; a list of words
     refuses 1 'cannot write to standard output: No space' sh -c '"$@" >/dev/full' sh "$train" $words
@@ -457,6 +460,8 @@ check "the pictures, as listed" "  loss curves      $shown/loss.png" "$(grep los
 fails 2 "cannot read config x\?\[31m\?y\?z\?w: it is a directory" "$train" "$bad"
 printf '%s\n' "$train tiny.ini --dry-run --set data.corpus='$bad.txt'" >dry.sh
 if script -qec true /dev/null >/dev/null 2>&1; then
+    check "an error on a terminal of 30 columns" "./train: cannot read config|none.ini: No such file or|directory|" \
+        "$(script -qec 'stty cols 30; ./train none.ini' /dev/null | tr -d '\r' | tr '\n' '|')"
     check "control characters of a dry run on a terminal" 0 "$(script -qec 'sh dry.sh' /dev/null | tr -d '\r\n' | LC_ALL=C grep -c '[[:cntrl:]]')"
 fi
 check_match "the corpus of a dry run in a pipe" "$(printf '\033')" "$(sh dry.sh 2>/dev/null | grep '^corpus = ')"

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "show/terminal.h"
 
 static void wipe(void *progress) { progress_clear(progress); }
 

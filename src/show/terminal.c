@@ -5,20 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
 
-enum { COLUMNS_MOST = 10000, GAP = 2 }; /* GAP: columns between panels */
-
-size_t terminal_columns(FILE *out) {
-    struct winsize size = {0};
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
-    const char *columns = getenv("COLUMNS");
-    const long number = columns ? strtol(columns, NULL, 10) : 0;
-    return number > 0 && number < COLUMNS_MOST ? (size_t)number : 80;
-}
+enum { GAP = 2 }; /* columns between panels */
 
 Terminal terminal_make(FILE *out) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR"), *bits = getenv("COLORTERM");

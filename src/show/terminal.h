@@ -16,9 +16,6 @@ typedef struct {
 /* The terminal behind a stream. It has no colours where the stream is no terminal, where NO_COLOR is set
    (no-color.org), and where TERM says that there are none; 24 bits where COLORTERM says so. */
 Terminal terminal_make(FILE *out);
-/* The terminal's width now, at least 1. Where the stream does not say, COLUMNS, or 80. */
-size_t terminal_columns(FILE *out);
-
 /* The nearest of xterm's colours 16 to 255: a cube of 6 x 6 x 6, and 24 greys. */
 int terminal_color_256(Color color);
 

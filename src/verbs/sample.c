@@ -26,7 +26,7 @@ static const Option SAMPLE_OPTIONS[] = {
      1000000},
     {"top-k", "K", "draw from the K most likely characters (default: all)", OPTION_INTEGER, &top_k, 1, 1000000000},
     {"top-p", "P", "draw from the fewest characters with probability P", OPTION_NUMBER, &top_p, 0, 1},
-    {"seed", "S", "of the random numbers (default: a drawn one, which is shown)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
+    {"seed", "S", "of the random numbers (default: a new one, which is shown)", OPTION_INTEGER, &seed, 0, LLONG_MAX},
     {0},
 };
 
