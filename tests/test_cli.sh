@@ -534,6 +534,7 @@ check "the last keys in: $name" '    T  h  e  ␣  r  a  i  n  ␣  a  n  d  ␣
 ends 0 "$train" attend ours --show
 check "stderr of: $name" "" "$(cat "$said/err")"
 check_match "stdout of: $name" '^tiny: finished at step 20, after ' "$(cat "$said/out")"
+check "how to choose: $name" '--layer L and --head H show fewer heads, and larger; --text shows another text.' "$(tail -n 1 "$said/out")"
 check "losses of: $name" 2 "$(grep -c '^  first [0-9.]*, lowest [0-9.]*, last [0-9.]*$' "$said/out")"
 check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 check "changed by all these" "" "$(listing | diff "$said/before" -)"

@@ -121,24 +121,12 @@ static void show_legend(const Terminal *t) {
     fputs("\n\n", t->out);
 }
 
-/* A panel's label, and how much of it is shown: where it is too long, what follows its last commas is left out. */
-static const char *label_of(const View *v, size_t panel, int *length) {
-    const char *label = v->figure->panels[panel].label;
-    size_t shown = strlen(label);
-    for (size_t end = shown; shown > v->width && end > 0; end--)
-        if (label[end] == ',') shown = end;
-    *length = (int)(shown < v->width ? shown : v->width);
-    return label;
-}
-
-/* Shows one line of a panel and returns the columns it took. Line 0 is the label; the line after the last cells has
-   the keys' characters. */
+/* Shows one line of a panel and returns the columns it took. Line 0 is the label, cut to the panel's width; the line
+   after the last cells has the keys' characters. */
 static size_t show_line(const View *v, size_t panel, size_t line) {
     const size_t row = line * v->queries - v->queries;
     size_t key = 0;
-    int length;
-    const char *label = label_of(v, panel, &length);
-    if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", length, label);
+    if (line == 0) return (size_t)fprintf(v->t->out, "%.*s", (int)v->width, v->figure->panels[panel].label);
     for (size_t query = row; v->axis && query < row + v->queries; query++)
         if (query < v->figure->length) show_character(v->t, v->figure->text[query]);
         else fputc(' ', v->t->out);
@@ -163,9 +151,8 @@ static View lay_out(const AttentionFigure *figure, const Terminal *t, size_t wid
         v.slot = v.axis + v.side * v.cell;
     } while (v.slot > v.width && v.side > 1);
     for (size_t i = 0; i < figure->layers * figure->heads; i++) {
-        int length;
-        label_of(&v, i, &length);
-        if ((size_t)length > v.slot) v.slot = (size_t)length;
+        const size_t label = strnlen(figure->panels[i].label, v.width);
+        if (label > v.slot) v.slot = label;
     }
     v.slot += GAP;
     return v;

@@ -172,15 +172,17 @@ static Snapshot make_snapshot(const Command *command) {
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-static AttentionFigure make_figure(char title[TITLE]) {
+/* Makes the figure of the heads that were asked for. At a glance its labels are short. */
+static AttentionFigure make_figure(bool glance, char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
     AttentionFigure f = heads_figure(&snapshot, layers, heads);
     double entropy = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t l = layers.begin + i / H, h = heads.begin + i % H;
         const SnapshotStatistics one = snapshot_statistics(&snapshot, l, h);
-        snprintf(f.panels[i].label, sizeof f.panels->label, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l,
-                 h, one.entropy, one.max_weight);
+        char *label = f.panels[i].label;
+        snprintf(label, sizeof f.panels->label, "layer %zu, head %zu: entropy %.2f", l, h, one.entropy);
+        if (!glance) text_append(label, sizeof f.panels->label, ", largest weight %.2f", one.max_weight);
         entropy += one.entropy / (double)count;
     }
     config_scores_title(&run.config, snapshot.step, title, TITLE);
@@ -206,13 +208,14 @@ static void write_file(const AttentionFigure *figure) {
 
 static void write_all(void) {
     const Terminal terminal = terminal_make(stdout);
-    const bool glance = show && !text && layer < 0 && head < 0;
+    const bool glance = show && !text && !out && layer < 0 && head < 0;
     char title[TITLE];
-    const AttentionFigure figure = make_figure(title);
+    const AttentionFigure figure = make_figure(glance, title);
     if (out || (!show && !csv)) write_file(&figure);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
     if (glance) attend_show_run(&terminal, &run);
     if (show) attention_figure_show(&figure, &terminal, glance ? GLANCE : terminal.columns);
+    if (glance) puts("--layer L and --head H show fewer heads, and larger; --text shows another text.");
 }
 
 static int run_attend(const Command *command) {
