@@ -5,15 +5,15 @@
 
 typedef struct {
     const char *label;   /* UTF-8 */
-    const double *x, *y; /* (count); points that are not finite, or beyond 1e100, are left out and bridged */
+    const double *x, *y; /* (count); the curve has no points that are not finite, or beyond 1e100 */
     size_t count;
     Color color;
     double thickness; /* width of the curve in pixels; 0: markers only */
     bool markers;     /* on every point, or on some where points are dense */
 } Series;
 
-/* A thin line at a height to compare curves with, labelled at its right end; left out beyond the range of the curves.
- */
+/* A thin line at a height to compare curves with, labelled at its right end. It is not drawn if it lies beyond the
+   range of the curves. */
 typedef struct {
     const char *label; /* UTF-8 */
     double y;
@@ -28,6 +28,6 @@ typedef struct {
     size_t level_count;
 } Chart;
 
-/* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A chart with a single finite point works, and so does one
-   without any, in which a line of text says so. */
+/* Saves the chart as a PNG of CHART_WIDTH x CHART_HEIGHT. A single finite point is enough. Without any the chart says
+   that there is nothing to draw. */
 void chart_save(const Chart *chart, const Directory *directory, const char *name);

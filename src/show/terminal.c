@@ -1,5 +1,4 @@
-/* What is drawn with characters: the attention figure, and numbers as bars. Each line ends the colours that it
-   began, so that whatever follows it is shown as usual. */
+/* Draws with characters: the attention figure, and numbers as bars. Each line ends the colours that it began. */
 #include "show/heatmap.h"
 
 #include <math.h>
@@ -53,16 +52,16 @@ void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_
 typedef struct {
     const AttentionFigure *figure;
     const Terminal *t;
-    size_t queries;      /* queries that share a line, one above the other */
-    size_t shrink, side; /* queries, and keys, that share a cell, which has their largest weight; cells per side */
-    size_t axis, cell;   /* columns that the queries' characters take (0: no axes); columns of a cell */
-    size_t width, slot;  /* columns that a panel may take; columns from one panel to the next */
+    size_t queries;      /* queries in a line, one above the other */
+    size_t shrink, side; /* queries, and keys, in a cell; cells per side */
+    size_t axis, cell;   /* columns of the queries' characters (0: no axes); columns of a cell */
+    size_t width, slot;  /* most columns of a panel; columns from one panel to the next */
 } View;
 
-/* Shows a character as heatmap_character has it, or U+FFFD where a terminal may give it another width than one
-   column, change the direction of writing, or take it for a command. */
+/* Shows the sign of a character (heatmap_character). It is U+FFFD if a terminal may show it in another width than one
+   column, change the direction of writing, or obey it. */
 static void show_character(const Terminal *t, uint32_t character) {
-    /* Ranges of letters and signs of one column, written from left to right, that combine with nothing (Unicode 15,
+    /* Ranges of letters and signs of one column that are written from left to right and do not combine (Unicode 15:
        EastAsianWidth, Bidi_Class and General_Category). */
     static const uint32_t narrow[][2] = {{0x20, 0x7e},     {0xa1, 0xac},     {0xae, 0x2ff},    {0x370, 0x482},
                                          {0x48a, 0x58a},   {0x10a0, 0x10ff}, {0x1e00, 0x1fff}, {0x2010, 0x2027},
@@ -76,14 +75,14 @@ static void show_character(const Terminal *t, uint32_t character) {
     fputs(text, t->out);
 }
 
-/* The largest weight of a cell; below 0 where there is no such query. */
+/* Returns the largest weight of a cell; a number below 0 if there is no such query. */
 static double weight_of(const View *v, size_t panel, size_t row, size_t column) {
     const size_t T = v->figure->length;
     double largest = -1;
     for (size_t q = row * v->shrink; q < (row + 1) * v->shrink && q < T; q++)
         for (size_t k = column * v->shrink; k < (column + 1) * v->shrink && k <= q; k++) {
             const double weight = (double)v->figure->panels[panel].weights[q * T + k];
-            if (isnan(weight) || weight > largest) largest = weight; /* nothing is larger than a NaN */
+            if (isnan(weight) || weight > largest) largest = weight; /* a NaN stays */
         }
     return largest;
 }
@@ -93,7 +92,7 @@ static void show_number(const Terminal *t, double weight) {
     else fputs(isnan(weight) ? " na" : " 1.", t->out);
 }
 
-/* Writes a parameter of the sequence that selects colours (ECMA-48, SGR). `ground` 38 is the foreground, 48 the
+/* Writes a parameter of the sequence that selects colours (ECMA-48, SGR). `ground` is 38 for the foreground, 48 for the
    background. */
 static void select_color(const Terminal *t, int ground, double weight) {
     const Color c = heatmap_color(weight);
@@ -101,7 +100,7 @@ static void select_color(const Terminal *t, int ground, double weight) {
     else fprintf(t->out, ";%d;5;%d", ground, terminal_color_256(c));
 }
 
-/* Shows one column: a square above another. Where a weight is below 0 the terminal's background stays. */
+/* Shows one column: a square above another. A weight below 0 has no square. */
 static void show_squares(const Terminal *t, double upper, double lower) {
     fputs("\x1b[0", t->out);
     select_color(t, 38, upper < 0 ? lower : upper);

@@ -1,6 +1,6 @@
-/* The verb attend makes a Snapshot, from a text or from what the run has logged. A text goes through the model of the
-   last checkpoint, without dropout. All outputs (picture, numbers, CSV, terminal) are made from the snapshot,
-   restricted to the layers and heads that were asked for. */
+/* The verb attend makes a Snapshot, of a text or from the log of the run. The model of the last checkpoint reads the
+   text, without dropout. All outputs (picture, numbers, CSV, terminal) are made from the snapshot, and have the layers
+   and heads that the options choose. */
 #include "verbs/attend.h"
 
 #include <limits.h>
@@ -15,17 +15,17 @@ Snapshot attend_to_text(Run *run, const char *text, size_t size, size_t threads,
     const size_t T = run->config.model.context, limit = T < SNAPSHOT_TEXT_MAX ? T : SNAPSHOT_TEXT_MAX;
     int32_t ids[SNAPSHOT_TEXT_MAX];
     uint32_t characters[SNAPSHOT_TEXT_MAX];
-    size_t kept = 0;
+    size_t end = 0;
     Model model;
     if (size == 0) usage_error("--text is empty");
-    for (size_t i = 0; i < limit && kept < size; i++) {
-        const size_t length = utf8_decode(text + kept, size - kept, &characters[i]);
-        kept += length ? length : 1; /* a byte that is not UTF-8: vocabulary_encode names it */
+    for (size_t i = 0; i < limit && end < size; i++) {
+        const size_t length = utf8_decode(text + end, size - end, &characters[i]);
+        end += length ? length : 1; /* vocabulary_encode names a byte that is not UTF-8 */
     }
-    const size_t count = vocabulary_encode(&run->vocabulary, "--text", text, kept, ids, SNAPSHOT_TEXT_MAX);
+    const size_t count = vocabulary_encode(&run->vocabulary, "--text", text, end, ids, SNAPSHOT_TEXT_MAX);
     run_load_model(run, &model, 1, threads);
     Snapshot s = snapshot_make(model.shape.L, model.shape.attention.H, characters, count);
-    if (kept < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
+    if (end < size) progress_message(progress, "note: --text is cut to its first %zu characters", limit);
     s.step = run->step;
     model_forward(&model, &(Batch){ids, NULL, 1, count});
     measure_snapshot(&model, count, &s.attention);
@@ -39,8 +39,8 @@ Snapshot attend_to_log(const Run *run) {
     return snapshot_load(run->directory, &run->config, (size_t)step);
 }
 
-/* The logarithms of weights are scores that softmax makes these weights of. A sink is counted as one more key, whose
-   weight is what the visible keys leave of 1. */
+/* The softmax of the logarithms of weights is these weights. A sink counts as one more key. Its weight is 1 minus the
+   sum of the others. */
 SnapshotStatistics snapshot_statistics(const Snapshot *s, size_t layer, size_t head) {
     const float *weights = snapshot_weights(s, layer, head);
     const bool sink = s->attention.sink[layer * s->H + head] != -INFINITY;
@@ -119,7 +119,7 @@ void attend_show_run(const Terminal *t, const Run *run) {
 
 /* --- the verb */
 
-enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; bytes of a title */
+enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; capacity of a title */
 #define PICTURE ".png"
 #define NUMBERS ".safetensors"
 
@@ -137,7 +137,7 @@ static const Option OPTIONS[] = {
     {0},
 };
 
-/* What is shown: heads of a run's attention. */
+/* The run, its attention, and the layers and heads that are shown. */
 static Run run;
 static Snapshot snapshot;
 static Range layers, heads;
@@ -155,7 +155,7 @@ static void check_options(void) {
         usage_error("a .safetensors file has all layers and heads: leave out --layer and --head");
 }
 
-/* Returns the range of one out of `count`; of all where `one` is negative. */
+/* Returns the range of one out of `count`, or of all if `one` is negative. */
 static Range choose(long long one, size_t count, const char *what) {
     const Range range = one < 0 ? (Range){0, count} : (Range){(size_t)one, (size_t)one + 1};
     if (range.end > count) usage_error("there is no %s %lld: the model has %ss 0 to %zu", what, one, what, count - 1);
@@ -164,7 +164,7 @@ static Range choose(long long one, size_t count, const char *what) {
 
 /* Makes the snapshot, from --text or from the run's log. */
 static Snapshot make_snapshot(const Command *command) {
-    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    static char input[4 * SNAPSHOT_TEXT_MAX + 8]; /* more than is used, so that a longer text is found */
     Progress *progress = progress_make(stderr, command->quiet);
     if (!text) return attend_to_log(&run);
     const bool piped = strcmp(text, "-") == 0;

@@ -1,6 +1,7 @@
-/* A model of this program as GPT-2 of Hugging Face transformers: which models GPT-2 can represent, its tensors, and its
-   files. Both have the same names and orientation of tensors. They differ in four things: GPT-2 always has biases; its
-   heads have the width d_model / heads; its divisor is the square root of this width; and its names have a prefix. */
+/* The verb export writes a model as GPT-2 of Hugging Face transformers: which models GPT-2 can represent, its tensors,
+   and its files. Both have the same names and orientation of tensors. They differ in four things: GPT-2 always has
+   biases; its heads have the width d_model / heads; its divisor is the square root of this width; and its names have a
+   prefix. */
 #include "verbs/export.h"
 
 #include <math.h>
@@ -16,8 +17,8 @@
 
 /* --- which models */
 
-/* What the message says of a key of [attention] that is not at its default; NULL: GPT-2 holds every value. A divisor,
-   switched or learned, becomes part of W_Q and b_Q; score_gradient concerns the backward pass alone. */
+/* The keys of [attention], and why GPT-2 cannot represent a value other than the default; NULL: it can. A divisor,
+   switched or learned, becomes part of W_Q and b_Q. score_gradient changes only the backward pass. */
 static const struct {
     const char *key, *reason;
 } ATTENTION[] = {
@@ -34,7 +35,8 @@ static const struct {
     {"attention.score_precision", "attention.score_precision: GPT-2 does not round scores"},
 };
 
-/* A key that is not in the table, such as a new way to score, is itself the reason: GPT-2 has one way to score. */
+/* Returns why GPT-2 cannot represent a value of this key: for a key outside the table, such as that of a new way to
+   score, the key itself. */
 static const char *reason_against(const char *key) {
     for (size_t i = 0; i < sizeof ATTENTION / sizeof *ATTENTION; i++)
         if (strcmp(key, ATTENTION[i].key) == 0) return ATTENTION[i].reason;
@@ -68,9 +70,9 @@ void export_check(const Config *c) {
 
 /* --- the tensors */
 
-/* The factor of a head's queries: the square root of GPT-2's head width, divided by the run's divisor (or times the
-   learned multiplier). Then GPT-2's division gives the run's scores. The factor is exactly 1
-   if both divisors are equal. */
+/* Returns the factor of a head's queries: the square root of GPT-2's head width, divided by the run's divisor (or times
+   the learned multiplier). Then GPT-2's division gives the run's scores. The factor is exactly 1 if both divisors are
+   equal. */
 static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size_t head) {
     const AttentionConfig *a = &m->shape.attention;
     const real *learned = tensor_at(&m->tensors, m->parameters, ATTN_SCALE, layer);
@@ -143,13 +145,13 @@ static void add_config(const Run *run, Json *config) {
     js_set(config, "resid_pdrop", js_number(c->model.dropout));
 }
 
-/* Text is drawn from all characters, as by ./train sample: half a context, so that a prompt of the other half fits. */
+/* Text is drawn from all characters, as by the verb sample. It is half a context long, so that a prompt of the other
+   half fits. */
 static void add_generation(const Run *run, Json *config) {
     js_set(config, "max_new_tokens", js_size((run->config.model.context + 1) / 2));
 }
 
-/* A token is a character: a text is cut after each character and not changed. `<unk>` is not in the vocabulary, so an
-   unknown character is an error, as in this program. */
+/* A token is a character. `<unk>` is not in the vocabulary, so an unknown character is an error, as in this program. */
 static void add_vocabulary(const Run *run, Json *tokenizer) {
     Json *model = js_set(tokenizer, "model", js_object()), *vocabulary = js_set(model, "vocab", js_object());
     js_set(model, "type", js_text("WordLevel"));
@@ -165,9 +167,10 @@ static void add_tokenizer_config(const Run *run, Json *config) {
     js_set(config, "model_max_length", js_size(run->config.model.context));
 }
 
-/* The files of JSON: what is the same in each export, and what the run adds. They are written in this order, after the
-   tensors; config.json is the last, since a directory without it is no model. There are no special tokens: none begins
-   or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5. */
+/* The files of JSON: the entries that all exports have, and a function that adds those of the run. They are written in
+   this order, after the tensors; config.json is the last, since a directory without it is no model. There are no
+   special tokens: none begins or ends a text, and none pads it. torch_dtype is the name of dtype before transformers 5.
+ */
 #define TENSORS "model.safetensors"
 #define JSON(...) #__VA_ARGS__
 static const struct {

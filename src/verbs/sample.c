@@ -1,4 +1,4 @@
-/* ./train sample RUN_DIR. The drawing itself is train/sample.c, which training calls as well. */
+/* The verb sample. train/sample.c, which training calls as well, draws the characters. */
 #include "verbs/verbs.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static uint64_t choose_seed(const Command *command) {
 /* Returns the signal that ended the text, or 0. */
 static int write_sample(const Run *run, Model *model, const Command *command) {
     static int32_t ids[PROMPT_MAX];
-    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is noticed */
+    static char input[4 * PROMPT_MAX + 8]; /* more than is used, so that a longer text is found */
     size_t count = 1, size = strlen(prompt);
     if (strcmp(prompt, "-") == 0) {
         size = input_read(input, sizeof input);
