@@ -236,7 +236,7 @@ check "sample --prompt -" "$(cat "$said/prompt")" "$(echo 'the end' | "$train" s
 check "sample --prompt - without a text" "$("$train" sample ours --tokens 30 --seed 1)" \
     "$("$train" sample ours --prompt - --tokens 30 --seed 1 <"$said/nothing")"
 check "sample --top-p of next to nothing" "$("$train" sample ours --tokens 30 --temperature 0)" \
-    "$("$train" sample ours --tokens 30 --top-p 1e-6)"
+    "$("$train" sample ours --tokens 30 --top-p 1e-6 --quiet)"
 
 # --- refused: verbs that read a run
 cp -R ours cut && head -c 9000 ours/checkpoint/last.safetensors >cut/checkpoint/last.safetensors
@@ -479,7 +479,7 @@ sample() { "$train" sample ours --tokens 200 --prompt 'The ' "$@"; }
 one=$(sample --seed 5) same=$(sample --seed 5) other=$(sample --seed 6)
 check "two samples of one seed" "$one" "$same"
 check "samples of two seeds" differ "$([ "$one" = "$other" ] && echo agree || echo differ)"
-check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1)"
+check "temperature 0, and the likeliest alone" "$(sample --temperature 0)" "$(sample --top-k 1 --quiet)"
 check "characters of a sample" 204 "$(printf '%s.' "$one" | wc -m | awk '{ print $1 - 1 }')"
 check "the prompt of a sample" 'The ' "$(printf '%.4s' "$one")"
 ends 0 "$train" sample ours --tokens 200 # in the same second as the next one

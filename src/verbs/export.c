@@ -4,6 +4,8 @@
    prefix. */
 #include "verbs/export.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -211,23 +213,25 @@ enum { FILE_COUNT = sizeof FILES / sizeof *FILES };
 
 /* --- the directory */
 
-/* A directory that is filled by an export. After an error it becomes what it was. */
+/* A directory that is filled by an export. */
 typedef struct {
     char path[RESULTS_PATH];
-    const Directory *directory;
+    int fd;              /* 0 or -1: it is not open */
     bool made, complete; /* made: by this export */
 } Export;
 
-static void remove_directory(void *block) {
+/* Closes the directory. After an error makes it what it was. */
+static void end_export(void *block) {
     const Export *e = block;
+    for (size_t i = 0; !e->complete && e->fd > 0 && i <= FILE_COUNT; i++) {
+        const char *name = i < FILE_COUNT ? FILES[i].name : TENSORS;
+        char new[64];
+        snprintf(new, sizeof new, "%s" FILE_NEW, name);
+        unlinkat(e->fd, name, 0);
+        unlinkat(e->fd, new, 0);
+    }
+    if (e->fd > 0) close(e->fd);
     if (e->made && !e->complete && rmdir(e->path) != 0) error_append("; %s is left: remove it", e->path);
-}
-
-static void remove_files(void *block) {
-    const Export *e = *(const Export **)block;
-    if (e->complete) return;
-    unlinkat(e->directory->fd, TENSORS, 0);
-    for (size_t i = 0; i < FILE_COUNT; i++) unlinkat(e->directory->fd, FILES[i].name, 0);
 }
 
 /* Raises an error unless there is nothing at `path`, or an empty directory. */
@@ -239,16 +243,17 @@ static void check_path(const char *path) {
 }
 
 static void write_files(const Run *run, const Model *m, const char *path) {
-    Export *e = memory_make_undone(sizeof *e, remove_directory, "an export");
+    Export *e = memory_make_undone(sizeof *e, end_export, "an export");
     snprintf(e->path, sizeof e->path, "%s", path);
     e->made = directory_make_new(path);
-    e->directory = directory_open(path);
-    *(Export **)memory_make_undone(sizeof e, remove_files, "an export") = e;
-    save_tensors(m, e->directory, TENSORS);
+    const Directory *directory = directory_open(path);
+    e->fd = fcntl(directory->fd, F_DUPFD_CLOEXEC, 3); /* this one is open when the other is closed */
+    if (e->fd < 0) runtime_error("cannot open the directory %s: %s", path, strerror(errno));
+    save_tensors(m, directory, TENSORS);
     for (size_t i = 0; i < FILE_COUNT; i++) {
         Json *json = js_parse(FILES[i].constant, strlen(FILES[i].constant), FILES[i].name);
         FILES[i].add(run, json);
-        js_save(json, JS_INDENTED, e->directory, FILES[i].name);
+        js_save(json, JS_INDENTED, directory, FILES[i].name);
     }
     e->complete = true;
 }
