@@ -1,4 +1,4 @@
-/* Draws with characters: the attention figure, and numbers as bars. Each line ends the colours that it began. */
+/* Draws the attention figure with characters. Each line ends the colours that it began. */
 #include "show/heatmap.h"
 
 #include <math.h>
@@ -32,19 +32,6 @@ int terminal_color_256(Color color) {
         if (distance(color, c) < least) nearest = i, least = distance(color, c);
     }
     return nearest;
-}
-
-void terminal_bars(const Terminal *t, const double *numbers, size_t count, size_t columns, double low, double high) {
-    const size_t width = count < columns ? count : columns;
-    for (size_t i = 0; i < width; i++) {
-        double sum = 0, finite = 0;
-        char bar[5] = " ";
-        for (size_t j = i * count / width; j < (i + 1) * count / width; j++)
-            if (isfinite(numbers[j])) sum += numbers[j], finite++;
-        const double share = high > low ? (sum / finite - low) / (high - low) : 0;
-        if (finite > 0) utf8_encode(0x2581 + (uint32_t)lround(7 * fmin(fmax(share, 0), 1)), bar);
-        fputs(bar, t->out);
-    }
 }
 
 /* --- the attention figure */

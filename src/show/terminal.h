@@ -1,4 +1,4 @@
-/* The width and the colours of a terminal, and numbers as bars. */
+/* The width and the colours of a terminal. */
 #pragma once
 
 #include <stdio.h>
@@ -18,8 +18,3 @@ typedef struct {
 Terminal terminal_make(FILE *out);
 /* Returns the nearest of xterm's colours 16 to 255: a cube of 6 x 6 x 6, and 24 greys. */
 int terminal_color_256(Color color);
-
-/* Prints numbers as bars one line high, in at most `columns` columns. `low` is an eighth of the line, `high` the whole
-   line. A column shows the mean of the finite numbers in its range, or a blank. */
-void terminal_bars(const Terminal *terminal, const double *numbers, size_t count, size_t columns, double low,
-                   double high);

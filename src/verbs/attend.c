@@ -78,48 +78,9 @@ void attend_write_csv(const Snapshot *s, Range layers, Range heads, FILE *out) {
             }
 }
 
-/* --- a run at a glance */
-
-static void show_losses(const Terminal *t, const LogTable *metrics) {
-    enum { NAME = 11, LOSSES = 2 };
-    static const char *const names[LOSSES] = {"training", "validation"};
-    const double *losses[LOSSES] = {metrics->column[METRICS_TRAIN_LOSS], metrics->column[METRICS_VAL_LOSS]};
-    double first[LOSSES] = {NAN, NAN}, low[LOSSES] = {NAN, NAN}, last[LOSSES] = {NAN, NAN}, high = -INFINITY;
-    for (size_t i = 0; i < LOSSES; i++)
-        for (size_t row = 0; row < metrics->rows; row++) {
-            const double loss = losses[i][row];
-            if (!isfinite(loss)) continue;
-            if (isnan(first[i])) first[i] = loss;
-            low[i] = fmin(low[i], loss);
-            last[i] = loss;
-            high = fmax(high, loss);
-        }
-    for (size_t i = 0; i < LOSSES; i++) {
-        fprintf(t->out, "%-*s", NAME, names[i]);
-        terminal_bars(t, losses[i], metrics->rows, t->columns > NAME ? t->columns - NAME : 1, fmin(low[0], low[1]),
-                      high);
-        fprintf(t->out, "\n  first %.3f, lowest %.3f, last %.3f\n", first[i], low[i], last[i]);
-    }
-}
-
-void attend_show_run(const Terminal *t, const Run *run) {
-    const Config *c = &run->config;
-    const LogTable metrics = logs_read(run->directory, LOG_METRICS);
-    const char *result = js_as_text(js_get(run->description, "result"));
-    const double steps = log_last(&metrics, METRICS_STEP), accuracy = log_last(&metrics, METRICS_VAL_ACCURACY);
-    char duration[32];
-    progress_duration(log_last(&metrics, METRICS_SECONDS), duration, sizeof duration);
-    print_plain(t->out, "%s: %s at step %.0f, after %s", c->name, result ? result : "?", steps, duration);
-    fprintf(t->out, "layers %zu, heads %zu, d_k %zu, context %zu\n\n", c->model.layers, c->model.heads, c->model.d_k,
-            c->model.context);
-    show_losses(t, &metrics);
-    if (!isnan(accuracy)) fprintf(t->out, "  accuracy %.4f\n", accuracy);
-    fputc('\n', t->out);
-}
-
 /* --- the verb */
 
-enum { GLANCE = 36, TITLE = 512 }; /* columns of a head at a glance; capacity of a title */
+enum { TITLE = 512 }; /* capacity of a title */
 #define PICTURE ".png"
 #define NUMBERS ".safetensors"
 
@@ -131,7 +92,7 @@ static const Option OPTIONS[] = {
     {"text", "TEXT", "the text; - reads standard input (default: the run's own)", OPTION_TEXT, &text, 0, 0},
     {"layer", "L", "one layer, from 0 (default: all)", OPTION_INTEGER, &layer, 0, INT_MAX},
     {"head", "H", "one head of each layer, from 0 (default: all)", OPTION_INTEGER, &head, 0, INT_MAX},
-    {"show", NULL, "print to the terminal; without --text, the run at a glance", OPTION_SWITCH, &show, 0, 0},
+    {"show", NULL, "print to the terminal; all heads of the last step are small", OPTION_SWITCH, &show, 0, 0},
     {"csv", NULL, "print every score and weight as CSV", OPTION_SWITCH, &csv, 0, 0},
     {"out", "FILE", "write a picture (.png) or all numbers (.safetensors)", OPTION_TEXT, &out, 0, 0},
     {0},
@@ -172,8 +133,8 @@ static Snapshot make_snapshot(const Command *command) {
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-/* Makes the figure of the heads that were asked for. At a glance its labels are short. */
-static AttentionFigure make_figure(bool glance, char title[TITLE]) {
+/* Makes the figure of the heads that were asked for. Small heads have short labels. */
+static AttentionFigure make_figure(bool small, char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
     AttentionFigure f = heads_figure(&snapshot, layers, heads);
     double entropy = 0;
@@ -181,8 +142,11 @@ static AttentionFigure make_figure(bool glance, char title[TITLE]) {
         const size_t l = layers.begin + i / H, h = heads.begin + i % H;
         const SnapshotStatistics one = snapshot_statistics(&snapshot, l, h);
         char *label = f.panels[i].label;
-        snprintf(label, sizeof f.panels->label, "layer %zu, head %zu: entropy %.2f", l, h, one.entropy);
-        if (!glance) text_append(label, sizeof f.panels->label, ", largest weight %.2f", one.max_weight);
+        const size_t capacity = sizeof f.panels->label;
+        if (small) snprintf(label, capacity, "L%zu H%zu: %.2f", l, h, one.entropy);
+        else
+            snprintf(label, capacity, "layer %zu, head %zu: entropy %.2f, largest weight %.2f", l, h, one.entropy,
+                     one.max_weight);
         entropy += one.entropy / (double)count;
     }
     config_scores_title(&run.config, snapshot.step, title, TITLE);
@@ -206,16 +170,21 @@ static void write_file(const AttentionFigure *figure) {
     if (!csv) print_plain(stdout, "%s  %s", numbers ? "numbers" : "picture", name);
 }
 
+/* Shows the figure in the terminal, or small heads, so that those of a small model fit into 80 columns and 24 lines. */
+static void show_figure(const AttentionFigure *figure, bool small) {
+    const Terminal t = terminal_make(stdout);
+    const size_t across = t.colors == COLORS_NONE ? 2 : 4, gap = 2;
+    attention_figure_show(figure, &t, !small ? t.columns : t.columns / across > gap ? t.columns / across - gap : 1);
+    if (small) puts("Layer, head and entropy; --layer L --head H shows one head, and larger.");
+}
+
 static void write_all(void) {
-    const Terminal terminal = terminal_make(stdout);
-    const bool glance = show && !text && !out && layer < 0 && head < 0;
+    const bool small = show && !text && !out && layer < 0 && head < 0;
     char title[TITLE];
-    const AttentionFigure figure = make_figure(glance, title);
+    const AttentionFigure figure = make_figure(small, title);
     if (out || (!show && !csv)) write_file(&figure);
     if (csv) attend_write_csv(&snapshot, layers, heads, stdout);
-    if (glance) attend_show_run(&terminal, &run);
-    if (show) attention_figure_show(&figure, &terminal, glance ? GLANCE : terminal.columns);
-    if (glance) puts("--layer L and --head H show fewer heads, and larger; --text shows another text.");
+    if (show) show_figure(&figure, small);
 }
 
 static int run_attend(const Command *command) {

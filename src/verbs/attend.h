@@ -5,7 +5,6 @@
 #include "base/command.h"
 #include "run/run.h"
 #include "run/snapshot.h"
-#include "show/terminal.h"
 
 /* Returns the attention of the last checkpoint's model on a UTF-8 text. A text that is longer than the context or a
    snapshot is cut, with a note. Errors about the text have status STATUS_USAGE. */
@@ -24,6 +23,3 @@ SnapshotStatistics snapshot_statistics(const Snapshot *snapshot, size_t layer, s
 /* Writes CSV with the columns layer,head,query,key,query_char,key_char,score,weight: a row for each visible key of
    each query. */
 void attend_write_csv(const Snapshot *snapshot, Range layers, Range heads, FILE *out);
-
-/* Shows a run at a glance: what it is, how it ended, its losses. */
-void attend_show_run(const Terminal *terminal, const Run *run);
