@@ -535,7 +535,7 @@ check_match "heads in: $name" '^L0 H0: [0-9.]*  *L0 H1: [0-9.]*$' "$(cat "$said/
 check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 ends 0 "$train" tiny.ini --quiet --set model.layers=2 --set model.context=48 --out four
 if script -qec true /dev/null >/dev/null 2>&1; then
-    check "four heads on a terminal of 24 lines" ok "\
+    check "four heads on a terminal of 24 lines" ok \
         "$(script -qec 'stty cols 80; env -u NO_COLOR TERM=xterm ./train attend four --show' /dev/null | awk 'END { print NR < 24 ? "ok" : NR }')"
 fi
 rm -r four
