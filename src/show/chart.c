@@ -77,8 +77,8 @@ static double place_y(const Layout *layout, double value) {
     return BOTTOM - (value - layout->y.low) / (layout->y.high - layout->y.low) * (BOTTOM - TOP);
 }
 
-static bool is_shown(const Series *series, size_t i) { /* false for NaN */
-    return fabs(series->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
+static bool is_shown(const Chart *chart, const Series *series, size_t i) { /* false for NaN */
+    return fabs(chart->x[i]) < HUGE_VALUE && fabs(series->y[i]) < HUGE_VALUE;
 }
 
 /* Orders levels from the highest down. */
@@ -107,10 +107,10 @@ static Layout lay_out(const Chart *chart) {
     for (size_t k = 0; k < chart->count; k++) {
         const Series *s = &chart->series[k];
         widest_label = fmax(widest_label, canvas_text_width(TEXT_SIZE, s->label));
-        for (size_t i = 0; i < s->count; i++) {
-            if (!is_shown(s, i)) continue;
-            left = fmin(left, s->x[i]);
-            right = fmax(right, s->x[i]);
+        for (size_t i = 0; i < chart->points; i++) {
+            if (!is_shown(chart, s, i)) continue;
+            left = fmin(left, chart->x[i]);
+            right = fmax(right, chart->x[i]);
             low = fmin(low, s->y[i]);
             high = fmax(high, s->y[i]);
         }
@@ -175,29 +175,19 @@ static void draw_levels(Canvas *canvas, const Chart *chart, const Layout *layout
     }
 }
 
-/* Draws a series. `points` is scratch for its points in pixels. A single point has no line, so it always has a marker.
- */
-static void draw_series(Canvas *canvas, const Layout *layout, const Series *series, CurvePoint *points) {
-    const Color color = series->color;
+/* Draws a series. A single point has no line, so it always has a marker. */
+static void draw_series(Canvas *canvas, const Chart *chart, const Layout *layout, const Series *series) {
+    const size_t mark = memory_mark();
+    CurvePoint *points = memory_make(chart->points, sizeof *points, "the points of a curve"); /* in pixels */
     size_t shown = 0;
-    for (size_t i = 0; i < series->count; i++)
-        if (is_shown(series, i))
-            points[shown++] = (CurvePoint){place_x(layout, series->x[i]), place_y(layout, series->y[i])};
+    for (size_t i = 0; i < chart->points; i++)
+        if (is_shown(chart, series, i))
+            points[shown++] = (CurvePoint){place_x(layout, chart->x[i]), place_y(layout, series->y[i])};
     const size_t every = shown > 3 * (size_t)MARKERS ? shown / MARKERS : 1;
-    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, color);
+    if (series->thickness > 0) canvas_curve(canvas, points, shown, series->thickness, series->color);
     for (size_t i = 0; i < shown && (series->markers || shown == 1); i += every)
-        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, color);
-}
-
-static void draw_curves(Canvas *canvas, const Chart *chart, const Layout *layout) {
-    size_t most = 1;
-    for (size_t k = 0; k < chart->count; k++)
-        if (most < chart->series[k].count) most = chart->series[k].count;
-    CurvePoint *points = memory_make(most, sizeof *points, "the points of a curve");
-    for (size_t k = 0; k < chart->count; k++) {
-        draw_series(canvas, layout, &chart->series[k], points);
-        draw_label(canvas, layout, &chart->series[k], k);
-    }
+        canvas_marker(canvas, points[i].x, points[i].y, MARKER_RADIUS, series->color);
+    memory_release(mark);
 }
 
 void chart_save(const Chart *chart, const Directory *directory, const char *name) {
@@ -209,7 +199,10 @@ void chart_save(const Chart *chart, const Directory *directory, const char *name
     if (layout.empty)
         canvas_text(&canvas, (layout.left + layout.right) / 2.0, (TOP + BOTTOM) / 2.0, 18, ALIGN_CENTER, faint,
                     "no finite point to draw");
-    draw_curves(&canvas, chart, &layout);
+    for (size_t k = 0; k < chart->count; k++) {
+        draw_series(&canvas, chart, &layout, &chart->series[k]);
+        draw_label(&canvas, &layout, &chart->series[k], k);
+    }
     canvas_save(&canvas, directory, name);
     memory_release(mark);
 }

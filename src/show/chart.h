@@ -4,9 +4,8 @@
 #include "show/palette.h"
 
 typedef struct {
-    const char *label;   /* UTF-8 */
-    const double *x, *y; /* (count); the curve has no points that are not finite, or beyond 1e100 */
-    size_t count;
+    const char *label; /* UTF-8 */
+    const double *y;   /* (points); the curve has no points that are not finite, or beyond 1e100 */
     Color color;
     double thickness; /* width of the curve in pixels; 0: markers only */
     bool markers;     /* on every point, or on some where points are dense */
@@ -22,7 +21,9 @@ typedef struct {
 enum { CHART_SERIES_MAX = 3, CHART_LEVELS_MAX = 4, CHART_WIDTH = 1000, CHART_HEIGHT = 620 };
 typedef struct {
     const char *title, *subtitle, *y_label; /* UTF-8 */
-    const Series *series;                   /* (count), at most CHART_SERIES_MAX */
+    const double *x;                        /* (points): the steps of all series */
+    size_t points;
+    const Series *series; /* (count), at most CHART_SERIES_MAX */
     size_t count;
     const Level *levels; /* (level_count), at most CHART_LEVELS_MAX */
     size_t level_count;
