@@ -527,10 +527,11 @@ check "a text from standard input" "$(cat "$said/out")" "$(echo 'The rain' | "$t
 ends 0 "$train" attend ours --text 'The rain and the rain' --show
 check "stderr of: $name" 'note: --text is cut to its first 16 characters' "$(cat "$said/err")"
 check "heads in: $name" 2 "$(grep -c '^layer 0, head [01]: entropy [0-9.]*, largest weight [0-9.]*$' "$said/out")"
+check "how to choose: $name" '--layer L --head H shows one head alone.' "$(tail -n 1 "$said/out")"
 check "the last keys in: $name" '    T  h  e  ␣  r  a  i  n  ␣  a  n  d  ␣  t  h  e' "$(grep T "$said/out" | tail -n 1)"
 ends 0 "$train" attend ours --show
 check "stderr of: $name" "" "$(cat "$said/err")"
-check "how to choose: $name" 'Layer, head and entropy; --layer L --head H shows one head, and larger.' "$(tail -n 1 "$said/out")"
+check "how to choose: $name" '--layer L --head H shows one head alone.' "$(tail -n 1 "$said/out")"
 check_match "heads in: $name" '^L0 H0: [0-9.]*  *L0 H1: [0-9.]*$' "$(cat "$said/out")"
 check "control characters in: $name" 0 "$(LC_ALL=C tr -d '\n' <"$said/out" | LC_ALL=C grep -c '[[:cntrl:]]')"
 ends 0 "$train" tiny.ini --quiet --set model.layers=2 --set model.context=48 --out four

@@ -133,7 +133,7 @@ static Snapshot make_snapshot(const Command *command) {
     return attend_to_text(&run, piped ? input : text, size, command_threads(command), progress);
 }
 
-/* Makes the figure of the heads that were asked for. Small heads have short labels. */
+/* Makes the figure of the heads that were asked for. Small heads have short labels: layer, head, entropy. */
 static AttentionFigure make_figure(bool small, char title[TITLE]) {
     const size_t H = range_size(heads), count = range_size(layers) * H;
     AttentionFigure f = heads_figure(&snapshot, layers, heads);
@@ -175,7 +175,7 @@ static void show_figure(const AttentionFigure *figure, bool small) {
     const Terminal t = terminal_make(stdout);
     const size_t across = t.colors == COLORS_NONE ? 2 : 4, gap = 2;
     attention_figure_show(figure, &t, !small ? t.columns : t.columns / across > gap ? t.columns / across - gap : 1);
-    if (small) puts("Layer, head and entropy; --layer L --head H shows one head, and larger.");
+    if (figure->layers * figure->heads > 1) puts("--layer L --head H shows one head alone.");
 }
 
 static void write_all(void) {
