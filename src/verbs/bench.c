@@ -97,7 +97,7 @@ static double measure_bandwidth(size_t threads) {
 }
 
 /* Makes one step of training and returns its seconds. With `clocks`, adds up the seconds of each kind of work. */
-static double take_step(Bench *b, bool clocks) {
+static double make_step(Bench *b, bool clocks) {
     const double start = omp_get_wtime();
     double *outside = b->outside_seconds;
     b->model.profiles = clocks ? b->profiles : NULL;
@@ -254,15 +254,15 @@ static void prepare(Bench *b, size_t threads) {
    and after them, and the larger one counts. After a caught signal returns early with what was measured. */
 static void measure(Bench *b) {
     const double warming = omp_get_wtime();
-    do take_step(b, false);
+    do make_step(b, false);
     while (omp_get_wtime() - warming < 1 && !interrupt_signal());
     b->peak_rss = (double)memory_peak() / 1e6; /* before the arrays that only this measurement needs */
     measure_peak(b);
     const double start = omp_get_wtime();
     while (b->steps < STEPS_MAX && !interrupt_signal() && (b->steps < STEPS_MIN || omp_get_wtime() - start < seconds)) {
-        b->step_seconds[b->steps++] = take_step(b, false);
+        b->step_seconds[b->steps++] = make_step(b, false);
         /* Steps with clocks are made in between, so that the machine is the same for both. */
-        if (b->steps % 2 == 0 || b->clocked < 2) take_step(b, true);
+        if (b->steps % 2 == 0 || b->clocked < 2) make_step(b, true);
     }
     b->bandwidth = measure_bandwidth(b->model.threads);
     measure_peak(b);

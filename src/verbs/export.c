@@ -82,7 +82,7 @@ static double query_factor(const Model *m, size_t gpt2_width, size_t layer, size
     return sqrt((double)gpt2_width) * (double)learned[a->learned == LEARNED_HEAD ? head : 0];
 }
 
-/* Copies a tensor into GPT-2's tensor of the same name, which is zero before. If each head has its own columns or rows,
+/* Copies a tensor into GPT-2's tensor of the same name, which is zero before. If each head has columns or rows,
    the tensor is a row of blocks of `size` numbers, and GPT-2's blocks may be larger. */
 static void copy_tensor(float *to, const real *from, const Model *m, const Tensor *t, size_t gpt2_width, size_t layer) {
     const size_t H = m->shape.attention.H, D = m->shape.attention.D, C = m->shape.C;

@@ -11,7 +11,7 @@ void export_check(const Config *config);
 
 /* A model as GPT-2's tensors. */
 typedef struct {
-    TensorTable table; /* GPT-2's own shape: biases everywhere, heads of width d_model / heads */
+    TensorTable table; /* in GPT-2's shape: biases everywhere, heads of width d_model / heads */
     float *numbers;    /* (table.flat) */
 } ExportedTensors;
 /* Returns the tensors of a model that export_check accepts. */

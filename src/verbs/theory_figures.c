@@ -56,7 +56,7 @@ enum { V_STREAM = 1 << 30 };
 static uint64_t first_number(size_t sample, size_t drawn) { return (uint64_t)sample * ((drawn + 3) / 4 * 4); }
 
 /* Draws a query, keys and v into the arrays of attention. */
-static void take_draw(const Measurement *m, size_t sample, const Row *row) {
+static void draw_vectors(const Measurement *m, size_t sample, const Row *row) {
     const size_t d_k = m->d_k, keys = m->keys, stride = 3 * d_k, count = d_k + keys * d_k + keys;
     const double *k = row->drawn + d_k;
     double *v = row->drawn + count;
@@ -86,9 +86,9 @@ static double gradient_norm_of(const Measurement *m, const Row *row, const Atten
 }
 
 /* Draws and measures one sample. */
-static void take_sample(const Measurement *m, size_t sample, const Row *row) {
+static void measure_sample(const Measurement *m, size_t sample, const Row *row) {
     const double *r = row->drawn + m->d_k + m->keys * m->d_k;
-    take_draw(m, sample, row);
+    draw_vectors(m, sample, row);
     for (size_t i = 0; i < m->count; i++) {
         const AttentionConfig attention = attention_of(m->scorings[i], m->d_k);
         AttentionArrays layer = row->layer;
@@ -138,7 +138,7 @@ static TheoryFigures figures_of(const Measurement *m, size_t scoring) {
     return f;
 }
 
-static real *take(Arena *arena, size_t rows, size_t width) {
+static real *reals(Arena *arena, size_t rows, size_t width) {
     return arena_take(arena, size_mul(rows, width), sizeof(real));
 }
 
@@ -149,15 +149,15 @@ static void lay_out_row(Row *row, size_t d_k, size_t keys, Arena *arena) {
     const size_t drawn = size_add(size_mul(size_add(keys, 2), d_k), keys);
     *row = (Row){.drawn = arena_take(arena, drawn, sizeof(double)),
                  .weights = arena_take(arena, keys + 1, sizeof(double)),
-                 .qkv = take(arena, keys, attention_width_in(&largest)),
-                 .dqkv = take(arena, keys, attention_width_in(&largest)),
-                 .dout = take(arena, keys, d_k),
-                 .v = take(arena, 1, d_k),
-                 .scratch = take(arena, 1, attention_scratch(&largest, keys)),
+                 .qkv = reals(arena, keys, attention_width_in(&largest)),
+                 .dqkv = reals(arena, keys, attention_width_in(&largest)),
+                 .dout = reals(arena, keys, d_k),
+                 .v = reals(arena, 1, d_k),
+                 .scratch = reals(arena, 1, attention_scratch(&largest, keys)),
                  .layer = {.T = keys,
                            .cached = keys - 1,
-                           .out = take(arena, keys, d_k),
-                           .partials = take(arena, 1, attention_partials(&largest)),
+                           .out = reals(arena, keys, d_k),
+                           .partials = reals(arena, 1, attention_partials(&largest)),
                            .saved = attention_lay_out(&largest, keys, 1, arena)}};
     row->layer.qkv = row->qkv;
     row->layer.parameters[PARAMETER_V] = row->v;
@@ -185,7 +185,7 @@ void theory_measure(size_t d_k, size_t keys, size_t samples, uint64_t seed, size
     lay_out(&m, threads);
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, CHUNK)
     for (size_t sample = 0; sample < samples; sample++)
-        if (!interrupt_signal()) take_sample(&m, sample, &m.rows[omp_get_thread_num()]);
+        if (!interrupt_signal()) measure_sample(&m, sample, &m.rows[omp_get_thread_num()]);
     for (size_t i = 0; i < count && !interrupt_signal(); i++) figures[i] = figures_of(&m, i);
     memory_release(mark);
 }
