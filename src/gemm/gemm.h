@@ -22,7 +22,15 @@
    operands (to nearest, ties to even) and sum in float. AVX512_BF16 and its emulation add the second of two steps of k
    first, and give the same bits, except that AVX512_BF16 takes subnormal numbers as zero. AMX_BF16 adds in an order of
    its own. */
-typedef enum { GEMM_NONE, GEMM_FLOAT4, GEMM_AVX2, GEMM_AVX512, GEMM_EMULATED_BF16, GEMM_AVX512_BF16, GEMM_AMX_BF16 } GemmKernel;
+typedef enum {
+    GEMM_NONE,
+    GEMM_FLOAT4,
+    GEMM_AVX2,
+    GEMM_AVX512,
+    GEMM_EMULATED_BF16,
+    GEMM_AVX512_BF16,
+    GEMM_AMX_BF16
+} GemmKernel;
 
 /* gemm_runs: whether this build has the kernel and this processor runs it. gemm_best: the fastest one, or GEMM_NONE. */
 bool gemm_runs(GemmKernel kernel);
