@@ -27,6 +27,12 @@ listing() { find . -type d | sort && find . -type f -exec cksum {} + | sort; }
 # The parameters and moments of a run's last checkpoint.
 numbers() { "$repository/tests/numbers.sh" "$1/checkpoint/last.safetensors"; }
 
+# interruptible COMMAND...: without the ignored SIGINT that a script gives its background jobs
+interruptible() {
+    exec python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
 # run COMMAND...: $status, $name, and what it printed in $said/out and $said/err; its standard input is empty
 run() {
     name=$(printf '%s ' "$@") status=0
@@ -546,6 +552,13 @@ for sets in 'train.steps=5000 --set train.batch=6400 --set train.optimizer=muon'
     check "columns over 80 of: $name" "" "$(LC_ALL=C.UTF-8 grep -E '^.{81}' "$said/out")"
 done
 
+# --- one of several processes of a launcher; SLURM_NTASKS alone is a batch script's
+for variable in OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS; do
+    refuses 2 "$variable is 2, and each of these processes would train a run of its own" env $variable=2 "$train" tiny.ini
+done
+refuses 2 'SLURM_STEP_NUM_TASKS is 4,' env SLURM_STEP_NUM_TASKS=4 "$train" resume ours
+ends 0 env SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1 "$train" tiny.ini --dry-run
+
 # --- a sweep by shares
 ends 0 "$train" sweep sweep.ini --prepare --out shared --quiet
 check "runs prepared" 2 "$(cat "$said/out")"
@@ -623,7 +636,7 @@ set -- --set train.steps=500 --set sweep.train.seed=1,2 --threads 2
 ends 0 "$train" sweep sweep.ini --out swept --quiet "$@"
 for signal in INT:130 TERM:143 KILL:137; do
     out=swept-${signal%:*}
-    "$train" sweep sweep.ini --out "$out" --quiet "$@" >"$said/out" 2>&1 &
+    interruptible "$train" sweep sweep.ini --out "$out" --quiet "$@" >"$said/out" 2>&1 &
     running=$!
     for _ in $(seq 400); do
         [ "$(grep -c , "$out/scale_divisor=sqrt_dk+seed=1/metrics.csv" 2>/dev/null)" -gt 3 ] 2>/dev/null && break
@@ -671,7 +684,7 @@ check "the installed program's name" "sqrtdk: nothing to do: usage: sqrtdk eval 
 check "the name ./train in sqrtdk --help" 0 "$(grep -c '\./train' "$said/out")"
 cp "$(readlink -f "$train")-double" installed/sqrtdk-double
 ends 0 installed/sqrtdk gradcheck tiny.ini "$@"
-"$train" gradcheck tiny.ini --set model.layers=50 >"$said/head" 2>&1 &
+interruptible "$train" gradcheck tiny.ini --set model.layers=50 >"$said/head" 2>&1 &
 running=$!
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     [ -s "$said/head" ] && break
@@ -685,7 +698,7 @@ running=
 # --- signals: saved, and said so
 for signal in INT:130 TERM:143; do
     out=stopped-${signal%:*}
-    "$train" tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1 >"$said/out" 2>&1 &
+    interruptible "$train" tiny.ini --out "$out" --set train.steps=1000000 --set eval.every=0 --set log.every=1 >"$said/out" 2>&1 &
     running=$!
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 5 ] 2>/dev/null && break
@@ -732,7 +745,7 @@ exec 3>&- && rm never
 for signal in INT KILL; do
     for every in 40 1000000; do
         out=resumed-$signal-$every
-        "$train" tiny.ini --out "$out" --quiet --set train.steps=150 --set log.checkpoint_every=$every >/dev/null 2>&1 &
+        interruptible "$train" tiny.ini --out "$out" --quiet --set train.steps=150 --set log.checkpoint_every=$every >/dev/null 2>&1 &
         running=$!
         for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
             [ "$(grep -c , "$out/metrics.csv" 2>/dev/null)" -gt 9 ] 2>/dev/null && break
@@ -877,7 +890,7 @@ refuses 2 '--seed takes' "$train" theory --seed -1
 refuses 2 'one argument too many: "tiny.ini"; usage: ./train theory' "$train" theory tiny.ini
 refuses 2 'no option --set' "$train" theory --set train.steps=1
 refuses 1 'needs .* GB' "$train" theory --d-k 65536 --keys 1048576 --samples 100000000 --threads 64
-"$train" theory --samples 1000000 >"$said/out" 2>&1 &
+interruptible "$train" theory --samples 1000000 >"$said/out" 2>&1 &
 running=$!
 sleep 0.5
 kill -INT "$running"

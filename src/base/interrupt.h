@@ -8,8 +8,8 @@ enum { INTERRUPT_COUNT = 3 };
 extern const int INTERRUPTS[INTERRUPT_COUNT];
 
 /* From now on the first of these signals is only noted, with its repeats within a second; one that comes later,
-   whichever it is, ends the program at once. A SIGHUP that is ignored (nohup) stays ignored. A limit on file sizes
-   becomes an error of writing. */
+   whichever it is, ends the program at once. A signal that is ignored stays ignored: SIGHUP under nohup, SIGINT in a
+   background job of a script. A limit on file sizes becomes an error of writing. */
 void interrupt_catch(void);
 /* Keeps the program running when the reader of stdout or stderr goes away: for verbs that have a run to save. */
 void interrupt_survive_closed_pipes(void);

@@ -8,18 +8,30 @@
 
 #include "base/command.h"
 
+#ifdef RANKS_MPI
+#define REMEDY "start them by the mpirun of the MPI that it was built with, or by srun --mpi=pmix"
+#else
+#define REMEDY "start train-mpi (make MPI=1)"
+#endif
+
+/* Stops a process that is alone, though a launcher has started several. SLURM_NTASKS would be no sign of that: a batch
+   script has it, too. */
+static void refuse_copies(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *size = getenv(sizes[i]);
+        if (size && strtol(size, NULL, 10) > 1)
+            usage_error("%s is %s, and each of these processes would train a run of its own: " REMEDY
+                        ", or unset the variable",
+                        sizes[i], size);
+    }
+}
+
 #ifndef RANKS_MPI
 
 void ranks_start(const char *command) {
     (void)command;
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const char *size = getenv(sizes[i]);
-        if (size && strtol(size, NULL, 10) > 1)
-            usage_error("%s is %s, and each of these processes would train a run of its own: start train-mpi "
-                        "(make MPI=1), or unset the variable",
-                        sizes[i], size);
-    }
+    refuse_copies();
 }
 void ranks_end(void) {}
 _Noreturn void ranks_fail(Error error, bool start) {
@@ -70,7 +82,10 @@ static void join_ranks(void) {
 
 void ranks_start(const char *command) {
     join_ranks();
-    if (count == 1) return;
+    if (count == 1) {
+        refuse_copies();
+        return;
+    }
     if (count > RANKS_MAX) usage_error("there are %d ranks, and at most %d may be", count, RANKS_MAX);
     ranks_same("the command", command);
     interrupt_agree(0);

@@ -19,9 +19,9 @@
 
 /* Joins the ranks that a launcher has started (mpirun -n 4 ./train-mpi ...); without a launcher this process is alone.
    Raises an error unless all ranks were started with the same command. From now on rank 0 alone prints to stdout, and
-   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A program
-   without MPI refuses to be one of several processes. ranks_end waits for all ranks and leaves them; it does nothing if
-   ranks_start was not called. */
+   if there are several ranks, they end on a signal that they have agreed on (base/interrupt.h, shards.c). A process
+   that is alone raises an error if a launcher has started several (a program without MPI). ranks_end waits for all
+   ranks and leaves them; it does nothing if ranks_start was not called. */
 void ranks_start(const char *command);
 void ranks_end(void);
 
