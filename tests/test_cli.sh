@@ -658,6 +658,21 @@ for signal in INT:130 TERM:143 KILL:137; do
     check "$out/config.ini" "$(cat swept/config.ini)" "$(cat "$out/config.ini")"
 done
 
+# --- commands that are printed to be copied: a path with blanks is one word of them
+ends 0 "$train" tiny.ini --quiet --out "my run"
+ends 0 "$train" resume "my run"
+check_match "stdout of: $name" "longer: ./train resume 'my run' --set train.steps=N" "$(cat "$said/out")"
+ends 0 "$train" why "my run"
+check_match "stdout of: $name" "./train 'my run/config.ini' --set attention.scale_divisor=" "$(tr '\n' ' ' <"$said/out")"
+ends 0 "$train" sweep sweep.ini --prepare --out "my sweep"
+check_match "stderr of: $name" "a part of it: ./train sweep 'my sweep' --share I/N" "$(cat "$said/err")"
+ends 0 "$train" sweep "my sweep" --share 1/2
+check_match "stdout of: $name" "the tables: ./train sweep 'my sweep' --tables" "$(cat "$said/out")"
+ends 0 "$train" sweep "my sweep" --tables
+check_match "stdout of: $name" "to resume: ./train resume 'my sweep'" "$(cat "$said/out")"
+refuses 2 "continue that sweep with ./train resume 'my sweep'" "$train" sweep sweep.ini --out "my sweep"
+refuses 2 "name the new directory: ./train export 'my run' --hf DIR" "$train" export "my run"
+
 # --- gradients, in double precision by the program beside this one, whatever the two are called
 set -- --set model.d_model=4 --set model.d_k=3 --set model.context=4 --set data.corpus=corpus.txt
 listing >"$said/before"

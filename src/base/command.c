@@ -154,6 +154,28 @@ void command_parse(const Verb *verb, int argc, char **argv, Command *command) {
     command_check_force(command->force, command->out);
 }
 
+/* Writes a word as a shell reads it, in quotation marks if it needs them. Returns the end of the text. */
+static char *write_word(char *end, const char *word) {
+    if (*word && !strpbrk(word, " \t\n!\"#$&'()*;<>?[\\]^`{|}~")) return stpcpy(end, word);
+    *end++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') end = stpcpy(end, "'\\'"); /* closes them, and the word's own mark opens new ones */
+        *end++ = *word;
+    }
+    return stpcpy(end, "'");
+}
+
+char *command_to_copy(const char *verb, const char *path) {
+    const size_t verb_size = verb ? strlen(verb) + 1 : 0;
+    char *text = memory_make(4 * (strlen(program_name) + strlen(path)) + verb_size + 8, 1, "a command"), *end = text;
+    end = write_word(end, program_name);
+    end = stpcpy(end, " ");
+    if (verb) end += sprintf(end, "%s ", verb);
+    if (*path == '-') end = stpcpy(end, "./");
+    write_word(end, path);
+    return text;
+}
+
 size_t command_threads(const Command *command) {
     return command->threads ? (size_t)command->threads : command->processors;
 }

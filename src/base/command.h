@@ -80,6 +80,10 @@ const Verb *command_read(const Verb *const *verbs, int argc, char **argv, Comman
 /* Returns whether --version or -V is all that was typed. */
 bool command_is_version(int argc, char **argv);
 
+/* Returns a command that the user can copy into a shell, such as "./train resume 'runs/my run'": the program's name,
+   the verb (NULL: training) and a path, as one word that is no option. The text is a block of base/memory.h. */
+char *command_to_copy(const char *verb, const char *path);
+
 /* How many threads to use: --threads, or one per processor. */
 size_t command_threads(const Command *command);
 

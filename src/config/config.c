@@ -229,7 +229,7 @@ void config_load(Config *config, SweepAxes *axes, const char *path, const char *
     derive_defaults(config);
     check_together(config, read);
     if (!axes && read->count > 0)
-        usage_error("%s has a [sweep] section: run it with %s sweep %s", path, program_name, path);
+        usage_error("%s has a [sweep] section: run it with %s", path, command_to_copy("sweep", path));
 }
 
 void config_set_all(Config *config, const char *where, size_t count, const char *const *keys,
