@@ -236,6 +236,8 @@ rm -r hostile victim pipe link.html
 "$train" sample ours --prompt 'the end' --tokens 30 --seed 1 >"$said/prompt"
 check "the prompt" "the end" "$(head -c 7 "$said/prompt")"
 check "sample --prompt -" "$(cat "$said/prompt")" "$(echo 'the end' | "$train" sample ours --prompt - --tokens 30 --seed 1)"
+check "sample --prompt - with CRLF and a byte order mark" "$(printf 'the\nend' | "$train" sample ours --prompt - --tokens 30 --seed 1)" \
+    "$(printf '\357\273\277the\r\nend\r\n' | "$train" sample ours --prompt - --tokens 30 --seed 1)"
 check "sample --prompt - without a text" "$("$train" sample ours --tokens 30 --seed 1)" \
     "$("$train" sample ours --prompt - --tokens 30 --seed 1 <"$said/nothing")"
 check "sample --top-p of next to nothing" "$("$train" sample ours --tokens 30 --temperature 0)" \
@@ -507,6 +509,13 @@ check "rows of: $name" 37 "$(grep -c '' "$said/out")"
 check "rows of weights that do not add up to 1" "" "$(tail -n +2 "$said/out" | awk -F, '
     { sum[$3] += $8 } END { for (q in sum) if (sum[q] < .99999 || sum[q] > 1.00001) print q, sum[q] }')"
 check "a text from standard input" "$(cat "$said/out")" "$(echo 'The rain' | "$train" attend ours --csv --head 1 --text -)"
+check "the same, with CRLF and a byte order mark" "$(cat "$said/out")" \
+    "$(printf '\357\273\277The rain\r\n' | "$train" attend ours --csv --head 1 --text -)"
+sed 's/$/\r/' corpus.txt >returns.txt # whose carriage returns a model learns
+ends 0 "$train" tiny.ini --quiet --set data.corpus=returns.txt --out returns
+check "rows with a learned carriage return" "$("$train" attend returns --csv --text "$(printf 'a\r\nb')" | cksum)" \
+    "$(printf 'a\r\nb\r\n' | "$train" attend returns --csv --text - | cksum)"
+rm -r returns returns.txt
 ends 0 "$train" attend ours --text 'The rain and the rain' --show
 check "stderr of: $name" 'note: --text is cut to its first 16 characters' "$(cat "$said/err")"
 check "heads in: $name" 2 "$(grep -c '^layer 0, head [01]: entropy [0-9.]*, largest weight [0-9.]*$' "$said/out")"

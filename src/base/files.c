@@ -48,11 +48,17 @@ char *file_read(const char *path, const char *what, size_t limit, size_t *size) 
     return bytes;
 }
 
-size_t input_read(char *text, size_t capacity) {
+size_t input_read(char *text, size_t capacity, bool with_returns) {
     const size_t size = fread(text, 1, capacity, stdin);
     if (ferror(stdin) && interrupt_signal()) interrupt_end();
     if (ferror(stdin)) runtime_error("cannot read standard input: %s", strerror(errno));
-    return size > 0 && text[size - 1] == '\n' ? size - 1 : size;
+    size_t length = 0;
+    for (size_t i = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; i < size; i++) {
+        const bool ends_line = text[i] == '\r' && i + 1 < size && text[i + 1] == '\n';
+        if (with_returns || !ends_line) text[length++] = text[i];
+    }
+    if (length == 0 || text[length - 1] != '\n') return length;
+    return length > 1 && text[length - 2] == '\r' ? length - 2 : length - 1;
 }
 
 /* Opens the directory that holds the file. Fails with errno. */

@@ -10,8 +10,9 @@
    not regular or larger than `limit` bytes is an error of status STATUS_USAGE that names `what` and the path. */
 char *file_read(const char *path, const char *what, size_t limit, size_t *size);
 
-/* Reads standard input to its end, at most `capacity` bytes of it, without its last line end. Returns how many. */
-size_t input_read(char *text, size_t capacity);
+/* Reads standard input to its end, at most `capacity` bytes of it, without a byte order mark and the last line end. A
+   line end \r\n becomes \n unless `with_returns`. Returns the number of bytes in `text`. */
+size_t input_read(char *text, size_t capacity, bool with_returns);
 
 /* Where a file is written: the directory, which outlives the writer, and the file's name in it, "metrics.csv" or
    "checkpoint/last.safetensors". No link is followed on the way. With no_directory, the name is a path. */
