@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -82,6 +83,53 @@ void cpu_name(char *out, size_t capacity) {
 const char *cpu_level_name(CpuLevel level) {
     static const char *const names[] = {"this processor", "SSE", "AVX2", "AVX-512", "AVX-512", "AVX-512"};
     return names[level];
+}
+
+enum { CGROUP_PATH = 4096 };
+
+/* Reads the two numbers that a file of a cgroup begins with. Returns how many of them it has. */
+static int read_numbers(const char *folder, const char *name, double *first, double *second) {
+    char path[2 * CGROUP_PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    const int found = file ? fscanf(file, "%lf %lf", first, second) : 0;
+    if (file) fclose(file);
+    return found;
+}
+
+/* Returns the processors that a cgroup may use. In version 2 cpu.max has "QUOTA PERIOD" or "max PERIOD", in
+   microseconds; in version 1 each has a file, and a quota of -1 is none. */
+static double group_quota(const char *folder) {
+    double quota = 0, period = 0, unused;
+    if (read_numbers(folder, "cpu.max", &quota, &period) < 2) {
+        read_numbers(folder, "cpu.cfs_quota_us", &quota, &unused);
+        read_numbers(folder, "cpu.cfs_period_us", &period, &unused);
+    }
+    return quota > 0 && period > 0 ? quota / period : INFINITY;
+}
+
+/* A line of `groups` is NUMBER:CONTROLLERS:GROUP, where version 2 has no controllers. The quotas of the groups above
+   hold as well. A container may see its group as the root, while the line has its path on the host: folders that are
+   missing have no quota. */
+size_t processors_by_quota(const char *groups, const char *root) {
+    char line[CGROUP_PATH], controllers[CGROUP_PATH + 2], folder[2 * CGROUP_PATH];
+    double least = INFINITY;
+    FILE *file = fopen(groups, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+        if (!group) continue;
+        snprintf(controllers, sizeof controllers, ",%.*s,", (int)(group - list - 1), list + 1);
+        const bool version_2 = strcmp(controllers, ",,") == 0;
+        if (!version_2 && !strstr(controllers, ",cpu,")) continue;
+        group++;
+        for (char *end = group + strcspn(group, "\n"); end; end = strrchr(group, '/')) {
+            *end = 0;
+            snprintf(folder, sizeof folder, "%s%s%s", root, version_2 ? "" : "/cpu", group);
+            least = fmin(least, group_quota(folder));
+        }
+    }
+    if (file) fclose(file);
+    return least < (double)INT_MAX ? (size_t)ceil(least) : SIZE_MAX;
 }
 
 size_t memory_of_machine(void) {

@@ -20,6 +20,10 @@ bool cpu_has_tiles(void);
 /* The processor's own name, as "AMD EPYC 9354"; "unknown processor" where it has none. */
 void cpu_name(char *out, size_t capacity);
 
+/* Returns how many processors the CPU quota of a container leaves to this process, rounded up; SIZE_MAX without one.
+   `groups` is the list of its cgroups, /proc/self/cgroup, and `root` the folder of all of them, /sys/fs/cgroup. */
+size_t processors_by_quota(const char *groups, const char *root);
+
 /* Bytes of memory of the machine; SIZE_MAX where the system does not say. */
 size_t memory_of_machine(void);
 /* The most bytes of memory that this process has had at once. */
