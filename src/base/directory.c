@@ -9,12 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/memory.h"
 
 const Directory no_directory = {.fd = AT_FDCWD};
 
 static void close_directory(void *block) {
     const Directory *d = block;
+    directory_unlock(d);
     if (d->fd > 0) close(d->fd);
 }
 

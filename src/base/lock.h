@@ -18,12 +18,16 @@
 Directory *directory_lock(const char *path);
 /* Raises the error that directory_lock would raise now. Writes nothing. */
 void directory_check_free(const char *path);
-/* Returns whether a process that is known to live holds the directory, so that one can wait for its end. */
+/* Returns whether a process that is known to live holds the directory, so that one can wait for its end. Of an owner
+   that may live, raises the error of directory_lock. */
 bool directory_held(const char *path);
 
 /* Checks that the directory's path still leads to it and, if it is locked, that `owner` is still this process's. If
    not, raises an error of status STATUS_FAILED. Whatever writes results calls this before they take their place. */
 void directory_check(const Directory *directory);
+
+/* Removes the file `owner` if this process has locked the directory: for directory.c, before it is closed. */
+void directory_unlock(const Directory *directory);
 
 #define OWNER_FILE "owner"
 typedef struct {

@@ -82,7 +82,6 @@ static void wait_for(const Sweep *s, const SweepRun *run) {
                              run->name);
         nanosleep(&pause, NULL);
     }
-    directory_check_free(run->directory);
 }
 
 /* Checks that the run was trained with the config that the sweep's config.ini gives it. */
