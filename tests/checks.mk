@@ -9,6 +9,7 @@ endif
 ifdef SANITIZER
 ALL_CFLAGS += -fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSANITIZED
 ALL_LDFLAGS += -fsanitize=$(SANITIZER)
+LDLIBS += $(LINK_OPENBLAS)
 OPTIMISE := -O2
 endif
 

@@ -72,6 +72,9 @@ typedef struct {
 void matmul_strips(const Product *product, const void *a, const void *b, const real *bias,
                    const StripConsumer *consumer);
 
+/* Loads OpenBLAS, unless it is loaded. Where it makes the products, it is loaded before main. An error has status
+   STATUS_FAILED. The functions below that ask OpenBLAS need it loaded. */
+void matmul_load_openblas(void);
 /* matmul_product by OpenBLAS, for comparison. */
 void matmul_openblas(const Product *product, const void *a, const void *b, real *c);
 
