@@ -81,8 +81,8 @@ static const char *not_writable(int parent, const char *name) {
     return S_ISREG(info.st_mode) ? NULL : "it is not a regular file";
 }
 
-/* Opens the file with these flags and as a stream, never through a symbolic link and never waiting. NULL on failure,
-   with the reason in errno. */
+/* Opens the file with these flags and returns its stream. Follows no symbolic link and never waits. Returns NULL on
+   failure, with the reason in errno. */
 static FILE *open_stream(int parent, const char *name, int flags) {
     const int fd = openat(parent, name, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b"); /* which, unlike fopen, cuts nothing off */
@@ -99,14 +99,14 @@ FILE *file_update(const Directory *d, const char *name) {
     return file;
 }
 
-/* Returns whether the file that was begun still has its name. It has not where another process writes the same file. */
+/* Returns whether the new file still has its name. It lost it if another process writes the same file. */
 static bool has_name(const FileWriter *w) {
     struct stat begun, there;
     return fstat(fileno(w->stream), &begun) == 0 && fstatat(w->parent, w->new, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            begun.st_dev == there.st_dev && begun.st_ino == there.st_ino;
 }
 
-/* Removes the file that was begun, unless it was committed. */
+/* Removes the new file, unless it was committed. */
 static void close_writer(void *block) {
     FileWriter *w = block;
     if (w->parent < 0) return;
@@ -128,7 +128,7 @@ FileWriter *file_writer_open(const Directory *d, const char *name) {
     if (w->parent < 0) runtime_error("cannot write %s: %s", w->path, strerror(errno));
     const char *wrong = not_writable(w->parent, w->name);
     if (wrong) runtime_error("cannot write %s: %s", w->path, wrong);
-    unlinkat(w->parent, w->new, 0); /* left by a process that was killed, or a link or a pipe that somebody put there */
+    unlinkat(w->parent, w->new, 0); /* of a process that was killed, or a link or a pipe */
     w->stream = open_stream(w->parent, w->new, O_RDWR | O_EXCL);
     if (!w->stream) runtime_error("cannot write %s" FILE_NEW ": %s", w->path, strerror(errno));
     return w;

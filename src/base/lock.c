@@ -102,7 +102,7 @@ static OwnerState find_owner(const Directory *d, Owner *other) {
     return OWNER_ENDED;
 }
 
-/* Returns whether `owner` is known to be another process's, or gone. */
+/* Returns whether `owner` is known to be missing, or the file of another process. */
 static bool is_lost(const Directory *d) {
     char text[OWNER_TEXT];
     if (!read_owner(d->fd, text)) return errno == ENOENT;
@@ -143,8 +143,8 @@ Directory *directory_lock(const char *path) {
     return d;
 }
 
-/* Finds the owner of the directory at `path` and, if `refuses`, raises the error for one that lives. Without the file
-   it does not ask for flock: a process that starts would take this one for another. */
+/* Returns whether the directory at `path` has an owner that lives or, if `refuses`, raises the error for it. Without
+   the file it does not ask for flock, which would refuse the directory to a process that starts. */
 static bool has_owner(const char *path, bool refuses) {
     const size_t mark = memory_mark();
     Owner other;

@@ -1,5 +1,5 @@
-/* What differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path of
-   this program, its processes. Other code asks through machine.h. */
+/* The code that differs between Linux, macOS and other systems: the processor's name and instructions, memory, the path
+   of this program, its processes. Other code asks through machine.h. */
 #include "base/machine.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ bool cpu_has_tiles(void) {
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & AMX_BF16 && edx & AMX_TILE;
 }
 
-/* Whether Linux lets this process have the 8 KB of each thread's tiles: a permission that does not survive exec. */
+/* Asks Linux for the 8 KB of each thread's tiles: a permission that does not survive exec. */
 static bool tiles_permitted(void) {
 #ifdef __linux__
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h has it from Linux 5.16 on */
