@@ -87,21 +87,23 @@ const char *cpu_level_name(CpuLevel level) {
 
 enum { CGROUP_PATH = 4096 };
 
-/* Reads the two numbers that a file of a cgroup begins with. Returns how many of them it has. */
-static int read_numbers(const char *folder, const char *name, double *first, double *second) {
-    char path[2 * CGROUP_PATH + 32];
+/* Reads the two numbers that a file of a cgroup begins with; 0 where it has none. */
+static void read_numbers(const char *folder, const char *name, double *first, double *second) {
+    char path[2 * CGROUP_PATH + 32], text[64] = "", *end;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "r");
-    const int found = file ? fscanf(file, "%lf %lf", first, second) : 0;
+    if (file && !fgets(text, sizeof text, file)) *text = 0;
     if (file) fclose(file);
-    return found;
+    *first = strtod(text, &end);
+    *second = strtod(end, NULL);
 }
 
 /* Returns the processors that a cgroup may use. In version 2 cpu.max has "QUOTA PERIOD" or "max PERIOD", in
    microseconds; in version 1 each has a file, and a quota of -1 is none. */
 static double group_quota(const char *folder) {
-    double quota = 0, period = 0, unused;
-    if (read_numbers(folder, "cpu.max", &quota, &period) < 2) {
+    double quota, period, unused;
+    read_numbers(folder, "cpu.max", &quota, &period);
+    if (quota <= 0) {
         read_numbers(folder, "cpu.cfs_quota_us", &quota, &unused);
         read_numbers(folder, "cpu.cfs_period_us", &period, &unused);
     }
