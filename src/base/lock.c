@@ -61,16 +61,13 @@ static bool read_owner(int directory, char text[OWNER_TEXT]) {
     return size >= 0;
 }
 
-static bool is_here(const Owner *owner, const Owner *self) { return strcmp(owner->host, self->host) == 0; }
-
-/* Raises the error for a directory whose owner lives or may live. The process is 0 while it has not written its file.
- */
+/* Raises the error for a directory whose owner lives or may live. Its process is 0 while it has no file. */
 static _Noreturn void refuse(const Directory *d, const Owner *o) {
     const Owner self = describe_self();
     char job[160] = "";
     if (strcmp(o->job, "-") != 0) snprintf(job, sizeof job, " (job %s)", o->job);
     if (o->process == 0) usage_error("%s is in use: another process is training there", d->path);
-    if (is_here(o, &self))
+    if (strcmp(o->host, self.host) == 0)
         usage_error("%s is in use: process %ld%s is training there; wait for it, or stop it", d->path, o->process, job);
     usage_error("%s is in use: process %ld of %s%s is training there; if that process is known to have ended, remove "
                 "%s/" OWNER_FILE,
@@ -96,7 +93,7 @@ static OwnerState find_owner(const Directory *d, Owner *other) {
         usage_error("%s/" OWNER_FILE " does not name a process, as this program writes it there: if no process trains "
                     "in that directory, remove the file",
                     d->path);
-    if (is_here(other, &self))
+    if (strcmp(other->host, self.host) == 0)
         return flocked || !process_lives(other->process, other->start) ? OWNER_ENDED : OWNER_LIVES;
     if (strcmp(other->job, self.job) != 0 || strcmp(self.job, "-") == 0) refuse(d, other);
     return OWNER_ENDED;
