@@ -919,6 +919,7 @@ refuses 2 'no option --set' "$train" theory --set train.steps=1
 refuses 1 'needs .* GB' "$train" theory --d-k 65536 --keys 1048576 --samples 100000000 --threads 64
 interruptible "$train" theory --samples 1000000 >"$said/out" 2>&1 &
 running=$!
+until ps -o args= -p "$running" | grep -q "^$train theory"; do sleep 0.1; done # Python listens to no signal
 sleep 0.5
 kill -INT "$running"
 wait "$running"
